@@ -1,0 +1,41 @@
+"""config.yaml must parse: a gateway that starts on a broken one silently runs on defaults."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+
+from hermes_doctor.api import Evidence, Finding, Probes, Severity, Skip, check
+
+
+@check(id="config-yaml", group="configuration", codes=["CFG-YAML"])
+def config_yaml(probes: Probes) -> Iterator[Finding]:
+    """Does config.yaml parse to settings?"""
+    config = probes.config()
+    if config is None:
+        raise Skip("there is no config.yaml; Hermes runs on its defaults")
+    fault = config.fault
+    if fault is None:
+        return
+    where = "config.yaml" + (f":{fault.line}" if fault.line else "")
+    column = f", column {fault.column}" if fault.column else ""
+    place = f"line {fault.line}{column}: " if fault.line else ""
+    copies = probes.config_copies()
+    yield Finding(
+        code="CFG-YAML",
+        severity=Severity.CRITICAL,
+        title="config.yaml does not parse, so every setting in it is ignored",
+        subject="config.yaml",
+        detail=(
+            "Hermes starts on its defaults instead: another model, no fallbacks, no platform "
+            "settings. Do not run `hermes config set` now: it would write the defaults over "
+            "the file."
+            + (
+                f" The newest copy that parses is {copies[0].label}, of "
+                f"{copies[0].modified:%Y-%m-%d %H:%M} UTC."
+                if copies
+                else " No older copy that parses was found."
+            )
+        ),
+        evidence=(Evidence(where, f"{place}{fault.what}"),),
+        since=datetime.fromtimestamp(config.snapshot.mtime_ns / 1e9, UTC),
+        fix="restore-config" if copies else None,
+    )

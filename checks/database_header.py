@@ -1,0 +1,55 @@
+"""A database whose first bytes are gone is refused by SQLite as a whole."""
+
+from collections.abc import Iterator
+
+from hermes_doctor.api import CouldNotLook, Evidence, Finding, Probes, Severity, Skip, check
+
+_LOSSES = {
+    "state.db": "The gateway goes on without any history and writes none.",
+    "kanban.db": "No task of the board can be read or dispatched.",
+    "response_store.db": "A gateway with the API server enabled cannot start.",
+    "cron/executions.db": "No scheduled job runs.",
+}
+
+
+@check(id="database-header", group="databases", codes=["DB-NOTADB"])
+def database_header(probes: Probes) -> Iterator[Finding | CouldNotLook]:
+    """Does every database begin as a database does?"""
+    databases = probes.databases()
+    if not databases:
+        raise Skip("there is no database yet")
+    for path in databases:
+        name = probes.home.name_of(path)
+        try:
+            header = probes.header(path)
+        except CouldNotLook as doubt:
+            yield doubt
+            continue
+        except FileNotFoundError:
+            yield CouldNotLook(f"{name}: is gone, or a symlink that leads nowhere")
+            continue
+        if header.magic or header.empty:
+            continue
+        only_magic = header.rest_is_sound
+        found = (
+            "the 16 magic bytes are damaged; all the rest of the header is sound"
+            if only_magic
+            else f"it begins with {header.looks_like}"
+        )
+        yield Finding(
+            code="DB-NOTADB",
+            severity=Severity.CRITICAL,
+            title=f"{name} is no longer a database to SQLite",
+            subject=name,
+            detail=(
+                _LOSSES.get(name, "Whatever needs it fails.")
+                + " Do not remove the file: "
+                + (
+                    "its rows are all there."
+                    if only_magic
+                    else "most rows can often be saved. Copy it away before anything else runs."
+                )
+            ),
+            evidence=(Evidence(name, found),),
+            fix="write-magic" if only_magic else None,
+        )

@@ -1,0 +1,26 @@
+"""A repair that was cut off must not be forgotten."""
+
+from collections.abc import Iterator
+
+from hermes_doctor.api import Evidence, Finding, Probes, Severity, check
+
+
+@check(id="unfinished-runs", group="doctor", codes=["RUN-CUTOFF"])
+def unfinished_runs(probes: Probes) -> Iterator[Finding]:
+    """Did every run of hermes-doctor come to its end?"""
+    for run in probes.unfinished_runs():
+        if run.at_work:
+            continue
+        yield Finding(
+            code="RUN-CUTOFF",
+            severity=Severity.ERROR,
+            title="a run of hermes-doctor was cut off",
+            subject=run.id,
+            detail=(
+                "It was killed, or the power failed. Its backup is whole. The next run ends it: "
+                "it is either finished or taken back, and says which. Type: "
+                "hermes-doctor fix --apply"
+            ),
+            evidence=(Evidence(f"backups/doctor/runs/{run.id}", f"it stopped while {run.state}"),),
+            since=run.started_at,
+        )

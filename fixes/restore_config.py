@@ -1,0 +1,23 @@
+"""Bring back the newest config.yaml that parses."""
+
+from collections.abc import Iterator
+
+from hermes_doctor.api import CannotFix, Finding, Probes, ReplaceFile, Safety, Step, fix
+
+
+@fix(id="restore-config", codes=["CFG-YAML"], safety=Safety.CONFIRM)
+def restore_config(probes: Probes, finding: Finding) -> Iterator[Step]:
+    """Replace config.yaml by the newest copy of it that parses."""
+    config, copies = probes.config(), probes.config_copies()
+    if config is None or config.fault is None:
+        return
+    if not copies:
+        raise CannotFix("no copy of config.yaml that parses was found; mend the line by hand")
+    newest = copies[0]
+    yield ReplaceFile(
+        config.path,
+        newest.data,
+        why=f"by {newest.label} of {newest.modified:%Y-%m-%d %H:%M} UTC, the newest that parses",
+        expect=config.snapshot,
+        before=config.data,
+    )

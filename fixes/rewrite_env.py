@@ -1,0 +1,22 @@
+"""Save .env as Hermes reads it."""
+
+from collections.abc import Iterator
+
+from hermes_doctor.api import CannotFix, Finding, Probes, ReplaceFile, Safety, Step, fix
+
+
+@fix(id="rewrite-env", codes=["ENV-BOM"], safety=Safety.SAFE)
+def rewrite_env(probes: Probes, finding: Finding) -> Iterator[Step]:
+    """Rewrite .env as UTF-8 without a byte order mark; every other character stays."""
+    env = probes.env()
+    if env is None or (env.mark is None and env.text is not None and b"\0" not in env.data):
+        return
+    if env.text is None or "\0" in env.text:
+        raise CannotFix("the encoding of .env cannot be told for certain; save it as UTF-8 by hand")
+    yield ReplaceFile(
+        env.path,
+        env.text.encode("utf-8"),
+        why="as UTF-8 without a byte order mark",
+        expect=env.snapshot,
+        before=env.data,
+    )

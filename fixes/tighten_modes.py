@@ -1,0 +1,15 @@
+"""Close files with secrets to everybody but their owner."""
+
+from collections.abc import Iterator
+
+from hermes_doctor.api import Finding, Probes, Safety, SetMode, Step, fix
+
+
+@fix(id="tighten-modes", codes=["PERM-SECRETS"], safety=Safety.SAFE)
+def tighten_modes(probes: Probes, finding: Finding) -> Iterator[Step]:
+    """Set the mode of the file to 0600."""
+    snapshot = finding.data["snapshot"]
+    if snapshot.mode & 0o077:
+        yield SetMode(
+            finding.data["path"], 0o600, why="only the owner may read it", expect=snapshot
+        )

@@ -1,0 +1,143 @@
+"""All that a check or a fix may import.
+
+A check is a function that asks the probes one question and yields findings:
+
+    @check(id="env-encoding", group="configuration", codes=["ENV-BOM"])
+    def env_encoding(probes: Probes) -> Iterator[Finding]:
+        \"\"\"Can Hermes read .env from its first line on?\"\"\"
+
+A fix is a function that turns one finding into steps, writing nothing:
+
+    @fix(id="rewrite-env", codes=["ENV-BOM"], safety=Safety.SAFE)
+    def rewrite_env(probes: Probes, finding: Finding) -> Iterator[Step]:
+        \"\"\"Rewrite .env as UTF-8 without a byte order mark.\"\"\"
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from hermes_doctor.files import Snapshot, size, snapshot
+from hermes_doctor.home import Home
+from hermes_doctor.knowledge import columns_of, load_knowledge
+from hermes_doctor.model import (
+    CannotFix,
+    CouldNotLook,
+    Evidence,
+    Finding,
+    Safety,
+    Severity,
+    Skip,
+)
+from hermes_doctor.probes import Probes
+from hermes_doctor.steps import (
+    GatewayStep,
+    MoveAside,
+    Remove,
+    ReplaceDatabase,
+    ReplaceFile,
+    ReplaceSpan,
+    Service,
+    SetMode,
+    SetOwner,
+    Step,
+)
+
+__all__ = [
+    "CannotFix",
+    "Check",
+    "CouldNotLook",
+    "Evidence",
+    "Finding",
+    "Fix",
+    "GatewayStep",
+    "Home",
+    "MoveAside",
+    "Probes",
+    "Remove",
+    "ReplaceDatabase",
+    "ReplaceFile",
+    "ReplaceSpan",
+    "Safety",
+    "Service",
+    "SetMode",
+    "SetOwner",
+    "Severity",
+    "Skip",
+    "Snapshot",
+    "Step",
+    "check",
+    "columns_of",
+    "fix",
+    "load_knowledge",
+    "size",
+    "snapshot",
+]
+
+Look = Callable[[Probes], Iterable[Finding | CouldNotLook]]
+Plan = Callable[[Probes, Finding], Iterable[Step]]
+
+_ID = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
+_CODE = re.compile(r"[A-Z][A-Z0-9]*(-[A-Z0-9]+)*")
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One question about a home."""
+
+    id: str
+    group: str
+    codes: tuple[str, ...]
+    question: str
+    look: Look
+    limit: float
+
+
+@dataclass(frozen=True, slots=True)
+class Fix:
+    """One repair."""
+
+    id: str
+    codes: tuple[str, ...]
+    safety: Safety
+    title: str
+    plan: Plan
+
+
+def check(
+    *, id: str, group: str, codes: Sequence[str], limit: float = 5.0
+) -> Callable[[Look], Check]:
+    """Make a function a check; its docstring's first line is the question it answers."""
+    _names(id, group, codes)
+
+    def decorate(look: Look) -> Check:
+        return Check(id, group, tuple(codes), _first_line(look), look, limit)
+
+    return decorate
+
+
+def fix(*, id: str, codes: Sequence[str], safety: Safety) -> Callable[[Plan], Fix]:
+    """Make a function a fix; its docstring's first line says what it does."""
+    _names(id, id, codes)
+
+    def decorate(plan: Plan) -> Fix:
+        return Fix(id, tuple(codes), safety, _first_line(plan), plan)
+
+    return decorate
+
+
+def _names(id: str, group: str, codes: Sequence[str]) -> None:
+    for name, form in [(id, _ID), (group, _ID), *((code, _CODE) for code in codes)]:
+        if not form.fullmatch(name):
+            raise ValueError(f"{name!r} does not match {form.pattern}")
+    if not codes:
+        raise ValueError(f"{id} names no code")
+
+
+def _first_line(function: Callable[..., object]) -> str:
+    doc = (function.__doc__ or "").strip()
+    if not doc:
+        raise ValueError(f"{function.__name__} needs a docstring: its first line is shown")
+    return doc.splitlines()[0]

@@ -1,0 +1,65 @@
+"""The command line: one module a command, and each imports what it needs only when it runs."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Annotated
+
+import typer
+
+from hermes_doctor.cli import backup, check, demo, explain, fix, listing, undo
+
+EXIT_CODES = """\
+Exit codes: 0 nothing at or above --fail-on, or everything was done and verified;
+1 findings, or something was left or taken back; 2 could not run (bad usage, no home);
+130 interrupted, with nothing left half-done."""
+
+app = typer.Typer(
+    name="hermes-doctor",
+    help="Tells why a Hermes gateway is silent, and repairs it without losing a byte.",
+    epilog=EXIT_CODES.replace("\n", " "),
+    no_args_is_help=True,
+    rich_markup_mode=None,  # Rich would double the time that --help takes
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command("check", epilog=check.EPILOG)(check.check)
+app.command("fix", epilog=fix.EPILOG)(fix.fix)
+app.command("undo", epilog=undo.EPILOG)(undo.undo)
+app.add_typer(backup.app, name="backup")
+app.command("explain")(explain.explain)
+app.command("list")(listing.listing)
+app.command("demo")(demo.demo)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from hermes_doctor import __version__
+
+        typer.echo(f"hermes-doctor {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool,
+        typer.Option("--version", help="Print the version.", callback=_version, is_eager=True),
+    ] = False,
+) -> None:
+    pass
+
+
+def main() -> None:
+    """Run a command; every expected failure is one line and an exit code."""
+    from hermes_doctor.cli.ending import ended
+
+    code = ended(lambda: app(standalone_mode=False))
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:  # `| head` has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    # Threads of checks that ran out of time may still hang in a system call: do not wait.
+    sys.stderr.flush()
+    os._exit(code)

@@ -1,0 +1,306 @@
+"""`backup`: make, list, verify, restore and prune backups."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from hermes_doctor.cli.options import HomeOption, JsonOption, VaultOption, YesOption
+
+if TYPE_CHECKING:
+    from hermes_doctor.vault import Backup, Vault
+
+app = typer.Typer(
+    help="Backups of a home: verified, listed, restorable.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    epilog="Examples: hermes-doctor backup create --reason 'before the update' | "
+    "hermes-doctor backup verify | hermes-doctor backup restore ID config.yaml | "
+    "hermes-doctor backup prune --keep 10 --older-than 30d",
+)
+IdArgument = Annotated[str | None, typer.Argument(help="The backup; else the newest.")]
+
+
+@app.command()
+def create(
+    home: HomeOption = None,
+    vault: VaultOption = None,
+    reason: Annotated[str, typer.Option("--reason", help="Why, for the list.")] = "by hand",
+    json: JsonOption = False,
+) -> int:
+    """Back up everything of the home that cannot be made anew, and verify the copy."""
+    from hermes_doctor import home as homes, scope
+    from hermes_doctor.cli.copying import bar
+    from hermes_doctor.lock import locked
+    from hermes_doctor.probes import Probes
+    from hermes_doctor.vault import Vault, total
+
+    where = homes.find(home)
+    with locked(where):
+        sources = scope.everything(where)
+        found = Probes(where).installation()
+        with bar("backing up", total(sources), quiet=json) as progress:
+            made = Vault(where, vault).create(
+                sources,
+                reason=reason,
+                hermes=found.version if found else None,
+                progress=progress,
+            )
+    unsound = [entry for entry in made.entries if entry.integrity not in (None, "ok")]
+    if json:
+        _echo("backup", _document(made) | {"entries": len(made.entries)})
+    else:
+        from hermes_doctor.files import size
+        from hermes_doctor.render.lines import row, show, tilde
+
+        show(
+            [
+                row(
+                    ("✓ ", "good"),
+                    f"Backup {made.id}: {len(made.entries)} files, "
+                    f"{size(made.size)}, verified. {tilde(made.folder)}",
+                    hang=2,
+                )
+            ]
+        )
+        for entry in unsound:
+            text = f"{entry.path} is saved as it is, but it is damaged: {entry.integrity}"
+            show([row(("! ", "warning"), text, hang=2)])
+    return int(bool(unsound))
+
+
+@app.command("list")
+def list_(home: HomeOption = None, vault: VaultOption = None, json: JsonOption = False) -> int:
+    """List the backups, oldest first."""
+    from hermes_doctor.files import size
+    from hermes_doctor.model import Trouble
+    from hermes_doctor.render.lines import row, show
+
+    store = _vault(home, vault)
+    known: list[tuple[str, Backup | None]] = []
+    for id in store.ids():
+        try:
+            known.append((id, store.load(id)))
+        except Trouble:
+            known.append((id, None))
+    if json:
+        _echo(
+            "backups",
+            {
+                "vault": str(store.root),
+                "backups": [_document(b) if b else {"id": id, "damaged": True} for id, b in known],
+            },
+        )
+        return 0
+    if not known:
+        show(
+            [row("There is no backup yet. Make one: ", ("hermes-doctor backup create", "command"))]
+        )
+    for id, one in known:
+        if one is None:
+            show([row((id, "strong"), "  ", ("its manifest is damaged", "error"))])
+        else:
+            hermes = f"Hermes {one.hermes}" if one.hermes else "Hermes unknown"
+            text = f"  {len(one.entries)} files, {size(one.size)}  {hermes}  {one.reason}"
+            show([row((id, "strong"), text, hang=2)])
+    return 0
+
+
+@app.command()
+def verify(
+    id: IdArgument = None,
+    every: Annotated[bool, typer.Option("--all", help="All backups.")] = False,
+    home: HomeOption = None,
+    vault: VaultOption = None,
+    json: JsonOption = False,
+) -> int:
+    """Read a backup back and compare every byte with its manifest."""
+    from hermes_doctor.model import Trouble
+    from hermes_doctor.render.lines import row, show
+
+    store = _vault(home, vault)
+    ids = store.ids() if every else [_chosen(store, id)]
+    results: list[tuple[str, list[str]]] = []
+    for one in ids:
+        try:
+            results.append((one, store.verify(store.load(one))))
+        except Trouble as trouble:
+            results.append((one, [str(trouble)]))
+    if json:
+        _echo(
+            "verification",
+            {
+                "backups": [
+                    {"id": one, "whole": not wrong, "wrong": wrong} for one, wrong in results
+                ]
+            },
+        )
+    else:
+        for one, wrong in results:
+            if not wrong:
+                show([row(("✓ ", "good"), f"Backup {one} is whole.")])
+            show([row(("✗ ", "error"), f"Backup {one}: {text}", hang=2) for text in wrong])
+    return int(any(wrong for _, wrong in results))
+
+
+@app.command()
+def restore(
+    id: Annotated[str, typer.Argument(help="The backup.")],
+    paths: Annotated[
+        list[str] | None, typer.Argument(help="Only these files of it; else everything.")
+    ] = None,
+    yes: YesOption = False,
+    home: HomeOption = None,
+    vault: VaultOption = None,
+    json: JsonOption = False,
+) -> int:
+    """Bring files back from a backup. What they replace is backed up; `undo` takes it back."""
+    from hermes_doctor import home as homes, plugins, recovery, restoring
+    from hermes_doctor.cli.options import repeated
+    from hermes_doctor.cli.restoring import carry_out
+    from hermes_doctor.lock import locked
+    from hermes_doctor.model import Trouble
+    from hermes_doctor.plan import verifier
+    from hermes_doctor.probes import Probes
+    from hermes_doctor.vault import Vault
+
+    where = homes.find(home)
+    with locked(where):
+        said = recovery.recover(where, verifier(lambda: Probes(where), plugins.load()))
+        store = Vault(where, vault)
+        backup = store.load(id)
+        unknown = [path for path in paths or () if backup.entry(path) is None]
+        if unknown:
+            raise Trouble(f"Backup {id} holds no {unknown[0]!r}. Nothing was changed.")
+        wrong = store.verify(backup)
+        if wrong:
+            raise Trouble(f"Backup {id} is damaged: {wrong[0]}. Nothing was changed.")
+        wanted = [e for e in backup.entries if not paths or e.path in _with_sidecars(paths)]
+        items = restoring.items_for(where, backup, wanted, "restore")
+        done = carry_out(
+            where,
+            backup,
+            items,
+            kind="restore",
+            of=id,
+            said=said,
+            yes=yes,
+            json=json,
+            vault=vault,
+            repeat=repeated(home, None),
+        )
+    return int(done is None or done.state != "done")
+
+
+@app.command()
+def prune(
+    keep: Annotated[int, typer.Option("--keep", min=1, help="Keep this many of the newest.")] = 10,
+    older_than: Annotated[
+        str, typer.Option("--older-than", help="Only those older than this: 30d, 12h, 4w.")
+    ] = "0d",
+    yes: YesOption = False,
+    home: HomeOption = None,
+    vault: VaultOption = None,
+    json: JsonOption = False,
+) -> int:
+    """Remove old backups. The newest that verifies always stays."""
+    from hermes_doctor import home as homes
+    from hermes_doctor.cli.options import sure
+    from hermes_doctor.lock import locked
+    from hermes_doctor.model import Trouble
+    from hermes_doctor.render.lines import row, show
+
+    age = _age(older_than)
+    where = homes.find(home)
+    with locked(where):
+        store = _vault(home, vault)
+        doomed = _doomed(store, keep, age)
+        if not json:
+            show([row(("→ ", "faint"), f"remove backup {one}") for one in doomed])
+            if not doomed:
+                show([row("No backup is old enough to go.")])
+        if doomed and not yes and (json or not sure(f"Remove {len(doomed)} for good?")):
+            raise Trouble("Removing backups is for good. Nothing was removed. Say --yes.")
+        for one in doomed:
+            store.discard(one)
+    if json:
+        _echo("prune", {"removed": doomed, "kept": store.ids()})
+    return 0
+
+
+def _doomed(store: Vault, keep: int, age: timedelta) -> list[str]:
+    """The backups that go: beyond the newest `keep`, older than `age`, never the last good one."""
+    from hermes_doctor.journal import Journals
+    from hermes_doctor.model import Trouble
+
+    ids = store.ids()
+    needed = {journal.id for journal in Journals(store.home).all() if not journal.final}
+    limit = datetime.now(UTC) - age
+    doomed = []
+    for id in ids[: max(0, len(ids) - keep)]:
+        try:
+            old = store.load(id).created_at <= limit
+        except Trouble:
+            continue  # a damaged one may still hold what somebody needs
+        if old and id not in needed:
+            doomed.append(id)
+    for id in reversed(ids):
+        try:
+            good = not store.verify(store.load(id))
+        except Trouble:
+            good = False
+        if good:
+            return [one for one in doomed if one != id]
+    return []
+
+
+def _age(text: str) -> timedelta:
+    from hermes_doctor.model import Trouble
+
+    units = {"h": "hours", "d": "days", "w": "weeks"}
+    number, unit = text[:-1], text[-1:]
+    if unit not in units or not number.isdigit() or len(number) > 5:
+        raise Trouble(f"--older-than takes a number and h, d or w (30d, 12h, 4w), not {text!r}.")
+    return timedelta(**{units[unit]: int(number)})
+
+
+def _with_sidecars(paths: list[str]) -> set[str]:
+    """A database comes with the sidecars that were saved with it."""
+    return {name for path in paths for name in (path, f"{path}-wal", f"{path}-shm")}
+
+
+def _vault(home: HomeOption, vault: VaultOption) -> Vault:
+    from hermes_doctor import home as homes
+    from hermes_doctor.vault import Vault
+
+    return Vault(homes.find(home), vault)
+
+
+def _chosen(store: Vault, id: str | None) -> str:
+    from hermes_doctor.model import Trouble
+
+    ids = store.ids()
+    if not ids:
+        raise Trouble(f"There is no backup in {store.root}. Make one: hermes-doctor backup create")
+    return id or ids[-1]
+
+
+def _document(backup: Backup) -> dict[str, Any]:
+    return {
+        "id": backup.id,
+        "created_at": backup.created_at.isoformat(),
+        "home": backup.home,
+        "reason": backup.reason,
+        "hermes": backup.hermes,
+        "files": len(backup.entries),
+        "bytes": backup.size,
+        "folder": str(backup.folder),
+    }
+
+
+def _echo(kind: str, document: dict[str, Any]) -> None:
+    from hermes_doctor.render.document import dump
+
+    typer.echo(dump({"schema": f"hermes-doctor/{kind}/1", **document}))

@@ -1,0 +1,103 @@
+"""`demo`: the whole story on a sick home that the tool makes itself."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def demo(
+    keep: Annotated[
+        bool, typer.Option("--keep", help="Leave the home there, sick again, to play with.")
+    ] = False,
+) -> int:
+    """Make a sick home, examine it, repair it, examine it again, and undo it all."""
+    import shutil
+    import tempfile
+
+    from hermes_doctor.render.lines import row, show
+
+    folder = Path(tempfile.mkdtemp(prefix="hermes-doctor-demo-"))
+    folder.chmod(0o755)  # others must be able to reach the secrets for the fault to be one
+    home = folder / "home"
+    try:
+        good = _story(home)
+    finally:
+        if not keep:
+            shutil.rmtree(folder)
+    if keep:
+        show(
+            [
+                row(
+                    "The home is yours to play with: ",
+                    (f"hermes-doctor check --home {home}", "command"),
+                )
+            ]
+        )
+    else:
+        show([row("The home is removed again; with --keep it stays.")])
+    return 0 if good else 1
+
+
+def _story(home: Path) -> bool:
+    from hermes_doctor import sickhome
+    from hermes_doctor.cli.check import check
+    from hermes_doctor.cli.fix import fix
+    from hermes_doctor.cli.undo import undo
+    from hermes_doctor.render.lines import row, show
+
+    faults = sickhome.make(home)
+    _title(1, "A Hermes home in which five things went wrong")
+    show([row(("· ", "faint"), fault, hang=2) for fault in faults])
+    sick = contents(home)
+
+    _title(2, "hermes-doctor check: looks, and changes nothing")
+    found = check(home=home)
+    untouched = contents(home) == sick
+
+    _title(3, "hermes-doctor fix: shows the plan, and changes nothing")
+    fix(home=home)
+    untouched = untouched and contents(home) == sick
+
+    _title(4, "hermes-doctor fix --apply --yes: backs up, repairs, verifies")
+    applied = fix(home=home, apply=True, yes=True)
+
+    _title(5, "hermes-doctor check: once more")
+    left = check(home=home)
+
+    _title(6, "hermes-doctor undo --yes: gives everything back")
+    undone = undo(home=home, yes=True)
+    same = contents(home) == sick
+
+    _title(7, "What happened")
+    told = [
+        (found == 1 and untouched, "check and fix found the faults and changed not one byte"),
+        (applied == 0, "fix --apply backed up, repaired and verified all of them"),
+        (left == 0, "the second check found nothing wrong"),
+        (undone == 0 and same, "undo gave back the sick home, byte for byte"),
+    ]
+    show([row(("✓ ", "good") if good else ("✗ ", "error"), text, hang=2) for good, text in told])
+    return all(good for good, _ in told)
+
+
+def _title(number: int, text: str) -> None:
+    from hermes_doctor.render.lines import BLANK, row, show
+
+    show(
+        [
+            BLANK,
+            row((f"── {number}. {text} ", "strong"), ("─" * max(3, 66 - len(text)), "faint")),
+            BLANK,
+        ]
+    )
+
+
+def contents(home: Path) -> dict[str, tuple[bytes, int]]:
+    """Every file of the home with its mode, the tool's own folder left out."""
+    return {
+        str(path.relative_to(home)): (path.read_bytes(), path.stat().st_mode)
+        for path in sorted(home.rglob("*"))
+        if path.is_file() and "backups" not in path.relative_to(home).parts
+    }

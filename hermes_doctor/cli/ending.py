@@ -1,0 +1,60 @@
+"""How a command ends: its exit code, or one clear line, or one valid JSON document."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+
+from hermes_doctor.model import CouldNotLook, Trouble
+
+
+def ended(run: Callable[[], object]) -> int:
+    """Run a command and turn whatever comes out into an exit code."""
+    try:
+        result = run()
+        return result if isinstance(result, int) else 0
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except KeyboardInterrupt:
+        return _say("Interrupted. Nothing is left half-done.", 130)
+    except (Trouble, CouldNotLook) as trouble:
+        return _say(str(trouble), 2)
+    except Exception as error:  # noqa: BLE001 (the last place where anything can be caught)
+        return _other(error)
+
+
+def _other(error: Exception) -> int:
+    from typer._click import exceptions  # typer carries its own copy of click
+
+    if type(error).__name__ == "Abort":
+        return _say("Interrupted. Nothing was changed.", 130)
+    if isinstance(error, exceptions.ClickException):
+        where = getattr(error, "ctx", None)
+        hint = f" Try: {where.command_path} --help" if where is not None else ""
+        return _say(error.format_message().rstrip(".") + "." + hint, 2)
+    if isinstance(error, OSError):
+        name = f": {error.filename}" if error.filename else ""
+        return _say(f"{os.strerror(error.errno or 0)}{name}", 2)
+    from hermes_doctor.examination import crash
+
+    return _say(
+        f"This is a bug in hermes-doctor: {crash(error)}. Nothing was left half-done. "
+        f"Please report it with the command you typed.",
+        2,
+    )
+
+
+def _say(message: str, code: int) -> int:
+    from hermes_doctor.masking import clean
+
+    if "--json" in sys.argv[1:]:
+        from hermes_doctor.render import document
+
+        print(document.dump(document.of_trouble(message, code)))  # noqa: T201
+    else:
+        from hermes_doctor.render.lines import fitting
+
+        print(fitting(f"hermes-doctor: {clean(message)}", sys.stderr), file=sys.stderr)  # noqa: T201
+    return code

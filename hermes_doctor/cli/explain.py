@@ -1,0 +1,42 @@
+"""`explain`: the page of a code."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from hermes_doctor.cli.options import PluginsOption, complete_code
+
+
+def explain(
+    code: Annotated[str, typer.Argument(help="A code.", autocompletion=complete_code)],
+    plugins: PluginsOption = None,
+) -> int:
+    """Print what a code means, how it shows, and what its fix does."""
+    import sys
+
+    from hermes_doctor import plugins as loader
+    from hermes_doctor.cli.options import nearest
+    from hermes_doctor.model import Trouble
+
+    found = loader.load(plugins or ())
+    pages = {page.stem.lower(): page for folder in found.pages for page in folder.glob("*.md")}
+    page = pages.get(code.lower())
+    if page is None:
+        names = {name: one.stem for name, one in pages.items()}
+        raise Trouble(
+            f"There is no page for {code!r}.{nearest(code, names)} See: hermes-doctor list codes"
+        )
+    text = page.read_text(encoding="utf-8")
+    if sys.stdout.isatty():
+        from rich.console import Console
+        from rich.markdown import Markdown
+
+        console = Console(width=min(Console().width, 90))
+        console.print(Markdown(text))
+    else:
+        from hermes_doctor.render.lines import fitting
+
+        typer.echo(fitting(text, sys.stdout), nl=False)
+    return 0

@@ -1,0 +1,247 @@
+"""`fix`: the plan without --apply; with it, the plan carried out, verified and written down."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from hermes_doctor.cli.options import (
+    HomeOption,
+    JsonOption,
+    PluginsOption,
+    VaultOption,
+    YesOption,
+    complete_code,
+)
+
+if TYPE_CHECKING:
+    from hermes_doctor.home import Home
+    from hermes_doctor.journal import Journal
+    from hermes_doctor.model import Finding, Report
+    from hermes_doctor.plan import Planned
+    from hermes_doctor.plugins import Plugins
+
+EPILOG = (
+    "Examples: hermes-doctor fix (shows the plan) | hermes-doctor fix --apply | "
+    "hermes-doctor fix CFG-YAML --apply --yes. "
+    "Exit codes: 0 all done and verified, or nothing to do; 1 something is left, was refused or "
+    "taken back, or the plan was only shown; 2 could not run, nothing changed."
+)
+ROUNDS = 5
+"""Fixes that change the same file come one after the other; more rounds than this never help."""
+
+
+def fix(
+    codes: Annotated[
+        list[str] | None,
+        typer.Argument(help="Only these codes.", autocompletion=complete_code),
+    ] = None,
+    apply: Annotated[bool, typer.Option("--apply", help="Carry the plan out.")] = False,
+    yes: YesOption = False,
+    home: HomeOption = None,
+    json: JsonOption = False,
+    plugins: PluginsOption = None,
+    vault: VaultOption = None,
+) -> int:
+    """Plan the repair of what check finds; with --apply back up, repair and verify."""
+    from hermes_doctor import home as homes
+    from hermes_doctor.cli import options
+
+    where = homes.find(home)
+    loaded = options.loaded(plugins)
+    session = Session(where, loaded, options.repeated(home, plugins), codes or [])
+    if apply:
+        from hermes_doctor.lock import locked
+
+        with locked(where):
+            return _apply(session, vault=vault, yes=yes, json=json)
+    return _show(session, json=json)
+
+
+class Session:
+    """One call of `fix`: the home, the plugins, and which codes are asked for."""
+
+    def __init__(self, home: Home, plugins: Plugins, options: str, codes: Sequence[str]) -> None:
+        from hermes_doctor.cli.options import select
+
+        self.home = home
+        self.plugins = plugins
+        self.options = options
+        self.checks, self.codes = select(plugins, codes, [])
+
+    def look(self) -> tuple[Report, list[Planned]]:
+        """Examine the home and plan for what is found."""
+        from hermes_doctor import examination
+        from hermes_doctor.cli.options import narrowed
+        from hermes_doctor.plan import plan
+        from hermes_doctor.probes import Probes
+
+        probes = Probes(self.home)
+        report = examination.report(probes, self.plugins, self.checks, options=self.options)
+        report = narrowed(report, self.codes)
+        return report, plan(probes, self.plugins, report.findings)
+
+
+def _show(session: Session, *, json: bool) -> int:
+    """The plan, and nothing else."""
+    from hermes_doctor import recovery
+
+    report, planned = session.look()
+    said = recovery.pending(session.home)
+    if json:
+        _document(report, planned, [], said)
+    else:
+        from hermes_doctor.render import repaired
+        from hermes_doctor.render.lines import row, show
+
+        show([row(("! ", "warning"), text, hang=2) for text in said])
+        show(repaired.plan_lines(planned, session.options))
+    return int(_left([one.finding for one in planned]))
+
+
+def _apply(session: Session, *, vault: VaultOption, yes: bool, json: bool) -> int:
+    """Finish what was cut off, then rounds of plan, run and look again."""
+    from hermes_doctor import recovery
+    from hermes_doctor.plan import verifier
+    from hermes_doctor.probes import Probes
+    from hermes_doctor.render import repaired
+    from hermes_doctor.render.lines import row, show
+
+    verify = verifier(lambda: Probes(session.home), session.plugins)
+    said = recovery.recover(session.home, verify)
+    if not json:
+        show([row(("! ", "warning"), text, hang=2) for text in said])
+    runs: list[Journal] = []
+    first, planned = session.look()
+    shown = planned
+    declined: set[tuple[str, str]] = set()
+    for _ in range(ROUNDS):
+        chosen = _choose(planned, declined, yes=yes, quiet=json)
+        if not chosen:
+            break
+        run = _run(session, chosen, vault, first.hermes_version, verify, quiet=json)
+        runs.append(run)
+        if not json:
+            show(repaired.receipt_lines(run, session.options))
+        if not any(item.outcome == "left" for item in run.items):
+            break
+        _, planned = session.look()
+    report, planned = session.look() if runs else (first, planned)
+    if json:
+        _document(report, shown, runs, said)
+    else:
+        _close(session, report, planned, shown, runs, declined)
+    undone = any(item.outcome != "verified" for run in runs for item in run.items)
+    return int(_left([one.finding for one in planned]) or undone)
+
+
+def _choose(
+    planned: Sequence[Planned], declined: set[tuple[str, str]], *, yes: bool, quiet: bool
+) -> list[Planned]:
+    """What may be applied: the safe ones, and those that the operator agrees to."""
+    from hermes_doctor.cli.options import sure
+    from hermes_doctor.model import Safety
+    from hermes_doctor.render import repaired
+    from hermes_doctor.render.lines import show
+
+    chosen = []
+    for one in planned:
+        if not one.ready or one.fix is None or one.finding.key in declined:
+            continue
+        if one.fix.safety is Safety.CONFIRM and not yes:
+            if not quiet:
+                show(list(repaired.plan_lines([one], ""))[:-2])
+            if quiet or not sure(f"Apply this fix for {one.finding.code}?"):
+                declined.add(one.finding.key)
+                continue
+        chosen.append(one)
+    return chosen
+
+
+def _run(
+    session: Session,
+    chosen: Sequence[Planned],
+    vault: VaultOption,
+    hermes: str | None,
+    verify: Any,
+    *,
+    quiet: bool,
+) -> Journal:
+    from hermes_doctor.cli.copying import bar
+    from hermes_doctor.repair import Run
+    from hermes_doctor.vault import Vault
+
+    items = [one.item() for one in chosen]
+    codes = ", ".join(sorted({one.finding.code for one in chosen}))
+    total = sum(
+        change.expect.size for item in items for step in item.steps for change in step.changes()
+    )
+    with bar("backing up", total, quiet=quiet) as progress:
+        run = Run(
+            session.home,
+            Vault(session.home, vault),
+            kind="fix",
+            reason=f"before the fix of {codes}",
+            hermes=hermes,
+            progress=progress,
+        )
+        return run.apply(items, verify)
+
+
+def _close(
+    session: Session,
+    report: Report,
+    planned: Sequence[Planned],
+    shown: Sequence[Planned],
+    runs: Sequence[Journal],
+    declined: set[tuple[str, str]],
+) -> None:
+    """What is left, and what to do about it."""
+    from hermes_doctor.render.lines import row, show
+
+    if not shown:
+        show([row(("✓ ", "good"), "There is nothing to fix.")])
+    for one in planned:
+        finding = one.finding
+        why = one.refusal
+        if finding.key in declined:
+            command = f"hermes-doctor fix {finding.code} --apply --yes{session.options}"
+            why = f"it asks first, and nobody said yes. {command}"
+        elif why is None:
+            continue
+        show(
+            [
+                row(
+                    ("– ", "warning"), (finding.code, "strong"), f"  {finding.title}: ", why, hang=2
+                ),
+                row("more: ", (f"hermes-doctor explain {finding.code}", "command"), indent=2),
+            ]
+        )
+    changed = any(item.outcome == "verified" for run in runs for item in run.items)
+    if changed and report.gateways:
+        pid = report.gateways[0].pid
+        text = f"The gateway (process {pid}) still works with what it read before: restart it."
+        show([row(("! ", "warning"), text, hang=2)])
+
+
+def _left(findings: Sequence[Finding]) -> bool:
+    from hermes_doctor.model import Severity
+
+    return any(finding.severity.rank <= Severity.ERROR.rank for finding in findings)
+
+
+def _document(
+    report: Report, planned: Sequence[Planned], runs: Sequence[Journal], said: Sequence[str]
+) -> None:
+    from hermes_doctor.render import document, repaired
+
+    made = document.of_report(report)
+    made["repair"] = {
+        "applied": bool(runs),
+        "plan": repaired.plan_document(planned),
+        "runs": [repaired.run_document(run) for run in runs],
+        "recovered": list(said),
+    }
+    typer.echo(document.dump(made))

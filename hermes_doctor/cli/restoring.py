@@ -1,0 +1,70 @@
+"""What `undo` and `backup restore` have in common: show, ask, carry out, say."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+if TYPE_CHECKING:
+    from hermes_doctor.home import Home
+    from hermes_doctor.journal import Journal
+    from hermes_doctor.repair import Item
+    from hermes_doctor.vault import Backup
+
+
+def carry_out(
+    home: Home,
+    backup: Backup,
+    items: Sequence[Item],
+    *,
+    kind: str,
+    of: str,
+    said: Sequence[str],
+    yes: bool,
+    json: bool,
+    vault: Path | None,
+    repeat: str,
+) -> Journal | None:
+    """Restore from a backup as a run like any other; None when the operator did not agree."""
+    from hermes_doctor import restoring
+    from hermes_doctor.cli.copying import bar
+    from hermes_doctor.cli.options import sure
+    from hermes_doctor.model import Trouble
+    from hermes_doctor.render import document, repaired
+    from hermes_doctor.render.lines import row, show
+    from hermes_doctor.repair import Run
+    from hermes_doctor.vault import Vault
+
+    if not json:
+        show([row(("! ", "warning"), text, hang=2) for text in said])
+    if not yes:
+        if not json:
+            sentences = [sentence for item in items for sentence in item.record.steps]
+            show([row(("→ ", "faint"), sentence, hang=2) for sentence in sentences])
+        if json or not sys.stdin.isatty():
+            raise Trouble("This changes files. Nothing was changed. Say --yes to go on.")
+        if not sure("Go on? What is there now is backed up first."):
+            return None
+    run = Run(
+        home,
+        Vault(home, vault),
+        kind=kind,
+        reason=f"before the {kind} of {of}",
+        of=of,
+        hermes=backup.hermes,
+    )
+    total = sum(
+        change.expect.size for item in items for step in item.steps for change in step.changes()
+    )
+    with bar("backing up", total, quiet=json) as run.progress:
+        done = run.apply(items, restoring.proven(home, backup))
+    if json:
+        made = {"schema": "hermes-doctor/run-report/1", "home": str(home.path)}
+        typer.echo(document.dump(made | repaired.run_document(done) | {"recovered": list(said)}))
+    else:
+        show(repaired.receipt_lines(done, repeat))
+    return done

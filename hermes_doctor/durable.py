@@ -1,0 +1,198 @@
+"""Every write of the tool goes through here: complete, on the disk, with the right owner.
+
+Nothing else in the engine writes, renames or removes. The crash tests count on that: they
+kill the process at each of these calls in turn.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import errno
+import hashlib
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from hermes_doctor.files import open_regular
+
+CHUNK = 1024 * 1024
+FILE_MODE = 0o600
+FOLDER_MODE = 0o700
+Progress = Callable[[int], None]
+
+
+def write(fd: int, data: bytes) -> None:
+    """All of the data; a disk that is full raises before anything is renamed."""
+    view = memoryview(data)
+    while view:
+        view = view[os.write(fd, view) :]
+
+
+def sync(fd: int) -> None:
+    """Onto the disk."""
+    os.fsync(fd)
+
+
+def sync_file(path: Path) -> None:
+    """What others wrote into a file, onto the disk."""
+    with _on(path) as fd:
+        sync(fd)
+
+
+def sync_folder(folder: Path) -> None:
+    """The names in a folder onto the disk."""
+    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        sync(fd)
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP):  # some network drives cannot
+            raise
+    finally:
+        os.close(fd)
+
+
+def rename(old: Path, new: Path) -> None:
+    """Atomically, replacing what is there."""
+    os.rename(old, new)
+
+
+def link(old: Path, new: Path) -> None:
+    """A second name for the same file."""
+    os.link(old, new, follow_symlinks=False)
+
+
+def remove(path: Path) -> None:
+    """A file or a symlink; gone already is fine."""
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(path)
+
+
+def remove_folder(path: Path) -> None:
+    """An empty folder; gone already is fine."""
+    with contextlib.suppress(FileNotFoundError):
+        os.rmdir(path)
+
+
+def set_mode(path: Path, mode: int) -> None:
+    """The permissions of a file, never through a symlink."""
+    with _on(path) as fd:
+        os.fchmod(fd, mode)
+
+
+def set_owner(path: Path, uid: int, gid: int) -> None:
+    """The owner of a file, never through a symlink."""
+    os.chown(path, uid, gid, follow_symlinks=False)
+
+
+def make_folder(path: Path, owner: tuple[int, int]) -> None:
+    """A private folder, its missing parents included, owned by whom the home belongs to."""
+    missing = []
+    while not path.exists():
+        missing.append(path)
+        path = path.parent
+    for folder in reversed(missing):
+        os.mkdir(folder, FOLDER_MODE)
+        give(folder, owner)
+        sync_folder(folder.parent)
+
+
+def give(path: Path, owner: tuple[int, int]) -> None:
+    """Hand a new file to its owner: root must leave nothing of its own in a user's home."""
+    if os.geteuid() == 0:
+        set_owner(path, *owner)
+
+
+@contextmanager
+def fresh(path: Path, mode: int = FILE_MODE) -> Iterator[int]:
+    """A descriptor on a file that did not exist; synced at the end, removed on failure."""
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, mode)
+    try:
+        yield fd
+        sync(fd)
+    except BaseException:
+        remove(path)
+        raise
+    finally:
+        os.close(fd)
+
+
+def save(path: Path, data: bytes, owner: tuple[int, int]) -> None:
+    """A small private file of the tool's own, replaced atomically."""
+    temp = path.with_name(path.name + ".new")
+    remove(temp)
+    with fresh(temp) as fd:
+        write(fd, data)
+    give(temp, owner)
+    rename(temp, path)
+    sync_folder(path.parent)
+
+
+def copy(source: Path, target: int, progress: Progress | None = None) -> tuple[str, int]:
+    """Copy a regular file into an open descriptor; its SHA-256 and size."""
+    digest = hashlib.sha256()
+    total = 0
+    fd = open_regular(source)
+    try:
+        while chunk := os.read(fd, CHUNK):
+            write(target, chunk)
+            digest.update(chunk)
+            total += len(chunk)
+            if progress:
+                progress(len(chunk))
+    finally:
+        os.close(fd)
+    return digest.hexdigest(), total
+
+
+def digest(path: Path, progress: Progress | None = None) -> str:
+    """The SHA-256 of a regular file, read from the disk rather than from memory where possible."""
+    total = hashlib.sha256()
+    fd = open_regular(path)
+    try:
+        if hasattr(os, "posix_fadvise"):
+            os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
+        while chunk := os.read(fd, CHUNK):
+            total.update(chunk)
+            if progress:
+                progress(len(chunk))
+    finally:
+        os.close(fd)
+    return total.hexdigest()
+
+
+def extended(path: Path) -> dict[str, str]:
+    """The extended attributes of a file (access lists among them), base64 by name."""
+    if not hasattr(os, "listxattr"):
+        return {}
+    found = {}
+    with contextlib.suppress(OSError):
+        for name in os.listxattr(path, follow_symlinks=False):
+            with contextlib.suppress(OSError):
+                value = os.getxattr(path, name, follow_symlinks=False)
+                found[name] = base64.b64encode(value).decode("ascii")
+    return found
+
+
+def set_extended(path: Path, attributes: Mapping[str, str]) -> None:
+    """Give a new file the attributes of the one it replaces.
+
+    Those of the security modules belong to the machine and are set by it; anything else that
+    cannot be kept is an error, since an access list would be lost.
+    """
+    for name, value in attributes.items():
+        try:
+            os.setxattr(path, name, base64.b64decode(value), follow_symlinks=False)
+        except OSError:
+            if not name.startswith(("security.", "trusted.")):
+                raise
+
+
+@contextmanager
+def _on(path: Path) -> Iterator[int]:
+    fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        yield fd
+    finally:
+        os.close(fd)

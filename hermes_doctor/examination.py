@@ -1,0 +1,203 @@
+"""Runs checks: side by side, each isolated and timed."""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+from hermes_doctor.api import Check
+from hermes_doctor.model import (
+    CheckResult,
+    CouldNotLook,
+    Finding,
+    Gateway,
+    Report,
+    Severity,
+    Skip,
+    Status,
+)
+from hermes_doctor.plugins import Broken, Plugins
+from hermes_doctor.probes import Probes
+
+AT_ONCE = 8
+LIMIT = 30.0
+"""Seconds for all checks together."""
+DEEP = 120
+"""How many times longer a deep examination may take."""
+
+
+@dataclass(slots=True)
+class Answer:
+    """What one check has said so far; its thread fills it, the examination reads it."""
+
+    check: Check
+    started: float = field(default_factory=time.monotonic)
+    findings: list[Finding] = field(default_factory=list)
+    doubts: list[str] = field(default_factory=list)
+    skipped: str | None = None
+    crashed: str | None = None
+    late: str | None = None
+    seconds: float = 0.0
+
+    def ask(self, probes: Probes) -> None:
+        """Run the check; whatever it raises becomes part of the answer."""
+        try:
+            for said in self.check.look(probes):
+                if isinstance(said, CouldNotLook):
+                    self.doubts.append(str(said))
+                elif said.code not in self.check.codes:
+                    raise ValueError(f"reports {said.code}, which it does not declare")
+                else:
+                    self.findings.append(replace(said, check=self.check.id))
+        except CouldNotLook as doubt:
+            self.doubts.append(str(doubt))
+        except Skip as skip:
+            self.skipped = str(skip)
+        except BaseException as error:
+            self.crashed = crash(error)
+        finally:
+            self.seconds = time.monotonic() - self.started
+
+    def result(self) -> CheckResult:
+        """How the check ended."""
+        reason: str | None
+        if self.crashed:
+            status, reason = Status.CRASHED, self.crashed
+        elif self.late:
+            status, reason = Status.UNKNOWN, self.late
+        elif any(f.severity is not Severity.INFO for f in self.findings):
+            status, reason = Status.PROBLEM, "; ".join(self.doubts) or None
+        elif self.doubts:
+            status, reason = Status.UNKNOWN, "; ".join(self.doubts)
+        elif self.skipped is not None and not self.findings:
+            status, reason = Status.SKIPPED, self.skipped
+        else:
+            status, reason = Status.OK, None
+        return CheckResult(self.check.id, self.check.group, status, self.seconds, reason)
+
+
+def examine(
+    probes: Probes,
+    checks: Sequence[Check],
+    *,
+    limit: float = LIMIT,
+    progress: Callable[[str], None] | None = None,
+) -> tuple[list[CheckResult], list[Finding]]:
+    """Ask every check; results in the order of the checks, findings worst first."""
+    stretch = DEEP if probes.deep else 1
+    end = time.monotonic() + limit * stretch
+    waiting = list(reversed(checks))
+    running: list[Answer] = []
+    answers: dict[str, Answer] = {}
+    done: queue.SimpleQueue[Answer] = queue.SimpleQueue()
+
+    def work(answer: Answer) -> None:
+        answer.ask(probes)
+        done.put(answer)
+
+    while waiting or running:
+        while waiting and len(running) < AT_ONCE and time.monotonic() < end:
+            answer = Answer(waiting.pop())
+            answers[answer.check.id] = answer
+            running.append(answer)
+            name = f"check-{answer.check.id}"
+            threading.Thread(target=work, args=(answer,), name=name, daemon=True).start()
+        if not running:
+            break
+        due = min(end, *(a.started + a.check.limit * stretch for a in running))
+        try:
+            finished = done.get(timeout=max(0.0, due - time.monotonic()))
+            if finished in running:
+                running.remove(finished)
+                if progress:
+                    progress(finished.check.id)
+            continue
+        except queue.Empty:
+            pass
+        now = time.monotonic()
+        for answer in list(running):  # the thread is left behind: it only reads
+            own = answer.check.limit * stretch
+            if now >= end or now >= answer.started + own:
+                seconds = now - answer.started
+                # A copy: the thread that is left behind may go on adding to the old one.
+                answers[answer.check.id] = Answer(
+                    answer.check,
+                    findings=list(answer.findings),
+                    late=f"took longer than {min(own, limit * stretch):g} s",
+                    seconds=seconds,
+                )
+                running.remove(answer)
+    for check in waiting:
+        answers[check.id] = Answer(check, late="the time for all checks was used up before it ran")
+    ordered = [answers[check.id] for check in checks]
+    findings = [finding for answer in ordered for finding in answer.findings]
+    return [answer.result() for answer in ordered], sort(findings)
+
+
+def sort(findings: Sequence[Finding]) -> list[Finding]:
+    """Worst first; equals in the order of their code and subject."""
+    return sorted(findings, key=lambda f: (f.severity.rank, f.code, f.subject))
+
+
+def crash(error: BaseException) -> str:
+    """What a crash may show: the kind of error and the place in the code, never the data in it."""
+    where = ""
+    trace = error.__traceback__
+    while trace is not None:
+        where = f" at {Path(trace.tb_frame.f_code.co_filename).name}:{trace.tb_lineno}"
+        trace = trace.tb_next
+    said = f" ({error})" if type(error) is ValueError and "does not declare" in str(error) else ""
+    return f"{type(error).__name__}{where}{said}"
+
+
+def report(
+    probes: Probes,
+    plugins: Plugins,
+    checks: Sequence[Check],
+    *,
+    options: str = "",
+    limit: float = LIMIT,
+    progress: Callable[[str], None] | None = None,
+) -> Report:
+    """Examine one home and say everything that came out."""
+    started, clock = datetime.now(UTC), time.monotonic()
+    results, findings = examine(probes, checks, limit=limit, progress=progress)
+    results += [broken(one) for one in plugins.broken]
+    return Report(
+        home=probes.home.path,
+        hermes_version=_version(probes),
+        started_at=started,
+        seconds=time.monotonic() - clock,
+        checks=tuple(results),
+        findings=tuple(findings),
+        fixes={fix.id: fix.safety for fix in plugins.fixes},
+        options=options,
+        gateways=_gateways(probes),
+    )
+
+
+def broken(plugin: Broken) -> CheckResult:
+    """A plugin that was not loaded counts as a check that crashed: its question went unasked."""
+    return CheckResult(
+        f"plugin:{plugin.path.name}", "plugins", Status.CRASHED, 0.0, f"not loaded: {plugin.why}"
+    )
+
+
+def _version(probes: Probes) -> str | None:
+    try:
+        found = probes.installation()
+    except CouldNotLook:
+        return None
+    return found.version if found else None
+
+
+def _gateways(probes: Probes) -> tuple[Gateway, ...] | None:
+    try:
+        return tuple(probes.gateways())
+    except CouldNotLook:
+        return None

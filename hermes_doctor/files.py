@@ -1,0 +1,146 @@
+"""Reading that changes nothing and cannot hang: regular files only, bounded, access time kept."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+
+from hermes_doctor.model import CouldNotLook
+
+MEGABYTE = 1024 * 1024
+_NOATIME = getattr(os, "O_NOATIME", 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """What a path was at one moment; two equal snapshots mean that nobody touched it between."""
+
+    kind: str
+    """absent, file, directory, symlink or other."""
+    dev: int = 0
+    ino: int = 0
+    size: int = 0
+    mode: int = 0
+    uid: int = -1
+    gid: int = -1
+    mtime_ns: int = 0
+    ctime_ns: int = 0
+
+    @classmethod
+    def of(cls, st: os.stat_result) -> Snapshot:
+        """The snapshot that a stat result tells of."""
+        kinds = {stat.S_IFREG: "file", stat.S_IFDIR: "directory", stat.S_IFLNK: "symlink"}
+        return cls(
+            kind=kinds.get(stat.S_IFMT(st.st_mode), "other"),
+            dev=st.st_dev,
+            ino=st.st_ino,
+            size=st.st_size,
+            mode=stat.S_IMODE(st.st_mode),
+            uid=st.st_uid,
+            gid=st.st_gid,
+            mtime_ns=st.st_mtime_ns,
+            ctime_ns=st.st_ctime_ns,
+        )
+
+
+ABSENT = Snapshot("absent")
+
+
+def snapshot(path: Path) -> Snapshot:
+    """What `path` is now, without following a symlink."""
+    try:
+        return Snapshot.of(os.lstat(path))
+    except (FileNotFoundError, NotADirectoryError):
+        return ABSENT
+    except (OSError, ValueError) as error:
+        raise CouldNotLook(reason(error, path)) from error
+
+
+def reason(error: OSError | ValueError, path: Path) -> str:
+    """One short sentence for an error of the operating system."""
+    why = os.strerror(error.errno) if isinstance(error, OSError) and error.errno else str(error)
+    return f"{path.name or path}: {why.lower()}"
+
+
+def open_regular(path: Path) -> int:
+    """A read-only descriptor on a regular file; never blocks on a FIFO, never touches its atime."""
+    flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
+    try:
+        try:
+            fd = os.open(path, flags | _NOATIME)
+        except PermissionError:
+            fd = os.open(path, flags)  # only the owner and root may keep the access time
+    except FileNotFoundError:
+        raise
+    except (OSError, ValueError) as error:
+        if isinstance(error, OSError) and error.errno == errno.ENXIO:
+            raise CouldNotLook(f"{path.name}: is a socket, not a regular file") from error
+        raise CouldNotLook(reason(error, path)) from error
+    if not stat.S_ISREG(os.fstat(fd).st_mode):
+        os.close(fd)
+        raise CouldNotLook(f"{path.name}: is not a regular file")
+    return fd
+
+
+def read(path: Path, limit: int) -> tuple[bytes, Snapshot]:
+    """The whole of a small file and the snapshot it belongs to.
+
+    Raises FileNotFoundError when it is not there and CouldNotLook when it is larger than
+    `limit`, not a regular file, unreadable, or being written at this moment.
+    """
+    for _ in range(3):
+        fd = open_regular(path)
+        try:
+            before = Snapshot.of(os.fstat(fd))
+            if before.size > limit:
+                raise CouldNotLook(f"{path.name}: {size(before.size)}, more than {size(limit)}")
+            data = b""
+            while chunk := os.read(fd, limit + 1 - len(data)):
+                data += chunk
+                if len(data) > limit:
+                    raise CouldNotLook(f"{path.name}: grows past {size(limit)} while read")
+            if Snapshot.of(os.fstat(fd)) == before and len(data) == before.size:
+                return data, before
+        except OSError as error:
+            raise CouldNotLook(reason(error, path)) from error
+        finally:
+            os.close(fd)
+    raise CouldNotLook(f"{path.name}: is being written just now")
+
+
+def read_head(path: Path, length: int) -> tuple[bytes, Snapshot]:
+    """The first bytes of a file of any size."""
+    fd = open_regular(path)
+    try:
+        return os.pread(fd, length, 0), Snapshot.of(os.fstat(fd))
+    except OSError as error:
+        raise CouldNotLook(reason(error, path)) from error
+    finally:
+        os.close(fd)
+
+
+def listing(folder: Path, limit: int = 20_000) -> list[str]:
+    """The names in a folder, sorted; an absent folder is empty, an endless one is refused."""
+    names: list[str] = []
+    try:
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                names.append(entry.name)
+                if len(names) > limit:
+                    raise CouldNotLook(f"{folder.name}: holds more than {limit} entries")
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    except (OSError, ValueError) as error:
+        raise CouldNotLook(reason(error, folder)) from error
+    return sorted(names)
+
+
+def size(count: int) -> str:
+    """A byte count for people."""
+    for unit, step in (("GB", 1024**3), ("MB", 1024**2), ("KB", 1024)):
+        if count >= step:
+            return f"{count / step:.1f} {unit}"
+    return f"{count} bytes"

@@ -1,0 +1,159 @@
+"""What lies where in a Hermes home, and how a home is found."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from hermes_doctor.files import listing
+from hermes_doctor.model import CouldNotLook, Trouble
+
+CONTAINER_HOME = Path("/opt/data")
+
+MARKERS = (
+    "config.yaml",
+    ".env",
+    "state.db",
+    "auth.json",
+    "gateway.pid",
+    "gateway.lock",
+    "gateway_state.json",
+    "kanban.db",
+    "SOUL.md",
+    "logs",
+    "sessions",
+    "cron",
+    "profiles",
+    "backups/doctor",
+)
+"""A folder is a home when it holds at least one of these."""
+
+DATABASES = (
+    "state.db",
+    "kanban.db",
+    "response_store.db",
+    "projects.db",
+    "verification_evidence.db",
+    "memory_store.db",
+    "retaindb_queue.db",
+    "cron/executions.db",
+    "gateway/discord_message_recovery.db",
+)
+SIDECARS = ("-wal", "-shm", "-journal")
+
+
+@dataclass(frozen=True, slots=True)
+class Home:
+    """One Hermes data folder."""
+
+    path: Path
+
+    def __truediv__(self, name: str) -> Path:
+        return self.path / name
+
+    @property
+    def profile(self) -> str | None:
+        """The profile's name, or None for a root home."""
+        return self.path.name if self.path.parent.name == "profiles" else None
+
+    @property
+    def vault(self) -> Path:
+        """Where this home's backups lie unless another place is asked for."""
+        return self.path / "backups" / "doctor"
+
+    @property
+    def runs(self) -> Path:
+        """Where this home's receipts lie, wherever the backups are."""
+        return self.vault / "runs"
+
+    def name_of(self, path: Path) -> str:
+        """A path as reports show it: relative to the home where it lies inside."""
+        return str(path.relative_to(self.path)) if path.is_relative_to(self.path) else str(path)
+
+    def profiles(self) -> list[Path]:
+        """The profile homes under this root home."""
+        folder = self.path / "profiles"
+        return [folder / name for name in listing(folder) if (folder / name).is_dir()]
+
+    def databases(self) -> Iterator[Path]:
+        """Every place where this home may have a database, boards of the kanban included."""
+        for name in DATABASES:
+            yield self.path / name
+        yield from self.boards()
+
+    def boards(self) -> Iterator[Path]:
+        """The databases of the kanban boards beside the default one."""
+        folder = self.path / "kanban" / "boards"
+        for name in listing(folder):
+            yield folder / name / "kanban.db"
+
+
+def looks_like_home(path: Path) -> bool:
+    """Whether the folder holds anything of Hermes'."""
+    try:
+        return any(os.path.lexists(path / name) for name in MARKERS)
+    except OSError:
+        return False
+
+
+def find(option: Path | None, environ: Mapping[str, str] = os.environ) -> Home:
+    """The home to look at: the option, else HERMES_HOME, else the usual places."""
+    named = [("--home", option)] if option else []
+    if not option and environ.get("HERMES_HOME"):
+        named = [("HERMES_HOME", Path(environ["HERMES_HOME"]).expanduser())]
+    for source, path in named:
+        assert path is not None
+        if not path.is_dir():
+            state = "is not a folder" if path.exists() else "does not exist"
+            raise Trouble(f"{source} names {path}, which {state}. {_HINT}")
+        if not os.access(path, os.R_OK | os.X_OK):
+            raise Trouble(f"{source} names {path}, which you may not read. Try it with sudo.")
+        if not looks_like_home(path):
+            raise Trouble(
+                f"{source} names {path}, which holds nothing of Hermes "
+                f"(no config.yaml, .env, state.db, …). {_HINT}"
+            )
+        return Home(path.resolve())
+    looked = [Path.home() / ".hermes", CONTAINER_HOME]
+    for path in looked:
+        if path.is_dir() and looks_like_home(path):
+            return Home(path.resolve())
+    others = _homes_of_others(environ)
+    also = f" There is one at {others[0]}: use --home {others[0]}." if others else ""
+    raise Trouble(
+        f"No Hermes home found. Looked at HERMES_HOME (not set), "
+        f"{looked[0]} and {looked[1]}.{also} {_HINT}"
+    )
+
+
+_HINT = "Name the folder with --home DIR, or try the tool first: hermes-doctor demo"
+
+
+def _homes_of_others(environ: Mapping[str, str]) -> list[Path]:
+    """Under sudo the home is most often that of the user who called."""
+    user = environ.get("SUDO_USER")
+    path = Path(f"~{user}").expanduser() / ".hermes" if user else None
+    return [path] if path and path.is_dir() and looks_like_home(path) else []
+
+
+def all_homes(first: Home | None, used: list[Path]) -> list[Home]:
+    """The home, its siblings under one root, and every home that a running gateway uses."""
+    roots = [first.path] if first else []
+    roots += used
+    found: dict[Path, Home] = {}
+    for path in roots:
+        home = Home(path.resolve())
+        root = Home(home.path.parent.parent) if home.profile else home
+        for candidate in (root.path, home.path, *_profiles(root)):
+            if candidate.is_dir() and looks_like_home(candidate):
+                found.setdefault(candidate.resolve(), Home(candidate.resolve()))
+    return list(found.values())
+
+
+def _profiles(root: Home) -> list[Path]:
+    try:
+        return root.profiles()
+    except CouldNotLook:
+        return []

@@ -1,0 +1,165 @@
+"""What a run did, written before each thing is done; at its end it is the receipt."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from hermes_doctor import __version__, durable
+from hermes_doctor.files import MEGABYTE, listing, read
+from hermes_doctor.home import Home
+from hermes_doctor.model import CouldNotLook, Trouble
+from hermes_doctor.probes.runs import FINAL
+
+SCHEMA = "hermes-doctor/run/1"
+FILE = "run.json"
+
+BACKING_UP = "backing-up"
+STAGING = "staging"
+COMMITTING = "committing"
+VERIFYING = "verifying"
+DONE = "done"
+PARTLY = "partly"
+ROLLED_BACK = "rolled-back"
+ABANDONED = "abandoned"
+UNDONE = "undone"
+assert {DONE, PARTLY, ROLLED_BACK, ABANDONED, UNDONE} == FINAL
+
+
+@dataclass(slots=True)
+class State:
+    """What a path is, as far as a run cares: enough to know before from after."""
+
+    kind: str
+    sha256: str | None = None
+    mode: int | None = None
+    uid: int | None = None
+    gid: int | None = None
+    target: str | None = None
+
+
+@dataclass(slots=True)
+class PathRecord:
+    """One path that the run changes."""
+
+    path: str
+    before: State
+    after: State
+    items: list[int] = field(default_factory=list)
+    """Which of the run's items want it changed."""
+    reverted: bool = False
+
+
+@dataclass(slots=True)
+class ItemRecord:
+    """One finding that the run is to cure (or one path that it is to restore)."""
+
+    fix: str
+    code: str
+    subject: str
+    check: str
+    steps: list[str] = field(default_factory=list)
+    outcome: str = "planned"
+    """planned, verified, rolled-back, refused or left."""
+    reason: str | None = None
+
+
+@dataclass(slots=True)
+class Journal:
+    """The journal of one run."""
+
+    id: str
+    kind: str
+    """fix, undo or restore."""
+    home: str
+    vault: str
+    started_at: str
+    state: str = BACKING_UP
+    of: str | None = None
+    """The run that is undone, or the backup that is restored."""
+    undone_by: str | None = None
+    ended_at: str | None = None
+    tool: str = __version__
+    uid: int = field(default_factory=os.geteuid)
+    gateway: str | None = None
+    """stopped while the gateway is down because of this run, started once it is up again."""
+    items: list[ItemRecord] = field(default_factory=list)
+    paths: list[PathRecord] = field(default_factory=list)
+    note: str | None = None
+
+    @property
+    def final(self) -> bool:
+        """Whether the run has come to an end."""
+        return self.state in FINAL
+
+    def finish(self, state: str, note: str | None = None) -> None:
+        """Close the run."""
+        self.state = state
+        self.note = note or self.note
+        self.ended_at = datetime.now(UTC).isoformat()
+
+
+class Journals:
+    """The journals of one home."""
+
+    def __init__(self, home: Home) -> None:
+        self.home = home
+        st = os.stat(home.path)
+        self.owner = (st.st_uid, st.st_gid)
+
+    def save(self, journal: Journal) -> None:
+        """Onto the disk before the next thing happens."""
+        folder = self.home.runs / journal.id
+        durable.make_folder(folder, self.owner)
+        document = {"schema": SCHEMA, **asdict(journal)}
+        data = json.dumps(document, indent=1, ensure_ascii=True).encode("ascii") + b"\n"
+        durable.save(folder / FILE, data, self.owner)
+
+    def load(self, id: str) -> Journal:
+        """One journal."""
+        path = self.home.runs / id / FILE
+        try:
+            data, _ = read(path, 32 * MEGABYTE)
+            return _parse(json.loads(data))
+        except FileNotFoundError:
+            known = self.ids()
+            newest = f" The newest is {known[-1]}." if known else " No run was made here yet."
+            raise Trouble(f"There is no run {id!r} in {self.home.path}.{newest}") from None
+        except (ValueError, KeyError, TypeError, RecursionError):
+            raise Trouble(f"The receipt of run {id} is damaged ({path}).") from None
+        except CouldNotLook as why:
+            raise Trouble(f"The receipt of run {id} cannot be read: {why}.") from None
+
+    def ids(self) -> list[str]:
+        """All runs, oldest first."""
+        return [n for n in listing(self.home.runs) if (self.home.runs / n / FILE).is_file()]
+
+    def all(self) -> list[Journal]:
+        """All journals that can be read, oldest first."""
+        found = []
+        for id in self.ids():
+            try:
+                found.append(self.load(id))
+            except Trouble:
+                continue
+        return found
+
+    def where(self, journal: Journal) -> Path:
+        """The receipt's file."""
+        return self.home.runs / journal.id / FILE
+
+
+def _parse(document: dict[str, Any]) -> Journal:
+    fields = dict(document)
+    if fields.pop("schema") != SCHEMA:
+        raise ValueError("another schema")
+    fields["items"] = [ItemRecord(**item) for item in fields["items"]]
+    fields["paths"] = [
+        PathRecord(**record | {k: State(**record[k]) for k in ("before", "after")})
+        for record in fields["paths"]
+    ]
+    return Journal(**fields)

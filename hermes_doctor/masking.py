@@ -1,0 +1,93 @@
+"""What may be shown of a file: its shape always, its values only where they cannot be secret."""
+
+from __future__ import annotations
+
+import difflib
+import re
+import unicodedata
+from collections.abc import Iterator
+
+HIDDEN = "‹hidden›"
+MOST_LINES = 40
+_PAIR = re.compile(
+    r"""^(\s*(?:-\s+)?(?:export\s+)?["']?[A-Za-z_][\w.-]{0,63}["']?\s*[:=]\s*)(\S.*)$"""
+)
+_HEADING = re.compile(r"""^\s*(?:-\s+)?["']?[A-Za-z_][\w.-]{0,63}["']?\s*[:=]\s*$""")
+_NAME = re.compile(r"""[A-Za-z_][\w.-]*""")
+_PLAIN = re.compile(r"true|false|yes|no|on|off|null|~|-?\d{1,7}(?:\.\d{1,4})?", re.IGNORECASE)
+_TOKEN = re.compile(
+    r"(?i)^[\"']?(sk|pk|rk|gh[a-z]|xox[a-z]|eyj|akia|aiza)[-_a-z0-9]|[A-Za-z0-9]{16,}"
+)
+_SHOWN = frozenset(
+    {
+        "_config_version",
+        "api_mode",
+        "backend",
+        "context_length",
+        "default",
+        "enabled",
+        "key_env",
+        "level",
+        "max_tokens",
+        "mode",
+        "model",
+        "port",
+        "provider",
+        "strategy",
+        "timezone",
+        "transport",
+    }
+)
+_WORD = re.compile(r"""["']?[\w][\w./:-]{0,39}["']?""")
+
+
+def clean(text: str) -> str:
+    """Text from a file or a file name, safe for a terminal: one line, nothing that steers it."""
+    return "".join(
+        "�" if unicodedata.category(char) in ("Cc", "Cf", "Cs", "Zl", "Zp") else char
+        for char in text
+    )
+
+
+def line(text: str) -> str:
+    """One line of a settings file with everything hidden that could be a secret."""
+    text = text.rstrip("\r\n")
+    marked = text.startswith("\ufeff")
+    text = text.removeprefix("\ufeff")
+    return clean(("<BOM>" if marked else "") + _line(text).replace("\t", "<TAB>"))
+
+
+def _line(text: str) -> str:
+    if not text.strip() or text.strip() in ("---", "..."):
+        return text
+    if text.lstrip().startswith("#"):
+        return f"{text[: len(text) - len(text.lstrip())]}# {HIDDEN}"
+    if _HEADING.match(text):
+        return text
+    pair = _PAIR.match(text)
+    if not pair:
+        return f"{text[: len(text) - len(text.lstrip())]}{HIDDEN}"
+    head, value = pair[1], pair[2].strip()
+    name = _NAME.search(head.strip("- ").removeprefix("export "))
+    if _PLAIN.fullmatch(value):
+        return head + value
+    if name and name[0] in _SHOWN and _WORD.fullmatch(value) and not _TOKEN.search(value):
+        return head + value
+    return head + HIDDEN
+
+
+def diff(label: str, before: bytes, after: bytes) -> Iterator[str]:
+    """A unified diff of two versions of a settings file, masked line by line."""
+    old = before.decode("utf-8", "replace").splitlines()
+    new = after.decode("utf-8", "replace").splitlines()
+    lines = list(
+        difflib.unified_diff(old, new, f"{label} (now)", f"{label} (then)", n=1, lineterm="")
+    )
+    for number, text in enumerate(lines):
+        if number >= MOST_LINES:
+            yield f"… {len(lines) - number} more lines"
+            return
+        if number < 2 or text.startswith("@@"):
+            yield clean(text)
+        else:
+            yield text[:1] + line(text[1:])

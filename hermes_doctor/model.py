@@ -1,0 +1,159 @@
+"""The words of the tool as plain values: severity, finding, result, report."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+
+class Severity(enum.StrEnum):
+    """How bad a finding is, worst first."""
+
+    CRITICAL = "critical"
+    ERROR = "error"
+    WARNING = "warning"
+    INFO = "info"
+
+    @property
+    def rank(self) -> int:
+        """0 for the worst, so that sorting by rank puts the worst first."""
+        return list(Severity).index(self)
+
+
+class Status(enum.StrEnum):
+    """How a check ended."""
+
+    OK = "ok"
+    PROBLEM = "problem"
+    SKIPPED = "skipped"
+    UNKNOWN = "unknown"
+    CRASHED = "crashed"
+
+
+class Safety(enum.StrEnum):
+    """What a fix needs from the operator before it may run."""
+
+    SAFE = "safe"
+    CONFIRM = "confirm"
+    MANUAL = "manual"
+
+
+class CouldNotLook(Exception):
+    """Something could not be looked at, and why. Raised by probes; a check may also yield it."""
+
+
+class Skip(Exception):
+    """The question does not apply to this home, and why. Raised by checks."""
+
+
+class CannotFix(Exception):
+    """A fix declines this finding, and why. Raised by fixes while they plan."""
+
+
+class Trouble(Exception):
+    """An expected failure of a command: one line that says what, where and what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """One thing that was seen: where, and what, without any secret in it."""
+
+    where: str
+    what: str
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that is wrong."""
+
+    code: str
+    severity: Severity
+    title: str
+    subject: str = ""
+    detail: str = ""
+    evidence: tuple[Evidence, ...] = ()
+    since: datetime | None = None
+    caused_by: str | None = None
+    fix: str | None = None
+    """The id of the fix that can cure this very finding; None when no fix can."""
+    data: Mapping[str, Any] = field(default_factory=dict)
+    """What the fix needs to know. Never shown."""
+    check: str = ""
+    """Filled in by the examination."""
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """What makes two findings of two examinations the same one."""
+        return self.code, self.subject
+
+
+@dataclass(frozen=True, slots=True)
+class CheckResult:
+    """How one check ended."""
+
+    id: str
+    group: str
+    status: Status
+    seconds: float = 0.0
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FixOffer:
+    """The fix that a report offers for a finding."""
+
+    id: str
+    safety: Safety
+    command: str
+
+
+@dataclass(frozen=True, slots=True)
+class Gateway:
+    """One running gateway process that belongs to the home."""
+
+    pid: int
+    started_at: datetime
+    python: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """Everything one examination of one home found out; renderers see this and nothing else."""
+
+    home: Path
+    hermes_version: str | None
+    started_at: datetime
+    seconds: float
+    checks: tuple[CheckResult, ...]
+    findings: tuple[Finding, ...]
+    fixes: Mapping[str, Safety] = field(default_factory=dict)
+    """By id: the fixes that there are, and what each needs from the operator."""
+    options: str = ""
+    """What a hint must repeat so that it works when pasted: ` --home DIR` and the like."""
+    gateways: tuple[Gateway, ...] | None = None
+    """None when that could not be looked at."""
+
+    @property
+    def counts(self) -> dict[Severity, int]:
+        """How many findings of each severity."""
+        return {s: sum(f.severity is s for f in self.findings) for s in Severity}
+
+    @property
+    def status(self) -> Status:
+        """The one word for the whole home."""
+        if any(f.severity.rank <= Severity.WARNING.rank for f in self.findings):
+            return Status.PROBLEM
+        if any(c.status in (Status.UNKNOWN, Status.CRASHED) for c in self.checks):
+            return Status.UNKNOWN
+        return Status.OK
+
+    def offer(self, finding: Finding) -> FixOffer | None:
+        """The fix on offer for this finding."""
+        if finding.fix is None or finding.fix not in self.fixes:
+            return None
+        command = f"hermes-doctor fix {finding.code} --apply{self.options}"
+        return FixOffer(finding.fix, self.fixes[finding.fix], command)

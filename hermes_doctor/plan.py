@@ -1,0 +1,93 @@
+"""Turns findings into steps. Planning writes nothing; this is what `fix` shows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from hermes_doctor.api import Fix
+from hermes_doctor.examination import crash, examine
+from hermes_doctor.journal import ItemRecord
+from hermes_doctor.model import CannotFix, CouldNotLook, Finding, Safety, Status
+from hermes_doctor.plugins import Plugins
+from hermes_doctor.probes import Probes
+from hermes_doctor.repair import Item
+from hermes_doctor.steps import Step
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """What would be done about one finding, or why nothing can be."""
+
+    finding: Finding
+    fix: Fix | None
+    steps: tuple[Step, ...]
+    refusal: str | None = None
+
+    @property
+    def ready(self) -> bool:
+        """Whether there is something to apply."""
+        return self.refusal is None and bool(self.steps)
+
+    def item(self) -> Item:
+        """The plan as an item of a run."""
+        assert self.fix is not None
+        record = ItemRecord(
+            fix=self.fix.id,
+            code=self.finding.code,
+            subject=self.finding.subject,
+            check=self.finding.check,
+            steps=[step.sentence() for step in self.steps],
+        )
+        return Item(record, self.steps)
+
+
+def plan(probes: Probes, plugins: Plugins, findings: Sequence[Finding]) -> list[Planned]:
+    """A plan for each finding, in the order of the findings."""
+    return [_plan(probes, plugins, finding) for finding in findings]
+
+
+def _plan(probes: Probes, plugins: Plugins, finding: Finding) -> Planned:
+    fix = plugins.fix(finding.fix) if finding.fix else None
+    if fix is None:
+        return Planned(finding, None, (), "no fix can do it; see the page")
+    if fix.safety is Safety.MANUAL:
+        return Planned(finding, fix, (), f"by hand: {fix.title}")
+    try:
+        steps = tuple(fix.plan(probes, finding))
+        for step in steps:
+            step.changes()
+    except (CannotFix, CouldNotLook) as why:
+        return Planned(finding, fix, (), str(why))
+    except Exception as error:  # noqa: BLE001 (an operator's fix may raise anything)
+        return Planned(finding, fix, (), f"the fix {fix.id} crashed: {crash(error)}")
+    return Planned(finding, fix, steps, None if steps else "there is nothing left to do")
+
+
+def verifier(
+    make: Callable[[], Probes], plugins: Plugins
+) -> Callable[[Sequence[ItemRecord]], list[str | None]]:
+    """Verifies by asking the same checks again, with eyes that have seen nothing yet."""
+
+    def verify(records: Sequence[ItemRecord]) -> list[str | None]:
+        wanted = {record.check for record in records}
+        checks = [check for check in plugins.checks if check.id in wanted]
+        results, findings = examine(make(), checks)
+        ended = {result.id: result for result in results}
+        still = {finding.key for finding in findings}
+        said: list[str | None] = []
+        for record in records:
+            result = ended.get(record.check)
+            if result is None:
+                said.append(f"the check {record.check} is not there any more")
+            elif (record.code, record.subject) in still:
+                said.append("the check still finds it")
+            elif result.status is Status.CRASHED:
+                said.append(f"the check could not be repeated: {result.reason}")
+            elif result.status is Status.UNKNOWN:
+                said.append(f"the check could not look: {result.reason}")
+            else:
+                said.append(None)
+        return said
+
+    return verify

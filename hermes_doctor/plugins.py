@@ -1,0 +1,200 @@
+"""Finds checks and fixes in folders: the built-in ones and an operator's own, by one code."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import os
+import stat
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from importlib.machinery import ModuleSpec
+from pathlib import Path
+from typing import Generic, TypeVar
+
+from hermes_doctor.api import Check, Fix
+
+T = TypeVar("T", Check, Fix)
+ENTRY_POINTS = "hermes_doctor.plugins"
+_FOLDERS: dict[type[Check] | type[Fix], str] = {Check: "checks", Fix: "fixes"}
+
+
+@dataclass(frozen=True, slots=True)
+class Broken:
+    """A plugin folder or file that was not loaded, and why."""
+
+    path: Path
+    why: str
+
+
+@dataclass(slots=True)
+class Loaded(Generic[T]):
+    """What the folders held, in file order, with what failed set apart."""
+
+    items: list[T] = field(default_factory=list)
+    broken: list[Broken] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Plugins:
+    """Everything that was loaded for one command."""
+
+    checks: tuple[Check, ...]
+    fixes: tuple[Fix, ...]
+    broken: tuple[Broken, ...]
+    pages: tuple[Path, ...]
+    """The folders that hold a page a code."""
+
+    def fix(self, id: str) -> Fix | None:
+        """The fix of that id."""
+        return next((one for one in self.fixes if one.id == id), None)
+
+
+def load(folders: Sequence[Path] = ()) -> Plugins:
+    """The built-in checks and fixes, those of installed packages, and those of the operator."""
+    roots, broken = _roots(folders)
+    checks = _load(Check, roots)
+    fixes = _load(Fix, roots)
+    pages = [builtin("docs/failures"), *(root / "docs" / "failures" for _, root in roots)]
+    return Plugins(
+        checks=tuple(checks.items),
+        fixes=tuple(fixes.items),
+        broken=(*broken, *checks.broken, *fixes.broken),
+        pages=tuple(page for page in pages if page.is_dir()),
+    )
+
+
+def builtin(kind: str) -> Path:
+    """Where the built-in `kind` lies: inside the package in a wheel, beside it in a checkout."""
+    here = Path(__file__).parent
+    if (here / kind).is_dir():
+        return here / kind
+    if (here.parent / "pyproject.toml").is_file():  # in site-packages, beside us is not ours
+        return here.parent / kind
+    raise FileNotFoundError(f"this installation of hermes-doctor lacks its {kind}/; reinstall it")
+
+
+def _roots(folders: Sequence[Path]) -> tuple[list[tuple[str, Path]], list[Broken]]:
+    """The folders to load from, each with the package name it is mounted as."""
+    roots: list[tuple[str, Path]] = []
+    broken: list[Broken] = []
+    for name, folder in _installed(broken):
+        roots.append((f"hermes_doctor_installed_{name}", folder))
+    for n, folder in enumerate(folders):
+        why = distrust(folder)
+        if why is None and not any((folder / kind).is_dir() for kind in _FOLDERS.values()):
+            why = "holds neither a checks/ nor a fixes/ folder"
+        if why:
+            broken.append(Broken(folder, why))
+        else:
+            roots.append((f"hermes_doctor_plugins_{n}", folder.resolve()))
+    return roots, broken
+
+
+def _installed(broken: list[Broken]) -> Iterator[tuple[str, Path]]:
+    """The folders that installed packages offer through the entry point."""
+    from importlib.metadata import entry_points
+
+    for entry in sorted(entry_points(group=ENTRY_POINTS), key=lambda entry: entry.name):
+        try:
+            module = entry.load()
+            yield entry.name.replace("-", "_"), Path(module.__file__).parent
+        except Exception as error:
+            broken.append(Broken(Path(entry.value), _short(error)))
+
+
+def distrust(path: Path) -> str | None:
+    """Why code from this place must not run: somebody else could have written it."""
+    try:
+        real = path.resolve(strict=True)
+        for place in (real, *real.parents):
+            st = place.stat()
+            if st.st_uid not in (0, os.geteuid()):
+                return f"{place} belongs to neither root nor you (uid {st.st_uid})"
+            shared = st.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+            if shared and not (place != real and st.st_mode & stat.S_ISVTX):
+                return f"others may write to {place}; chmod go-w {place}"
+    except FileNotFoundError:
+        return "does not exist"
+    except (OSError, RuntimeError) as error:
+        return f"cannot be looked at ({type(error).__name__})"
+    return None
+
+
+def _load(kind: type[T], roots: Sequence[tuple[str, Path]]) -> Loaded[T]:
+    """Every `kind` of the built-in folder, then of each root's folder of that name."""
+    name = _FOLDERS[kind]
+    found: Loaded[T] = Loaded()
+    folders = [("hermes_doctor", builtin(name), True)]
+    folders += [(prefix, root / name, False) for prefix, root in roots]
+    seen: dict[str, Path] = {}
+    for prefix, folder, ours in folders:
+        if not folder.is_dir():
+            continue
+        why = None if ours else distrust(folder)
+        if why:
+            found.broken.append(Broken(folder, why))
+            continue
+        package = f"{prefix}.{name}"
+        with _bytecode(ours):
+            mount(folder, package)
+            for path in sorted(folder.glob("[!_]*.py")):
+                why = None if ours else distrust(path)
+                if why:
+                    found.broken.append(Broken(path, why))
+                    continue
+                try:
+                    module = importlib.import_module(f"{package}.{path.stem}")
+                except BaseException as error:
+                    if isinstance(error, KeyboardInterrupt):
+                        raise
+                    found.broken.append(Broken(path, _short(error)))
+                    continue
+                for thing in vars(module).values():
+                    if not isinstance(thing, kind):
+                        continue
+                    if thing.id in seen:
+                        why = f"its id {thing.id} is taken by {seen[thing.id]}"
+                        found.broken.append(Broken(path, why))
+                    else:
+                        seen[thing.id] = path
+                        found.items.append(thing)
+    return found
+
+
+def mount(folder: Path, package: str) -> None:
+    """Make `folder` importable as `package`, so that its files can import one another."""
+    mounted = sys.modules.get(package)
+    if mounted is not None:
+        if list(getattr(mounted, "__path__", [])) == [str(folder)]:
+            return
+        for name in [n for n in sys.modules if n == package or n.startswith(package + ".")]:
+            del sys.modules[name]
+    parent, _, _ = package.rpartition(".")
+    if parent not in sys.modules:
+        sys.modules[parent] = importlib.util.module_from_spec(
+            ModuleSpec(parent, None, is_package=True)
+        )
+    spec = ModuleSpec(package, None, is_package=True)
+    spec.submodule_search_locations = [str(folder)]
+    sys.modules[package] = importlib.util.module_from_spec(spec)
+    importlib.invalidate_caches()
+
+
+@contextmanager
+def _bytecode(allowed: bool) -> Iterator[None]:
+    """Loading must write nothing into an operator's folder."""
+    before = sys.dont_write_bytecode
+    sys.dont_write_bytecode = before or not allowed
+    try:
+        yield
+    finally:
+        sys.dont_write_bytecode = before
+
+
+def _short(error: BaseException) -> str:
+    """One line for an error of somebody else's code."""
+    first = str(error).strip().splitlines()[:1]
+    return f"{type(error).__name__}: {first[0]}" if first else type(error).__name__

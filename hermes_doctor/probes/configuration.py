@@ -1,0 +1,167 @@
+"""config.yaml as Hermes would read it, and the older copies of it that lie about."""
+
+from __future__ import annotations
+
+import re
+import zipfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from hermes_doctor.files import MEGABYTE, Snapshot, listing, read as read_file, snapshot
+from hermes_doctor.home import Home
+from hermes_doctor.model import CouldNotLook
+
+NAME = "config.yaml"
+LIMIT = 4 * MEGABYTE
+DEEPEST = 100
+"""libyaml's bindings overrun the C stack on hostile nesting; no real file comes near this."""
+
+Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Why the file is not a configuration."""
+
+    what: str
+    line: int | None = None
+    column: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigFile:
+    """config.yaml: its bytes, and either what they mean or what is wrong with them."""
+
+    path: Path
+    data: bytes
+    snapshot: Snapshot
+    values: dict[Any, Any] | None
+    fault: Fault | None
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigCopy:
+    """An older copy of config.yaml that parses."""
+
+    label: str
+    data: bytes
+    modified: datetime
+
+
+def read(home: Home) -> ConfigFile | None:
+    """config.yaml of this home, or None when there is none."""
+    path = home / NAME
+    try:
+        data, taken = read_file(path, LIMIT)
+    except FileNotFoundError:
+        if snapshot(path).kind == "symlink":
+            raise CouldNotLook(f"{NAME}: is a symlink that leads nowhere") from None
+        return None
+    values, fault = parse(data)
+    return ConfigFile(path, data, taken, values, fault)
+
+
+def parse(data: bytes) -> tuple[dict[Any, Any] | None, Fault | None]:
+    """What Hermes makes of these bytes: the settings, or the fault that makes it ignore them."""
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        return None, Fault(f"byte 0x{data[error.start]:02x} is not UTF-8", line)
+    try:
+        depth = 0
+        for event in yaml.parse(text, Loader):
+            depth += isinstance(event, yaml.CollectionStartEvent)
+            depth -= isinstance(event, yaml.CollectionEndEvent)
+            if depth > DEEPEST:
+                return None, Fault(f"nested more than {DEEPEST} levels deep")
+        values = yaml.load(text, Loader)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        place = (mark.line + 1, mark.column + 1) if mark else (None, None)
+        return None, Fault(_mask(error.problem or "cannot be parsed"), *place)
+    except yaml.YAMLError as error:
+        position = _position(error)
+        at = text.count("\n", 0, position) + 1 if position else None
+        return None, Fault("holds a character that YAML does not allow", at)
+    except (ValueError, TypeError, RecursionError, OverflowError) as error:
+        return None, Fault(f"holds a value that YAML cannot build ({type(error).__name__})")
+    if values is None:
+        return {}, None
+    if not isinstance(values, dict):
+        return None, Fault(f"is a {type(values).__name__} at the top, not a mapping", 1)
+    return values, None
+
+
+def copies(home: Home) -> list[ConfigCopy]:
+    """Copies that parse to at least one setting, newest first."""
+    found: dict[bytes, ConfigCopy] = {}
+    for copy in _candidates(home):
+        values, fault = parse(copy.data)
+        if values and not fault:
+            known = found.get(copy.data)
+            if known is None or known.modified < copy.modified:
+                found[copy.data] = copy
+    return sorted(found.values(), key=lambda copy: copy.modified, reverse=True)
+
+
+def _candidates(home: Home) -> Iterator[ConfigCopy]:
+    """Every copy that can be read: beside the file, in snapshots, in the vault, in zips."""
+    beside = [home / name for name in listing(home.path) if _is_copy(name)]
+    snapshots = [
+        home / "state-snapshots" / name / NAME for name in listing(home / "state-snapshots")
+    ]
+    vault = [home.vault / name / "files" / NAME for name in listing(home.vault)]
+    for path in beside + snapshots + vault:
+        try:
+            data, taken = read_file(path, LIMIT)
+        except (FileNotFoundError, CouldNotLook):
+            continue
+        yield ConfigCopy(home.name_of(path), data, _moment(taken.mtime_ns / 1e9))
+    for name in listing(home / "backups"):
+        if name.endswith(".zip"):
+            yield from _from_zip(home, home / "backups" / name)
+
+
+def _is_copy(name: str) -> bool:
+    """config.yaml.bak, config.yaml~, config.yaml.corrupt.20261115.bak, …, never the file itself."""
+    return name.startswith(NAME) and name != NAME and ".hermes-doctor-" not in name
+
+
+def _from_zip(home: Home, path: Path) -> Iterator[ConfigCopy]:
+    """The copy in one of Hermes' own backup zips; a damaged zip has none."""
+    if snapshot(path).kind != "file":
+        return
+    try:
+        with zipfile.ZipFile(path) as archive:
+            info = next((i for i in archive.infolist() if i.filename == NAME), None)
+            if info is None or info.file_size > LIMIT:
+                return
+            with archive.open(info) as member:
+                data = member.read(LIMIT + 1)
+            taken = datetime(*info.date_time).astimezone(UTC)
+    except (OSError, ValueError, zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError):
+        return
+    if len(data) <= LIMIT:
+        yield ConfigCopy(f"{home.name_of(path)}:{NAME}", data, taken)
+
+
+def _moment(seconds: float) -> datetime:
+    try:
+        return datetime.fromtimestamp(seconds, UTC)
+    except (OverflowError, ValueError, OSError):
+        return datetime.fromtimestamp(0, UTC)
+
+
+def _position(error: yaml.YAMLError) -> int:
+    return getattr(error, "position", 0) or 0
+
+
+def _mask(problem: str) -> str:
+    """The parser's words without the file's own: it quotes names, and a name may be a secret."""
+    return re.sub(r"""(['"])(.{3,}?)\1""", lambda m: f"{m[1]}…{m[1]}", problem.split("\n")[0])

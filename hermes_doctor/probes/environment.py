@@ -1,0 +1,68 @@
+""".env as bytes, and the encoding that they are in."""
+
+from __future__ import annotations
+
+import codecs
+from dataclasses import dataclass
+from pathlib import Path
+
+from hermes_doctor.files import MEGABYTE, Snapshot, read as read_file, snapshot
+from hermes_doctor.home import Home
+from hermes_doctor.model import CouldNotLook
+
+NAME = ".env"
+LIMIT = 4 * MEGABYTE
+
+_MARKS = (  # the longer mark first: UTF-32 LE begins with the mark of UTF-16 LE
+    (codecs.BOM_UTF32_LE, "UTF-32"),
+    (codecs.BOM_UTF32_BE, "UTF-32"),
+    (codecs.BOM_UTF8, "UTF-8-SIG"),
+    (codecs.BOM_UTF16_LE, "UTF-16"),
+    (codecs.BOM_UTF16_BE, "UTF-16"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class EnvFile:
+    """.env: its bytes and what encoding they are in, by their first bytes and by trying."""
+
+    path: Path
+    data: bytes
+    snapshot: Snapshot
+
+    @property
+    def mark(self) -> str | None:
+        """The encoding that a byte order mark at the start announces."""
+        return next((name for mark, name in _MARKS if self.data.startswith(mark)), None)
+
+    @property
+    def text(self) -> str | None:
+        """The text without any mark, or None when no encoding is certain."""
+        for encoding in filter(None, (self.mark or "UTF-8", self._unmarked())):
+            try:
+                return self.data.decode(encoding)
+            except UnicodeDecodeError:
+                continue
+        return None
+
+    def _unmarked(self) -> str | None:
+        """UTF-16 that lost its mark: every second byte of an ASCII file is NUL."""
+        half = len(self.data) // 2
+        if half and len(self.data) % 2 == 0:
+            if self.data[1::2].count(0) > half * 0.9:
+                return "UTF-16-LE"
+            if self.data[0::2].count(0) > half * 0.9:
+                return "UTF-16-BE"
+        return None
+
+
+def read(home: Home) -> EnvFile | None:
+    """.env of this home, or None when there is none."""
+    path = home / NAME
+    try:
+        data, taken = read_file(path, LIMIT)
+    except FileNotFoundError:
+        if snapshot(path).kind == "symlink":
+            raise CouldNotLook(f"{NAME}: is a symlink that leads nowhere") from None
+        return None
+    return EnvFile(path, data, taken)

@@ -1,0 +1,118 @@
+"""Which Hermes is installed, told from its files; no Hermes code is ever run."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from hermes_doctor.files import listing, read
+from hermes_doctor.home import Home
+from hermes_doctor.model import CouldNotLook, Gateway
+
+_DIST = re.compile(r"hermes_agent-(\d[^-]*)\.dist-info")
+_CHECKOUT = re.compile(r'^version\s*=\s*"([^"]+)"', re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Installation:
+    """A Hermes that is installed on this machine."""
+
+    version: str
+    where: Path
+    running: bool
+    """Whether a gateway of this home runs from it."""
+
+    @property
+    def release(self) -> tuple[int, ...]:
+        """The version as numbers, to compare with."""
+        return release(self.version)
+
+
+def release(version: str) -> tuple[int, ...]:
+    """The leading numbers of a version."""
+    match = re.match(r"\d+(?:\.\d+)*", version)
+    return tuple(int(part) for part in match[0].split(".")) if match else ()
+
+
+def find(home: Home, gateways: Callable[[], list[Gateway]]) -> Installation | None:
+    """The Hermes of the running gateway, else the newest one in the places it is installed to."""
+    try:
+        running = gateways()
+    except CouldNotLook:
+        running = []
+    for gateway in running:
+        if gateway.python:
+            version = _in_environment(Path(gateway.python).parent.parent)
+            if version:
+                return Installation(version, Path(gateway.python).parent.parent, running=True)
+    found = [
+        Installation(version, place, running=False)
+        for place in _places(home)
+        if (version := _in_environment(place) or _in_checkout(place))
+    ]
+    return max(found, key=lambda one: one.release, default=None)
+
+
+def _places(home: Home) -> Iterator[Path]:
+    """Virtual environments and checkouts where Hermes' installers put it."""
+    command = shutil.which("hermes")
+    if command:
+        yield from _behind(Path(command))
+    user = Path.home()
+    root = home.path.parent.parent if home.profile else home.path
+    for base in (root / "hermes-agent", user / ".hermes" / "hermes-agent", Path("/opt/hermes")):
+        yield from (base / "venv", base / ".venv", base)
+    for tools in (
+        user / ".local/share/uv/tools",
+        user / ".local/share/pipx/venvs",
+        user / ".local/pipx/venvs",
+        Path("/opt/pipx/venvs"),
+    ):
+        yield tools / "hermes-agent"
+
+
+def _behind(command: Path) -> Iterator[Path]:
+    """The environments that a `hermes` command can belong to: its folder's, its interpreter's."""
+    try:
+        real = command.resolve()
+        yield real.parent.parent
+        with real.open("rb") as script:
+            first = script.readline(4096)
+    except (OSError, RuntimeError):
+        return
+    if first.startswith(b"#!"):
+        words = os.fsdecode(first[2:]).split()
+        if words and Path(words[0]).is_absolute():
+            yield Path(words[0]).parent.parent
+
+
+def _in_environment(place: Path) -> str | None:
+    """The version whose dist-info lies in this environment's site-packages."""
+    found = []
+    for lib in ("lib", "lib64", "Lib"):
+        folders = [place / lib / name / "site-packages" for name in _names(place / lib)]
+        for folder in [*folders, place / lib / "site-packages"]:
+            found += [match[1] for name in _names(folder) if (match := _DIST.fullmatch(name))]
+    return max(found, key=release, default=None)
+
+
+def _in_checkout(place: Path) -> str | None:
+    """The version that a git checkout's pyproject names."""
+    try:
+        data, _ = read(place / "pyproject.toml", 1_000_000)
+    except (FileNotFoundError, CouldNotLook):
+        return None
+    text = data.decode("utf-8", "replace")
+    match = _CHECKOUT.search(text) if 'name = "hermes-agent"' in text else None
+    return match[1] if match else None
+
+
+def _names(folder: Path) -> list[str]:
+    try:
+        return listing(folder)
+    except CouldNotLook:
+        return []

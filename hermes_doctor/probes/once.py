@@ -1,0 +1,85 @@
+"""Look once a run, share the answer, and never wait longer than the limit for it."""
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections.abc import Callable
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
+
+from hermes_doctor.model import CouldNotLook
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class Cell:
+    """One question's answer, or why there is none."""
+
+    __slots__ = ("answer", "done", "error")
+
+    def __init__(self) -> None:
+        self.done = threading.Event()
+        self.answer: Any = None
+        self.error: BaseException | None = None
+
+    def fill(self, ask: Callable[[], Any]) -> None:
+        """Ask, and keep what comes back, exceptions included."""
+        try:
+            self.answer = ask()
+        except BaseException as error:
+            self.error = error
+        finally:
+            self.done.set()
+
+
+class HasCells(Protocol):
+    """What an object needs so that its methods can be `once`."""
+
+    cells: dict[tuple[object, ...], Cell]
+    guard: threading.Lock
+
+
+S = TypeVar("S", bound=HasCells)
+
+
+def once(
+    limit: float,
+) -> Callable[[Callable[Concatenate[S, P], T]], Callable[Concatenate[S, P], T]]:
+    """Make a method look at most once for each set of arguments, in a thread of its own.
+
+    The thread is what makes the limit hold: a look that hangs (a dead network drive, a
+    driver that never answers) costs each caller `limit` seconds at most and then is
+    `CouldNotLook`, while the thread is left behind.
+    """
+
+    def decorate(look: Callable[Concatenate[S, P], T]) -> Callable[Concatenate[S, P], T]:
+        @functools.wraps(look)
+        def ask(self: S, /, *args: P.args, **kwargs: P.kwargs) -> T:
+            key = (look.__name__, args, tuple(sorted(kwargs.items())))
+            with self.guard:
+                cell = self.cells.get(key)
+                mine = cell is None
+                if cell is None:
+                    cell = self.cells[key] = Cell()
+            if mine:
+                threading.Thread(
+                    target=cell.fill,
+                    args=(functools.partial(look, self, *args, **kwargs),),
+                    name=f"probe-{look.__name__}",
+                    daemon=True,
+                ).start()
+            if not cell.done.wait(limit):
+                what = look.__name__.replace("_", " ")
+                raise CouldNotLook(f"looking at the {what} took longer than {limit:g} s")
+            if cell.error is not None:
+                # A fresh instance for each caller: a traceback is not shared between threads.
+                if isinstance(cell.error, CouldNotLook):
+                    raise CouldNotLook(*cell.error.args)
+                raise cell.error
+            answer: T = cell.answer
+            return answer
+
+        return ask
+
+    return decorate

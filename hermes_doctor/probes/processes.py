@@ -1,0 +1,203 @@
+"""Running gateways and the homes they belong to, and who has a file open."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+import psutil
+
+from hermes_doctor.home import Home
+from hermes_doctor.model import CouldNotLook, Gateway
+from hermes_doctor.probes import locks
+
+_OURS = (psutil.NoSuchProcess, psutil.AccessDenied, psutil.ZombieProcess, OSError)
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A process whose command line is that of a gateway, and the home it works on if known."""
+
+    gateway: Gateway
+    home: Path | None
+
+
+def gateways_of(home: Home) -> list[Gateway]:
+    """The gateways of this very home; a look-alike or another home's is none."""
+    found: dict[int, Gateway] = {}
+    lock = home / "gateway.lock"
+    for pid in locks.holders([lock]).get(lock, []):
+        gateway = _gateway(pid)
+        if gateway:
+            found[pid] = gateway
+    doubtful = []
+    for candidate in candidates():
+        if candidate.home is None:
+            doubtful.append(candidate.gateway.pid)
+        elif candidate.home == home.path:
+            found.setdefault(candidate.gateway.pid, candidate.gateway)
+    if doubtful and not found:
+        raise CouldNotLook(
+            f"process {doubtful[0]} is a gateway, but you may not see which home it uses"
+        )
+    return sorted(found.values(), key=lambda gateway: gateway.pid)
+
+
+def homes_in_use() -> list[Path]:
+    """Every home that a running gateway works on."""
+    return sorted({c.home for c in candidates() if c.home is not None})
+
+
+def candidates() -> Iterator[Candidate]:
+    """Every process that is a gateway by its command line, with its home."""
+    for process in psutil.process_iter(["cmdline", "name"]):
+        argv = process.info["cmdline"] or []
+        titled = process.info["name"] == "hermes" and len(argv) <= 1
+        if not (is_gateway(argv) or titled):
+            continue
+        gateway = _gateway(process.pid)
+        if gateway is None:
+            continue
+        home = _home_by_files(process.pid)
+        if home is None and not titled:
+            home = _home_by_environment(process, argv)
+        if home is not None or not titled:
+            yield Candidate(gateway, home)
+
+
+def is_gateway(argv: list[str]) -> bool:
+    """Whether this command line runs a gateway: Python, Hermes' entry, `gateway [run|restart]`.
+
+    Shells, ssh, tmux and editors that only mention a gateway do not begin with Python.
+    """
+    words = _after_entry(argv)
+    if words is None:
+        return False
+    rest = [word for word in _without_profile(words) if not word.startswith("-")]
+    return rest[:1] == ["gateway"] and rest[1:2] in ([], ["run"], ["restart"])
+
+
+def _after_entry(argv: list[str]) -> list[str] | None:
+    """What follows Hermes' entry point on the command line."""
+    if not argv:
+        return None
+    first = Path(argv[0]).name
+    if first == "hermes":
+        return argv[1:]
+    if not first.startswith("python"):
+        return None
+    rest = argv[1:]
+    while rest and rest[0].startswith("-") and rest[0] != "-m":
+        if rest[0] == "-c":  # a program of its own that may mention anything
+            return None
+        rest = rest[2:] if rest[0] in ("-W", "-X") else rest[1:]
+    if rest[:1] == ["-m"]:
+        return rest[2:] if rest[1:2] == ["hermes_cli.main"] else None
+    if rest and Path(rest[0]).name in ("hermes", "hermes-script.py"):
+        return rest[1:]
+    return None
+
+
+def _without_profile(words: list[str]) -> list[str]:
+    kept: list[str] = []
+    skip = False
+    for word in words:
+        if skip:
+            skip = False
+        elif word in ("-p", "--profile"):
+            skip = True
+        else:
+            kept.append(word)
+    return kept
+
+
+def _profile(argv: list[str]) -> str | None:
+    for n, word in enumerate(argv):
+        if word in ("-p", "--profile") and n + 1 < len(argv):
+            return argv[n + 1]
+        if word.startswith("--profile="):
+            return word.partition("=")[2]
+    return None
+
+
+def _gateway(pid: int) -> Gateway | None:
+    try:
+        process = psutil.Process(pid)
+        with process.oneshot():
+            if process.status() == psutil.STATUS_ZOMBIE:
+                return None
+            argv = process.cmdline()
+            started = datetime.fromtimestamp(process.create_time(), UTC)
+    except _OURS:
+        return None
+    python = argv[0] if argv and Path(argv[0]).is_absolute() else None
+    return Gateway(pid, started, python)
+
+
+def _home_by_files(pid: int) -> Path | None:
+    """The home whose lock file the process has open: the strongest evidence there is."""
+    for target in _open_files(pid):
+        path = Path(target.removesuffix(" (deleted)"))
+        if path.name == "gateway.lock":
+            return path.parent
+    return None
+
+
+def _home_by_environment(process: psutil.Process, argv: list[str]) -> Path | None:
+    try:
+        environ = process.environ()
+        root = environ.get("HERMES_HOME") or str(Path(environ.get("HOME", "/")) / ".hermes")
+        base = Path(process.cwd()) / root
+    except _OURS:
+        return None
+    profile = _profile(argv)
+    home = base / "profiles" / profile if profile and base.parent.name != "profiles" else base
+    try:
+        return home.resolve()
+    except (OSError, RuntimeError):
+        return home
+
+
+def _open_files(pid: int) -> Iterator[str]:
+    folder = Path(f"/proc/{pid}/fd")
+    if folder.parent.exists():
+        try:
+            for name in os.listdir(folder):
+                try:
+                    yield os.readlink(folder / name)
+                except OSError:
+                    continue
+        except OSError:
+            return
+        return
+    try:
+        for file in psutil.Process(pid).open_files():
+            yield file.path
+    except _OURS:
+        return
+
+
+def holders(paths: Iterable[Path]) -> dict[Path, list[int]]:
+    """Which other processes have these files open or locked right now."""
+    wanted = {str(path): path for path in paths}
+    found: dict[Path, list[int]] = locks.holders(wanted.values())
+    for pid in psutil.pids():
+        for target in _open_files(pid):
+            path = wanted.get(target)
+            if path is not None and pid not in found.setdefault(path, []):
+                found[path].append(pid)
+    own = os.getpid()
+    return {
+        path: others for path, pids in found.items() if (others := [p for p in pids if p != own])
+    }
+
+
+def ancestors() -> list[int]:
+    """The processes that we were started by, nearest first."""
+    try:
+        return [process.pid for process in psutil.Process().parents()]
+    except _OURS:
+        return []

@@ -1,0 +1,51 @@
+"""Runs of this tool that were cut off before their end."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from datetime import datetime
+
+from hermes_doctor.files import MEGABYTE, listing, read
+from hermes_doctor.home import Home
+from hermes_doctor.model import CouldNotLook
+from hermes_doctor.probes import locks
+
+FINAL = frozenset({"done", "partly", "rolled-back", "abandoned", "undone"})
+LIMIT = 32 * MEGABYTE
+
+
+@dataclass(frozen=True, slots=True)
+class UnfinishedRun:
+    """A run whose journal does not end."""
+
+    id: str
+    state: str
+    started_at: datetime | None
+    at_work: bool
+    """A process holds the home's lock, so it has not been cut off: it is going on."""
+
+
+def unfinished(home: Home) -> list[UnfinishedRun]:
+    """The runs of this home that never came to an end, oldest first."""
+    found = []
+    busy = bool(locks.holders([home.path]))
+    for name in listing(home.runs):
+        try:
+            data, _ = read(home.runs / name / "run.json", LIMIT)
+            journal = json.loads(data)
+            state, started = str(journal["state"]), journal.get("started_at")
+        except FileNotFoundError:
+            continue
+        except (ValueError, KeyError, TypeError, RecursionError):
+            raise CouldNotLook(f"the journal of run {name} cannot be read") from None
+        if state not in FINAL:
+            found.append(UnfinishedRun(name, state, _time(started), busy))
+    return found
+
+
+def _time(value: object) -> datetime | None:
+    try:
+        return datetime.fromisoformat(str(value))
+    except ValueError:
+        return None

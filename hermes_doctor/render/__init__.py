@@ -1,0 +1,1 @@
+"""Outputs: they see a report, a plan or a receipt, and nothing else."""

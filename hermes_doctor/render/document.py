@@ -1,0 +1,99 @@
+"""The JSON document: one on stdout, always valid, whatever happened."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from hermes_doctor import __version__
+from hermes_doctor.model import Finding, Report, Severity, Status
+
+SCHEMA = "hermes-doctor/report/1"
+MANY = "hermes-doctor/reports/1"
+
+
+def of_report(report: Report) -> dict[str, Any]:
+    """One home's report as the contract has it."""
+    return {
+        "schema": SCHEMA,
+        "version": __version__,
+        "home": str(report.home),
+        "hermes": {"version": report.hermes_version},
+        "started_at": report.started_at.isoformat(),
+        "seconds": round(report.seconds, 4),
+        "summary": {
+            "status": report.status.value,
+            "counts": {severity.value: count for severity, count in report.counts.items()},
+        },
+        "checks": [
+            {
+                "id": check.id,
+                "status": check.status.value,
+                "seconds": round(check.seconds, 4),
+                "reason": check.reason,
+            }
+            for check in report.checks
+        ],
+        "findings": [_finding(report, finding) for finding in report.findings],
+    }
+
+
+def _finding(report: Report, finding: Finding) -> dict[str, Any]:
+    offer = report.offer(finding)
+    return {
+        "code": finding.code,
+        "check": finding.check,
+        "severity": finding.severity.value,
+        "title": finding.title,
+        "detail": finding.detail,
+        "subject": finding.subject,
+        "evidence": [{"where": e.where, "what": e.what} for e in finding.evidence],
+        "since": finding.since.isoformat() if finding.since else None,
+        "caused_by": finding.caused_by,
+        "fix": (
+            {"id": offer.id, "safety": offer.safety.value, "command": offer.command}
+            if offer
+            else None
+        ),
+    }
+
+
+def of_reports(reports: Sequence[Report]) -> dict[str, Any]:
+    """Several homes: the same document for each, under one head."""
+    ranked = [Status.PROBLEM, Status.UNKNOWN, Status.OK]
+    worst = min((report.status for report in reports), key=ranked.index, default=Status.OK)
+    return {
+        "schema": MANY,
+        "version": __version__,
+        "summary": {
+            "status": worst.value,
+            "counts": {s.value: sum(r.counts[s] for r in reports) for s in Severity},
+        },
+        "homes": [of_report(report) for report in reports],
+    }
+
+
+def of_trouble(message: str, code: int) -> dict[str, Any]:
+    """The document of a command that could not run."""
+    return {
+        "schema": SCHEMA,
+        "version": __version__,
+        "home": None,
+        "hermes": {"version": None},
+        "started_at": datetime.now(UTC).isoformat(),
+        "seconds": 0.0,
+        "summary": {
+            "status": Status.UNKNOWN.value,
+            "counts": {severity.value: 0 for severity in Severity},
+        },
+        "checks": [],
+        "findings": [],
+        "error": {"message": message, "exit_code": code},
+    }
+
+
+def dump(document: dict[str, Any]) -> str:
+    """As text that any terminal and any parser takes."""
+    return json.dumps(document, indent=2, ensure_ascii=True)

@@ -1,0 +1,129 @@
+"""A plan and a receipt, for people and as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from hermes_doctor import masking
+from hermes_doctor.journal import ItemRecord, Journal
+from hermes_doctor.model import Safety
+from hermes_doctor.plan import Planned
+from hermes_doctor.render.lines import BLANK, Line, row, tilde
+
+_DIFF = {"+": "added", "-": "removed", "@": "faint"}
+_MARK = {
+    "verified": ("✓ ", "good"),
+    "rolled-back": ("✗ ", "error"),
+    "refused": ("✗ ", "error"),
+    "left": ("– ", "warning"),
+    "planned": ("– ", "warning"),
+}
+_WORD = {
+    "verified": "done and verified",
+    "rolled-back": "taken back",
+    "refused": "not done",
+    "left": "left for the next run",
+    "planned": "not done",
+}
+
+
+def plan_lines(planned: Sequence[Planned], options: str) -> Iterator[Line]:
+    """The plan: what each fix would do, as a sentence and where possible as a diff."""
+    ready = [one for one in planned if one.ready]
+    for one in planned:
+        finding = one.finding
+        about = "" if finding.subject in finding.title else f"{finding.subject}: "
+        yield row((finding.code, "strong"), f"  {about}{finding.title}", hang=2)
+        if one.refusal:
+            yield row(("cannot be fixed here: ", "warning"), one.refusal, indent=2, hang=2)
+            yield row("more: ", (f"hermes-doctor explain {finding.code}", "command"), indent=2)
+        for step in one.steps:
+            yield row(("→ ", "faint"), step.sentence(), indent=2, hang=2)
+            yield from diff_lines(step.texts())
+        yield BLANK
+    if not planned:
+        yield row(("✓ ", "good"), "There is nothing to fix.")
+        return
+    if not ready:
+        yield row("Nothing here can be fixed automatically.")
+        return
+    asks = sum(one.fix is not None and one.fix.safety is Safety.CONFIRM for one in ready)
+    yield row(
+        f"{len(ready)} of {len(planned)} can be fixed"
+        + (f"; {asks} of them asks first" if asks == 1 else f"; {asks} ask first" if asks else "")
+        + ". Everything touched is backed up before. Nothing was changed yet."
+    )
+    yield row("Type now: ", (f"hermes-doctor fix --apply{options}", "command"))
+
+
+def diff_lines(texts: tuple[str, bytes, bytes] | None) -> Iterator[Line]:
+    """A masked diff."""
+    if texts:
+        for text in masking.diff(*texts):
+            yield row((text, _DIFF.get(text[:1], "faint")), indent=4)
+
+
+def receipt_lines(journal: Journal, options: str) -> Iterator[Line]:
+    """What a run did."""
+    for item in journal.items:
+        mark = _MARK[item.outcome]
+        name = f"{item.code}  {item.subject}" if item.code else item.subject
+        yield row(mark, (name, "strong"), f"  {_WORD[item.outcome]}", hang=2)
+        for sentence in item.steps:
+            yield row(("→ ", "faint"), sentence, indent=4, hang=2)
+        if item.reason:
+            yield row(item.reason, indent=4)
+    yield BLANK
+    if journal.note:
+        yield row(f"Run {journal.id}: {journal.note}.")
+    if any(item.outcome == "verified" for item in journal.items):
+        yield row(f"Backup and receipt: {tilde(Path(journal.vault) / journal.id)}")
+        if journal.kind != "undo":
+            yield row("Take it back: ", (f"hermes-doctor undo {journal.id}{options}", "command"))
+
+
+def plan_document(planned: Sequence[Planned]) -> list[dict[str, Any]]:
+    """The plan for programs."""
+    return [
+        {
+            "code": one.finding.code,
+            "subject": one.finding.subject,
+            "fix": one.fix.id if one.fix else None,
+            "safety": one.fix.safety.value if one.fix else None,
+            "steps": [
+                {
+                    "what": step.sentence(),
+                    "diff": list(masking.diff(*texts)) if (texts := step.texts()) else None,
+                }
+                for step in one.steps
+            ],
+            "refusal": one.refusal,
+        }
+        for one in planned
+    ]
+
+
+def run_document(journal: Journal) -> dict[str, Any]:
+    """The receipt for programs."""
+    return {
+        "run": journal.id,
+        "kind": journal.kind,
+        "state": journal.state,
+        "of": journal.of,
+        "backup": str(Path(journal.vault) / journal.id),
+        "note": journal.note,
+        "items": [_item(item) for item in journal.items],
+    }
+
+
+def _item(item: ItemRecord) -> dict[str, Any]:
+    return {
+        "code": item.code or None,
+        "subject": item.subject,
+        "fix": item.fix,
+        "outcome": item.outcome,
+        "reason": item.reason,
+        "steps": item.steps,
+    }

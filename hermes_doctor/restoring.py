@@ -1,0 +1,143 @@
+"""Going back: undo a run, or bring files back from any backup, as a run like any other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from hermes_doctor import journal as journals, repair
+from hermes_doctor.files import snapshot
+from hermes_doctor.home import Home
+from hermes_doctor.journal import ItemRecord, Journal, Journals
+from hermes_doctor.model import Trouble
+from hermes_doctor.repair import Item
+from hermes_doctor.steps import Change, Step, sidecars
+from hermes_doctor.vault import Backup, Entry, Vault
+
+
+@dataclass(frozen=True)
+class Restore(Step):
+    """Give one path back as a backup has it."""
+
+    path: Path
+    backup: Backup
+    entry: Entry
+
+    def sentence(self) -> str:
+        if self.entry.kind == "absent":
+            return f"remove {self.entry.path}, which was not there then"
+        if self.entry.kind == "mode":
+            return f"chmod {self.entry.mode:04o} {self.entry.path}"
+        return f"put back {self.entry.path} from backup {self.backup.id}"
+
+    def changes(self) -> Sequence[Change]:
+        now = snapshot(self.path)
+        entry = self.entry
+        if entry.kind == "absent":
+            return [] if now.kind == "absent" else [Change(self.path, now, absent=True)]
+        if entry.kind == "mode":
+            if now.kind == "absent":
+                return []
+            owner = (entry.uid, entry.gid)
+            same = owner == (now.uid, now.gid)
+            return [Change(self.path, now, mode=entry.mode, owner=None if same else owner)]
+        return [
+            Change(
+                self.path,
+                now,
+                make=lambda new: repair.rebuild(self.backup, entry, new),
+                restored=True,
+            )
+        ]
+
+
+@dataclass(frozen=True)
+class SetSidecarAside(Step):
+    """Take a sidecar away whose database is replaced: SQLite would replay it over the new file."""
+
+    path: Path
+
+    def sentence(self) -> str:
+        return f"move {self.path.name} aside: it belongs to the file that is replaced"
+
+    def changes(self) -> Sequence[Change]:
+        now = snapshot(self.path)
+        return [] if now.kind == "absent" else [Change(self.path, now, absent=True)]
+
+
+def items_for(home: Home, backup: Backup, entries: Sequence[Entry], why: str) -> list[Item]:
+    """One item an entry; a database brings the removal of today's sidecars along."""
+    named = {entry.path for entry in entries}
+    items = []
+    ordered = sorted(entries, key=lambda entry: entry.path.endswith(("-wal", "-shm", "-journal")))
+    for entry in ordered:
+        path = home.path / entry.path
+        steps: list[Step] = []
+        if repair.is_database(path) and entry.kind in ("file", "absent"):
+            steps += [
+                SetSidecarAside(beside)
+                for beside in sidecars(path)
+                if home.name_of(beside) not in named and snapshot(beside).kind != "absent"
+            ]
+        steps.append(Restore(path, backup, entry))
+        record = ItemRecord(
+            fix=why, code="", subject=entry.path, check="", steps=[s.sentence() for s in steps]
+        )
+        items.append(Item(record, steps))
+    return items
+
+
+def proven(home: Home, backup: Backup) -> repair.Verify:
+    """A restored path is verified when it is, byte for byte, what the backup says."""
+
+    def verify(records: Sequence[ItemRecord]) -> Sequence[str | None]:
+        said: list[str | None] = []
+        for record in records:
+            entry = backup.entry(record.subject)
+            assert entry is not None
+            content = entry.kind != "mode"
+            now = repair.look(home.path / record.subject, content=content)
+            right = repair.matches(now, repair.state_of(entry))
+            said.append(None if right else "is not what the backup holds")
+        return said
+
+    return verify
+
+
+def last_run(book: Journals) -> Journal:
+    """The newest run that changed something and was not undone yet."""
+    for journal in reversed(book.all()):
+        if journal.kind != "undo" and journal.state in (journals.DONE, journals.PARTLY):
+            return journal
+    raise Trouble(f"No run of hermes-doctor on {book.home.path} is left to undo.")
+
+
+def undo_plan(home: Home, journal: Journal, *, force: bool) -> tuple[Backup, list[Item]]:
+    """The items that take a run back; refuses what was changed since, unless forced."""
+    if journal.state == journals.UNDONE:
+        raise Trouble(f"Run {journal.id} was undone already, by run {journal.undone_by}.")
+    if journal.state not in (journals.DONE, journals.PARTLY):
+        raise Trouble(f"Run {journal.id} changed nothing ({journal.state}); nothing to undo.")
+    vault = Vault(home, Path(journal.vault))
+    backup = vault.load(journal.id)
+    records = [record for record in journal.paths if not record.reverted]
+    changed = [
+        record.path
+        for record in records
+        if not repair.matches(
+            repair.look(home.path / record.path, content=record.after.sha256 is not None),
+            record.after,
+        )
+    ]
+    if changed and not force:
+        raise Trouble(
+            f"{', '.join(changed)} changed since run {journal.id}; undoing would take that change "
+            f"away. Nothing was changed. With --force it is done all the same, and what is there "
+            f"now is kept in the vault."
+        )
+    wrong = vault.verify(backup)
+    if wrong:
+        raise Trouble(f"Backup {backup.id} is damaged: {wrong[0]}. Nothing was changed.")
+    entries = [entry for record in records if (entry := backup.entry(record.path))]
+    return backup, items_for(home, backup, entries, "undo")

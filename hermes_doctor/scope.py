@@ -1,0 +1,106 @@
+"""What a whole backup covers: everything in a home that nothing can make anew."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from hermes_doctor.files import snapshot
+from hermes_doctor.home import SIDECARS, Home
+from hermes_doctor.model import CouldNotLook, Trouble
+from hermes_doctor.repair import is_database
+from hermes_doctor.vault import Source
+
+REBUILT = frozenset(
+    {
+        "backups",
+        "logs",
+        "cache",
+        "audio_cache",
+        "image_cache",
+        "document_cache",
+        "checkpoints",
+        "hermes-agent",
+        "state-snapshots",
+        "sandboxes",
+        "tmp",
+    }
+)
+"""Folders at the top of a home that are logs, caches, code, or backups themselves."""
+ANYWHERE = frozenset({"__pycache__", "node_modules", ".venv", "venv", ".git"})
+MOMENTARY = frozenset({"gateway.pid", "gateway.lock"})
+"""Files that tell of a process: restored, they would lie."""
+
+
+def everything(home: Home) -> list[Source]:
+    """Every path to copy; databases that are in use are marked to go through SQLite."""
+    from hermes_doctor.probes import processes
+    from hermes_doctor.sqlite import header
+
+    paths = list(_walk(home))
+    databases = [path for path in paths if is_database(path) and _main(path) == path]
+    beside = {side: path for path in databases for side in _sides(path)}
+    held = processes.holders([*databases, *beside])
+    live = {beside.get(path, path) for path in held}
+    sources = []
+    for path in paths:
+        main = _main(path)
+        if main in live and main != path:
+            continue  # the copy through SQLite has what the log holds
+        if main in live and not header.read(main).magic:
+            live.discard(main)  # SQLite would refuse it; the bytes are all there is
+        taken = snapshot(path)
+        if taken.kind in ("file", "symlink"):
+            sources.append(Source(path, taken, live=path in live, patient=True))
+    return sources
+
+
+def _walk(home: Home) -> Iterator[Path]:
+    """The files of the home, profiles included, in a stable order."""
+    unreadable: list[Path] = []
+
+    def failed(error: OSError) -> None:
+        unreadable.append(Path(error.filename))
+
+    for base, folders, files in os.walk(home.path, onerror=failed):
+        here = Path(base)
+        top = here == home.path or here.parent == home.path / "profiles"
+        folders[:] = sorted(
+            name for name in folders if name not in ANYWHERE and not (top and name in REBUILT)
+        )
+        links = [name for name in folders if (here / name).is_symlink()]
+        for name in sorted(files + links):
+            if ".hermes-doctor-" in name or (top and name in MOMENTARY):
+                continue
+            path = here / name
+            try:
+                kind = snapshot(path).kind
+            except CouldNotLook:
+                unreadable.append(path)
+                continue
+            if kind == "symlink":
+                yield path
+            elif kind == "file":
+                if os.access(path, os.R_OK):
+                    yield path
+                else:
+                    unreadable.append(path)
+    if unreadable:
+        more = f" and {len(unreadable) - 1} more" if len(unreadable) > 1 else ""
+        raise Trouble(
+            f"You may not read {unreadable[0]}{more}, so the backup would be incomplete. "
+            f"No backup was made. Run it as the home's owner, or with sudo."
+        )
+
+
+def _sides(path: Path) -> list[Path]:
+    return [path.with_name(path.name + suffix) for suffix in SIDECARS]
+
+
+def _main(path: Path) -> Path:
+    """The database that a sidecar belongs to; any other path is its own."""
+    for suffix in SIDECARS:
+        if path.name.endswith(".db" + suffix):
+            return path.with_name(path.name.removesuffix(suffix))
+    return path

@@ -1,0 +1,92 @@
+"""Makes a Hermes home with real faults in it, for the demo. Needs no Hermes."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sqlite3
+import time
+from pathlib import Path
+
+from hermes_doctor.knowledge import load_knowledge
+
+CONFIG = """\
+# The demo's configuration
+model:
+  provider: openrouter
+  default: nousresearch/hermes-4-70b
+  context_length: 131072
+gateway:
+  timezone: Asia/Shanghai
+fallback_providers:
+  - provider: nous
+    model: hermes-4-405b
+"""
+ENV = """\
+TELEGRAM_BOT_TOKEN=123456:not-a-real-token
+OPENROUTER_API_KEY=not-a-real-key
+"""
+MESSAGES = ("Are you there?", "Why is nobody answering?", "昨天还好好的")
+
+
+def make(home: Path) -> list[str]:
+    """Fill an empty folder; says in a sentence each what was broken in it."""
+    home.mkdir(mode=0o755, parents=True, exist_ok=True)
+    home.chmod(0o755)
+    (home / "logs").mkdir()
+    _write(home / "config.yaml.bak", CONFIG.encode())
+    broken = CONFIG.replace("  default:", "\tdefault:").replace("131072", "262144")
+    _write(home / "config.yaml", broken.encode())
+    _write(home / ".env", b"\xef\xbb\xbf" + ENV.encode(), mode=0o644)
+    _write(home / "auth.json", b'{"providers": {}, "credential_pool": {}}\n', mode=0o644)
+    _history(home / "state.db")
+    _board(home / "kanban.db")
+    yesterday = time.time() - 86_400
+    os.utime(home / "config.yaml.bak", (yesterday, yesterday))
+    return [
+        "config.yaml was edited with a tab in it; config.yaml.bak is from yesterday",
+        ".env was saved by an editor that puts a byte order mark in front",
+        ".env and auth.json can be read by every user of the machine",
+        "the first 16 bytes of state.db were overwritten",
+        "kanban.db comes from a restore and lacks a column",
+    ]
+
+
+def _write(path: Path, data: bytes, mode: int = 0o600) -> None:
+    path.write_bytes(data)
+    path.chmod(mode)
+
+
+def _history(path: Path) -> None:
+    with contextlib.closing(sqlite3.connect(path)) as db, db:
+        db.execute("CREATE TABLE sessions (id TEXT PRIMARY KEY, source TEXT NOT NULL)")
+        db.execute(
+            "CREATE TABLE messages (id INTEGER PRIMARY KEY AUTOINCREMENT, session_id TEXT NOT NULL,"
+            " role TEXT NOT NULL, content TEXT)"
+        )
+        db.execute("INSERT INTO sessions VALUES ('demo', 'telegram')")
+        db.executemany(
+            "INSERT INTO messages (session_id, role, content) VALUES ('demo', 'user', ?)",
+            [(text,) for text in MESSAGES],
+        )
+    path.chmod(0o600)
+    with path.open("r+b") as file:
+        file.write(b"\0" * 16)
+
+
+def _board(path: Path) -> None:
+    knowledge = load_knowledge("schemas/kanban")
+    with contextlib.closing(sqlite3.connect(path)) as db, db:
+        for table, known in knowledge["tables"].items():
+            columns = [
+                f"{name} {c['type']}{' NOT NULL' if c['notnull'] else ''}"
+                + (f" DEFAULT {c['default']}" if c["default"] is not None else "")
+                for name, c in known["columns"].items()
+                if (table, name) != ("tasks", "session_id")
+            ]
+            db.execute(f"CREATE TABLE {table} ({', '.join(columns)})")
+        db.execute(
+            "INSERT INTO tasks (id, title, status, created_at)"
+            " VALUES ('t1', 'Water the plants', 'todo', 1794700706)"
+        )
+    path.chmod(0o600)

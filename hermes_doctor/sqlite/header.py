@@ -1,0 +1,100 @@
+"""The first 100 bytes of a database, and whether they can be those of a database."""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from pathlib import Path
+
+from hermes_doctor.files import Snapshot, read_head
+
+MAGIC = b"SQLite format 3\0"
+PAGE_SIZES = frozenset(1 << n for n in range(9, 17))
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """What the head of a file says, and the size that the file really has."""
+
+    head: bytes
+    snapshot: Snapshot
+
+    @property
+    def empty(self) -> bool:
+        """Zero bytes long: SQLite takes that for a new database."""
+        return self.snapshot.size == 0
+
+    @property
+    def magic(self) -> bool:
+        """The file begins as every SQLite database does."""
+        return self.head.startswith(MAGIC)
+
+    @property
+    def page_size(self) -> int:
+        """Bytes a page; 0 when the field is nonsense."""
+        if len(self.head) < 100:
+            return 0
+        (raw,) = struct.unpack_from(">H", self.head, 16)
+        size = 65536 if raw == 1 else raw
+        return size if size in PAGE_SIZES else 0
+
+    @property
+    def page_count(self) -> int:
+        """Pages that the header claims."""
+        return int.from_bytes(self.head[28:32], "big")
+
+    @property
+    def rest_is_sound(self) -> bool:
+        """Everything after the magic bytes is what SQLite itself would have written there.
+
+        The fixed bytes, the ranges, the page count against the file's size, and the kind of
+        the first page together leave chance no room (less than one file in 2**60).
+        """
+        if not self.page_size:
+            return False
+        head = self.head
+        write, read_, reserved, *fractions = head[18:24]
+        return (
+            write in (1, 2)
+            and read_ in (1, 2)
+            and reserved <= 32
+            and fractions == [64, 32, 32]
+            and int.from_bytes(head[44:48], "big") in (1, 2, 3, 4)
+            and int.from_bytes(head[56:60], "big") in (1, 2, 3)
+            and not any(head[72:92])
+            and head[100:101] in (b"\x05", b"\x0d")
+            and self.page_count * self.page_size == self.snapshot.size
+        )
+
+    @property
+    def looks_like(self) -> str:
+        """What the file is instead, as far as its first bytes tell."""
+        head = self.head
+        if not any(head):
+            return "zeros"
+        for start, name in _OTHERS:
+            if head.startswith(start):
+                return name
+        printable = sum(byte in b"\t\n\r" or 32 <= byte < 127 for byte in head[:100])
+        return "text" if printable >= len(head[:100]) else "bytes of no known kind"
+
+
+_OTHERS = (
+    (b"PK\x03\x04", "a zip archive"),
+    (b"\x1f\x8b", "a gzip file"),
+    (b"\x28\xb5\x2f\xfd", "a zstd file"),
+    (b"\x16\x03", "a TLS record"),
+    (b"\x17\x03", "a TLS record"),
+    (b"\x37\x7f\x06\x82", "a write-ahead log (a -wal file in the place of its database)"),
+    (b"\x37\x7f\x06\x83", "a write-ahead log (a -wal file in the place of its database)"),
+    (b"-- ", "an SQL dump"),
+    (b"BEGIN TRANSACTION", "an SQL dump"),
+    (b"PRAGMA ", "an SQL dump"),
+    (b"version https://git-lfs", "a Git LFS pointer"),
+)
+
+
+def read(path: Path) -> Header:
+    """The head of one database file."""
+    head, taken = read_head(path, 128)
+    return Header(head, taken)

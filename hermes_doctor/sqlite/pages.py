@@ -1,0 +1,88 @@
+"""The pages of a database as the next reader would see them, its write-ahead log included."""
+
+from __future__ import annotations
+
+import os
+import struct
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from hermes_doctor.files import MEGABYTE, Snapshot, open_regular, size
+from hermes_doctor.model import CouldNotLook
+from hermes_doctor.sqlite import header as headers
+
+WAL_LIMIT = 512 * MEGABYTE
+"""Only the frame heads of a log are read (24 bytes each), so this bounds time, not memory."""
+
+
+class Pages:
+    """Random access to the committed pages of one database."""
+
+    def __init__(self, db: int, wal: int | None) -> None:
+        self.db = db
+        self.wal = wal
+        head = headers.Header(os.pread(db, 128, 0), Snapshot.of(os.fstat(db)))
+        if not head.magic or not head.page_size:
+            raise CouldNotLook("is not a database")
+        self.page_size = head.page_size
+        self.usable = head.page_size - head.head[20]
+        self.frames = _committed(wal, self.page_size) if wal is not None else {}
+        self.count = max(head.snapshot.size // self.page_size, max(self.frames, default=0))
+
+    def read(self, number: int) -> bytes:
+        """One page; numbers begin at 1."""
+        if not 1 <= number <= self.count:
+            raise CouldNotLook(f"page {number} lies outside the file")
+        if number in self.frames and self.wal is not None:
+            page = os.pread(self.wal, self.page_size, self.frames[number])
+        else:
+            page = os.pread(self.db, self.page_size, (number - 1) * self.page_size)
+        if len(page) < self.page_size:
+            raise CouldNotLook(f"page {number} is cut off")
+        return page
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[Pages]:
+    """The pages of the database at `path`; nothing is locked, created or changed."""
+    descriptors = [open_regular(path)]
+    try:
+        with suppress(FileNotFoundError):
+            descriptors.append(open_regular(path.with_name(path.name + "-wal")))
+        yield Pages(descriptors[0], descriptors[1] if len(descriptors) > 1 else None)
+    except OSError as error:
+        raise CouldNotLook(f"{path.name}: {os.strerror(error.errno or 0).lower()}") from error
+    finally:
+        for fd in descriptors:
+            os.close(fd)
+
+
+def _committed(wal: int, page_size: int) -> dict[int, int]:
+    """Where the newest committed version of each page lies in the log.
+
+    Salts tell the frames of this generation from older ones; checksums are left to SQLite,
+    since a wrong page can only make a look fail here, never a write.
+    """
+    length = os.fstat(wal).st_size
+    if length < 32:
+        return {}
+    if length > WAL_LIMIT:
+        raise CouldNotLook(f"the write-ahead log is {size(length)}")
+    head = os.pread(wal, 32, 0)
+    magic, _, wal_page_size = struct.unpack_from(">III", head)
+    if magic not in (0x377F0682, 0x377F0683) or wal_page_size != page_size:
+        return {}
+    salts = head[16:24]
+    frames: dict[int, int] = {}
+    pending: dict[int, int] = {}
+    for offset in range(32, length - page_size - 23, page_size + 24):
+        frame = os.pread(wal, 24, offset)
+        if len(frame) < 24 or frame[8:16] != salts:
+            break
+        number, commit = struct.unpack_from(">II", frame)
+        pending[number] = offset + 24
+        if commit:
+            frames.update(pending)
+            pending.clear()
+    return frames

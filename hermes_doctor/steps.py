@@ -1,0 +1,269 @@
+"""The steps that a fix can plan: each says beforehand what it will do and can be taken back."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from hermes_doctor import durable
+from hermes_doctor.files import Snapshot, snapshot
+from hermes_doctor.home import SIDECARS
+from hermes_doctor.model import CannotFix
+
+Maker = Callable[[Path], None]
+"""Writes the new content to the (not yet existing) path it is given."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What a step wants of one path. Fields left None stay as they are."""
+
+    path: Path
+    expect: Snapshot
+    """Compare-and-swap: nothing happens unless the path is still this."""
+    make: Maker | None = None
+    absent: bool = False
+    mode: int | None = None
+    owner: tuple[int, int] | None = None
+    restored: bool = False
+    """The maker brings mode, owner and times along; they are not taken from the old file."""
+
+
+class Step:
+    """One act: a `sentence` that says what it is, `texts` that show it, and its `changes`."""
+
+    def sentence(self) -> str:
+        """What the step does, for the plan."""
+        raise NotImplementedError
+
+    def texts(self) -> tuple[str, bytes, bytes] | None:
+        """Label, bytes before and bytes after, when the change can be shown as a diff."""
+        return None
+
+    def changes(self) -> Sequence[Change]:
+        """What the step changes, in the order in which it must happen."""
+        raise NotImplementedError
+
+
+def real(path: Path) -> Path:
+    """The file behind a symlink: the link stays, what it leads to is changed."""
+    try:
+        return path.resolve(strict=True) if path.is_symlink() else path
+    except (OSError, RuntimeError):
+        raise CannotFix(f"{path.name} is a symlink that leads nowhere") from None
+
+
+def _writer(data: bytes) -> Maker:
+    def make(path: Path) -> None:
+        with durable.fresh(path) as fd:
+            durable.write(fd, data)
+
+    return make
+
+
+@dataclass(frozen=True)
+class ReplaceFile(Step):
+    """Give a file new content. `expect` is the snapshot that the old content was read with."""
+
+    path: Path
+    data: bytes
+    why: str
+    expect: Snapshot
+    before: bytes = b""
+
+    def sentence(self) -> str:
+        return f"replace {self.path.name}: {self.why}"
+
+    def texts(self) -> tuple[str, bytes, bytes] | None:
+        return self.path.name, self.before, self.data
+
+    def changes(self) -> Sequence[Change]:
+        return [Change(real(self.path), self.expect, make=_writer(self.data))]
+
+
+@dataclass(frozen=True)
+class ReplaceSpan(Step):
+    """Replace the bytes from `start` to `end` of a file and not one byte more."""
+
+    path: Path
+    before: bytes
+    start: int
+    end: int
+    new: bytes
+    why: str
+    expect: Snapshot
+
+    @property
+    def after(self) -> bytes:
+        """The whole file with the span replaced."""
+        return self.before[: self.start] + self.new + self.before[self.end :]
+
+    def sentence(self) -> str:
+        line = self.before.count(b"\n", 0, self.start) + 1
+        return f"change line {line} of {self.path.name}: {self.why}"
+
+    def texts(self) -> tuple[str, bytes, bytes] | None:
+        return self.path.name, self.before, self.after
+
+    def changes(self) -> Sequence[Change]:
+        return [Change(real(self.path), self.expect, make=_writer(self.after))]
+
+
+@dataclass(frozen=True)
+class ReplaceDatabase(Step):
+    """Rebuild a database on a copy and swap it in once the copy is proven sound.
+
+    `rebuild` gets the path of the copy; the write-ahead log of the original lies beside it,
+    so that opening the copy shows what Hermes would see. The sidecars of the original go:
+    their content is in the new file, and left beside it they would be replayed over it.
+    """
+
+    path: Path
+    rebuild: Callable[[Path], None]
+    why: str
+    expect: Snapshot
+
+    def sentence(self) -> str:
+        return f"rebuild {self.path.name} on a copy and swap it in: {self.why}"
+
+    def changes(self) -> Sequence[Change]:
+        path = real(self.path)
+        beside = [(p, snapshot(p)) for p in sidecars(path)]
+        gone = [Change(p, taken, absent=True) for p, taken in beside if taken.kind != "absent"]
+        return [*gone, Change(path, self.expect, make=self._make)]
+
+    def _make(self, target: Path) -> None:
+        source = real(self.path)
+        log, copied = source.with_name(source.name + "-wal"), target.with_name(target.name + "-wal")
+        try:
+            with durable.fresh(target) as fd:
+                durable.copy(source, fd)
+            if snapshot(log).kind == "file":
+                with durable.fresh(copied) as fd:
+                    durable.copy(log, fd)
+            self.rebuild(target)
+            prove(target)
+        except BaseException:
+            durable.remove(target)
+            raise
+        finally:
+            for leftover in sidecars(target):
+                durable.remove(leftover)
+
+
+def sidecars(database: Path) -> list[Path]:
+    """The files that SQLite keeps beside a database, the log first."""
+    return [database.with_name(database.name + suffix) for suffix in SIDECARS]
+
+
+def prove(database: Path) -> None:
+    """Merge the copy's log into it and let SQLite check every page; raises CannotFix if unsound."""
+    import sqlite3
+
+    try:
+        with contextlib.closing(sqlite3.connect(database, isolation_level=None)) as connection:
+            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            verdict = [row[0] for row in connection.execute("PRAGMA integrity_check(5)")]
+    except sqlite3.Error as error:
+        raise CannotFix(f"the repaired copy does not open ({error})") from error
+    if verdict != ["ok"]:
+        raise CannotFix("the repaired copy is still damaged; the rest of the file needs more")
+    durable.sync_file(database)
+
+
+@dataclass(frozen=True)
+class MoveAside(Step):
+    """Take a file out of Hermes' sight; it lies in the vault afterwards."""
+
+    path: Path
+    why: str
+
+    def sentence(self) -> str:
+        return f"move {self.path.name} aside into the vault: {self.why}"
+
+    def changes(self) -> Sequence[Change]:
+        taken = snapshot(self.path)
+        if taken.kind not in ("file", "symlink"):
+            raise CannotFix(f"{self.path.name} is not a file ({taken.kind})")
+        return [Change(self.path, taken, absent=True)]
+
+
+@dataclass(frozen=True)
+class Remove(MoveAside):
+    """Remove a file that Hermes makes anew; a copy stays in the vault all the same."""
+
+    def sentence(self) -> str:
+        return f"remove {self.path.name}, which Hermes makes anew: {self.why}"
+
+
+@dataclass(frozen=True)
+class SetMode(Step):
+    """Set the permissions of a file."""
+
+    path: Path
+    mode: int
+    why: str
+    expect: Snapshot
+
+    def sentence(self) -> str:
+        return f"chmod {self.mode:04o} {self.path.name} (now {self.expect.mode:04o}): {self.why}"
+
+    def changes(self) -> Sequence[Change]:
+        return [Change(real(self.path), self.expect, mode=self.mode)]
+
+
+@dataclass(frozen=True)
+class SetOwner(Step):
+    """Give a file to another owner."""
+
+    path: Path
+    uid: int
+    gid: int
+    why: str
+    expect: Snapshot
+
+    def sentence(self) -> str:
+        return f"chown {self.uid}:{self.gid} {self.path.name}: {self.why}"
+
+    def changes(self) -> Sequence[Change]:
+        return [Change(real(self.path), self.expect, owner=(self.uid, self.gid))]
+
+
+class Service(Protocol):
+    """Whatever owns the gateway of a home: a systemd unit, launchd, s6, compose, or nobody.
+
+    The contract: `stop` returns only when the process is gone and `start` only when a new one
+    has stayed up and works on this very home; both raise `CannotFix` within `limit` seconds
+    otherwise. Neither ever acts by process name or on another home's process.
+    """
+
+    def describe(self) -> str:
+        """What owns the gateway, for the plan."""
+
+    def running(self) -> int | None:
+        """The gateway's process, or None."""
+
+    def stop(self, limit: float) -> None:
+        """Drain and end the gateway."""
+
+    def start(self, limit: float) -> None:
+        """Bring a gateway up and see that it stays."""
+
+
+@dataclass(frozen=True)
+class GatewayStep(Step):
+    """Bring the gateway up, or have it down while the files change and up again afterwards."""
+
+    service: Service
+    restart: bool
+    why: str
+
+    def sentence(self) -> str:
+        verb = "restart" if self.restart else "start"
+        return f"{verb} the gateway through {self.service.describe()}: {self.why}"
+
+    def changes(self) -> Sequence[Change]:
+        return []

@@ -1,0 +1,339 @@
+"""Where backups lie: a folder each, with a sealed manifest, verified before they count."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import secrets
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from hermes_doctor import __version__, durable
+from hermes_doctor.files import MEGABYTE, Snapshot, listing, read, size, snapshot
+from hermes_doctor.home import Home
+from hermes_doctor.model import CouldNotLook, Trouble
+
+SCHEMA = "hermes-doctor/backup/1"
+MANIFEST = "manifest.json"
+PARTIAL = ".partial"
+MARGIN = 4 * MEGABYTE
+"""Room that must be left on a disk beside what is copied."""
+
+Progress = Callable[[int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One path as it was: enough to give it back exactly."""
+
+    path: str
+    """Relative to the home, or absolute for a file that a symlink of the home leads to."""
+    kind: str
+    """file, symlink, absent, or mode (only mode and owner matter; no copy is kept)."""
+    size: int = 0
+    mode: int = 0
+    uid: int = -1
+    gid: int = -1
+    mtime_ns: int = 0
+    sha256: str | None = None
+    target: str | None = None
+    xattrs: Mapping[str, str] = field(default_factory=dict)
+    method: str = "bytes"
+    """bytes (as it lay there) or sqlite (through SQLite, from a database in use)."""
+    integrity: str | None = None
+    """For a database that was in use: what SQLite says of the copy."""
+
+
+@dataclass(frozen=True, slots=True)
+class Backup:
+    """One backup of the vault."""
+
+    folder: Path
+    id: str
+    created_at: datetime
+    home: str
+    reason: str
+    hermes: str | None
+    tool: str
+    entries: tuple[Entry, ...]
+
+    @property
+    def size(self) -> int:
+        """Bytes of all copies."""
+        return sum(entry.size for entry in self.entries if entry.kind == "file")
+
+    def entry(self, path: str) -> Entry | None:
+        """The entry of one path."""
+        return next((one for one in self.entries if one.path == path), None)
+
+    def copy_of(self, entry: Entry) -> Path:
+        """Where the copy of an entry lies."""
+        if entry.path.startswith("/"):
+            return self.folder / "outside" / entry.path.lstrip("/")
+        return self.folder / "files" / entry.path
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """One path to back up."""
+
+    path: Path
+    expect: Snapshot
+    content: bool = True
+    """False when only mode and owner will change: no second copy of a secret is made."""
+    live: bool = False
+    """A database that some process has open: copied through SQLite."""
+    patient: bool = False
+    """Copy it as it is by now, and again if it is written meanwhile; a run never does that."""
+
+
+def new_id(now: datetime | None = None) -> str:
+    """A name that sorts by time and is never used twice."""
+    return f"{now or datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
+
+
+class Vault:
+    """The backups of one home in one place."""
+
+    def __init__(self, home: Home, root: Path | None = None) -> None:
+        self.home = home
+        self.root = root.expanduser().absolute() if root else home.vault
+        st = os.stat(home.path)
+        self.owner = (st.st_uid, st.st_gid)
+
+    # -- looking ---------------------------------------------------------------------------
+
+    def ids(self) -> list[str]:
+        """The backups that are complete, oldest first."""
+        names = [name for name in listing(self.root) if not name.endswith(PARTIAL)]
+        return [n for n in names if os.path.lexists(self.root / n / MANIFEST)]
+
+    def load(self, id: str) -> Backup:
+        """One backup, its manifest checked against its seal."""
+        if id not in self.ids():
+            raise Trouble(
+                f"There is no backup {id!r} in {self.root}. See: hermes-doctor backup list"
+            )
+        folder = self.root / id
+        data, _ = read(folder / MANIFEST, 256 * MEGABYTE)
+        return parse(folder, data)
+
+    def verify(self, backup: Backup, progress: Progress | None = None) -> list[str]:
+        """Everything that is no longer as it was written; empty when the backup is whole."""
+        wrong = []
+        for entry in backup.entries:
+            if entry.kind != "file":
+                continue
+            copy = backup.copy_of(entry)
+            try:
+                found = durable.digest(copy, progress)
+            except (FileNotFoundError, NotADirectoryError):
+                wrong.append(f"{entry.path}: the copy is missing")
+            except (CouldNotLook, OSError) as error:
+                wrong.append(f"{entry.path}: the copy cannot be read ({type(error).__name__})")
+            else:
+                if found != entry.sha256:
+                    wrong.append(f"{entry.path}: the copy is not what was saved")
+        return wrong
+
+    # -- writing ---------------------------------------------------------------------------
+
+    def prepare(self) -> None:
+        """Make the vault's folder, private and owned like the home."""
+        try:
+            durable.make_folder(self.root, self.owner)
+            st = os.stat(self.root)
+        except OSError as error:
+            raise Trouble(
+                f"The vault {self.root} cannot be made ({os.strerror(error.errno or 0).lower()}). "
+                f"Nothing was changed. Another place: --vault DIR"
+            ) from None
+        if st.st_uid not in (0, os.geteuid(), self.owner[0]):
+            raise Trouble(
+                f"The vault {self.root} belongs to another user (uid {st.st_uid}). "
+                f"Nothing was changed. Another place: --vault DIR"
+            )
+
+    def room(self, wanted: int) -> None:
+        """Refuse early when the disk cannot hold it."""
+        place = self.root
+        while not place.exists():
+            place = place.parent
+        check_room(place, wanted)
+
+    def create(
+        self,
+        sources: Sequence[Source],
+        *,
+        reason: str,
+        hermes: str | None,
+        id: str | None = None,
+        progress: Progress | None = None,
+    ) -> Backup:
+        """Copy, verify by hash, seal. Until the last rename it is no backup, only a .partial."""
+        id = id or new_id()
+        self.prepare()
+        self.room(sum(source.expect.size for source in sources if source.content))
+        partial, folder = self.root / (id + PARTIAL), self.root / id
+        try:
+            durable.make_folder(partial, self.owner)
+            entries = tuple(self._save(partial, source, progress) for source in sources)
+            backup = Backup(
+                folder=partial,
+                id=id,
+                created_at=datetime.now(UTC),
+                home=str(self.home.path),
+                reason=reason,
+                hermes=hermes,
+                tool=__version__,
+                entries=entries,
+            )
+            wrong = self.verify(backup)
+            if wrong:
+                raise Trouble(f"The backup could not be verified: {wrong[0]}. Nothing was changed.")
+            durable.save(partial / MANIFEST, seal(backup), self.owner)
+            durable.rename(partial, folder)
+            durable.sync_folder(self.root)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                self.discard(id + PARTIAL)
+            raise
+        return Backup(**{f: getattr(backup, f) for f in _FIELDS} | {"folder": folder})
+
+    def discard(self, name: str) -> None:
+        """Remove a backup's folder, the manifest first: half a backup must not look whole."""
+        folder = self.root / name
+        durable.remove(folder / MANIFEST)
+        for base, folders, files in os.walk(folder, topdown=False):
+            for file in files:
+                durable.remove(Path(base) / file)
+            for sub in folders:
+                path = Path(base) / sub
+                durable.remove(path) if path.is_symlink() else durable.remove_folder(path)
+        durable.remove_folder(folder)
+
+    def _save(self, partial: Path, source: Source, progress: Progress | None) -> Entry:
+        """One path into the partial backup."""
+        path, taken = source.path, snapshot(source.path)
+        if taken != source.expect and not source.patient:
+            raise Trouble(
+                f"{path.name} was changed meanwhile. Nothing was changed by us; try again."
+            )
+        name = self.home.name_of(path)
+        if taken.kind == "absent":
+            return Entry(name, "absent")
+        if taken.kind == "symlink":
+            return Entry(name, "symlink", uid=taken.uid, gid=taken.gid, target=os.readlink(path))
+        entry = Entry(
+            name,
+            "file" if source.content else "mode",
+            size=taken.size,
+            mode=taken.mode,
+            uid=taken.uid,
+            gid=taken.gid,
+            mtime_ns=taken.mtime_ns,
+            xattrs=durable.extended(path),
+        )
+        if not source.content:
+            return entry
+        copy = partial / (f"outside{path}" if name.startswith("/") else f"files/{name}")
+        durable.make_folder(copy.parent, self.owner)
+        if source.live:
+            from hermes_doctor.sqlite import live
+
+            integrity = live.copy(path, copy, progress)
+            values: dict[str, Any] = {
+                "method": "sqlite",
+                "integrity": integrity,
+                "size": copy.stat().st_size,
+            }
+            digest = durable.digest(copy)
+        else:
+            digest, taken = self._copy(path, copy, taken, source.patient, progress)
+            values = {"size": taken.size, "mtime_ns": taken.mtime_ns}
+        durable.give(copy, self.owner)
+        durable.sync_folder(copy.parent)
+        return Entry(**asdict(entry) | values | {"sha256": digest})
+
+    def _copy(
+        self, path: Path, copy: Path, taken: Snapshot, patient: bool, progress: Progress | None
+    ) -> tuple[str, Snapshot]:
+        """The bytes of a file that stood still while they were read."""
+        for _ in range(10 if patient else 1):
+            with durable.fresh(copy) as fd:
+                digest, count = durable.copy(path, fd, progress)
+            now = snapshot(path)
+            if now == taken and count == taken.size:
+                return digest, taken
+            durable.remove(copy)
+            taken = now
+        raise Trouble(f"{path.name} is being written to. Nothing was changed; try again.")
+
+
+_FIELDS = tuple(Backup.__dataclass_fields__)
+
+
+def check_room(place: Path, wanted: int) -> None:
+    """Refuse when less than `wanted` bytes (and a margin) are free where `place` lies."""
+    disk = os.statvfs(place)
+    free = disk.f_frsize * (disk.f_bfree if os.geteuid() == 0 else disk.f_bavail)
+    if free < wanted + MARGIN:
+        raise Trouble(
+            f"The disk of {place} has {size(free)} free, and {size(wanted + MARGIN)} are needed. "
+            f"Nothing was changed. Make room, or put the backup elsewhere: --vault DIR"
+        )
+
+
+def seal(backup: Backup) -> bytes:
+    """The manifest as bytes, closed with the hash of all of it."""
+    document = {
+        "schema": SCHEMA,
+        "id": backup.id,
+        "created_at": backup.created_at.isoformat(),
+        "home": backup.home,
+        "reason": backup.reason,
+        "tool": backup.tool,
+        "hermes": backup.hermes,
+        "entries": [asdict(entry) for entry in backup.entries],
+    }
+    body = _canonical(document)
+    return _canonical(document | {"seal": hashlib.sha256(body).hexdigest()})
+
+
+def parse(folder: Path, data: bytes) -> Backup:
+    """A manifest read back; one flipped bit anywhere in it is noticed."""
+    try:
+        document: dict[str, Any] = json.loads(data)
+        closing = document.pop("seal")
+        whole = closing == hashlib.sha256(_canonical(document)).hexdigest()
+        if not whole or _canonical(document | {"seal": closing}) != data:
+            raise ValueError("seal")
+        return Backup(
+            folder=folder,
+            id=document["id"],
+            created_at=datetime.fromisoformat(document["created_at"]),
+            home=document["home"],
+            reason=document["reason"],
+            hermes=document["hermes"],
+            tool=document["tool"],
+            entries=tuple(Entry(**entry) for entry in document["entries"]),
+        )
+    except (ValueError, KeyError, TypeError, RecursionError):
+        raise Trouble(
+            f"The manifest of backup {folder.name} is damaged ({folder / MANIFEST})."
+        ) from None
+
+
+def _canonical(document: Mapping[str, object]) -> bytes:
+    text = json.dumps(document, sort_keys=True, ensure_ascii=True, indent=1)
+    return text.encode("ascii") + b"\n"
+
+
+def total(sources: Iterable[Source]) -> int:
+    """Bytes that a backup of these will copy."""
+    return sum(source.expect.size for source in sources if source.content)

@@ -1,0 +1,1 @@
+"""Tools of the repository: they install Hermes releases and learn from them."""
