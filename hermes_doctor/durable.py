@@ -9,13 +9,16 @@ from __future__ import annotations
 import base64
 import contextlib
 import errno
-import hashlib
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from hermes_doctor.files import open_regular
+
+if TYPE_CHECKING:
+    import hashlib
 
 CHUNK = 1024 * 1024
 FILE_MODE = 0o600
@@ -131,7 +134,7 @@ def save(path: Path, data: bytes, owner: tuple[int, int]) -> None:
 
 def copy(source: Path, target: int, progress: Progress | None = None) -> tuple[str, int]:
     """Copy a regular file into an open descriptor; its SHA-256 and size."""
-    digest = hashlib.sha256()
+    digest = _sha256()
     total = 0
     fd = open_regular(source)
     try:
@@ -146,9 +149,15 @@ def copy(source: Path, target: int, progress: Progress | None = None) -> tuple[s
     return digest.hexdigest(), total
 
 
+def _sha256() -> hashlib._Hash:
+    import hashlib  # looking needs none, and it is slow to load
+
+    return hashlib.sha256()
+
+
 def digest(path: Path, progress: Progress | None = None) -> str:
     """The SHA-256 of a regular file, read from the disk rather than from memory where possible."""
-    total = hashlib.sha256()
+    total = _sha256()
     fd = open_regular(path)
     try:
         if hasattr(os, "posix_fadvise"):

@@ -31,7 +31,7 @@ DEEP = 120
 """How many times longer a deep examination may take."""
 
 
-@dataclass(slots=True)
+@dataclass()
 class Answer:
     """What one check has said so far; its thread fills it, the examination reads it."""
 

@@ -14,7 +14,7 @@ MEGABYTE = 1024 * 1024
 _NOATIME = getattr(os, "O_NOATIME", 0)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Snapshot:
     """What a path was at one moment; two equal snapshots mean that nobody touched it between."""
 

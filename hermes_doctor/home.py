@@ -44,7 +44,7 @@ DATABASES = (
 SIDECARS = ("-wal", "-shm", "-journal")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Home:
     """One Hermes data folder."""
 

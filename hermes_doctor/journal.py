@@ -30,7 +30,7 @@ UNDONE = "undone"
 assert {DONE, PARTLY, ROLLED_BACK, ABANDONED, UNDONE} == FINAL
 
 
-@dataclass(slots=True)
+@dataclass()
 class State:
     """What a path is, as far as a run cares: enough to know before from after."""
 
@@ -42,7 +42,7 @@ class State:
     target: str | None = None
 
 
-@dataclass(slots=True)
+@dataclass()
 class PathRecord:
     """One path that the run changes."""
 
@@ -54,7 +54,7 @@ class PathRecord:
     reverted: bool = False
 
 
-@dataclass(slots=True)
+@dataclass()
 class ItemRecord:
     """One finding that the run is to cure (or one path that it is to restore)."""
 
@@ -68,7 +68,7 @@ class ItemRecord:
     reason: str | None = None
 
 
-@dataclass(slots=True)
+@dataclass()
 class Journal:
     """The journal of one run."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 import unicodedata
 from collections.abc import Iterator
@@ -78,6 +77,8 @@ def _line(text: str) -> str:
 
 def diff(label: str, before: bytes, after: bytes) -> Iterator[str]:
     """A unified diff of two versions of a settings file, masked line by line."""
+    import difflib
+
     old = before.decode("utf-8", "replace").splitlines()
     new = after.decode("utf-8", "replace").splitlines()
     lines = list(

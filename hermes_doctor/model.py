@@ -58,7 +58,7 @@ class Trouble(Exception):
     """An expected failure of a command: one line that says what, where and what to do."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Evidence:
     """One thing that was seen: where, and what, without any secret in it."""
 
@@ -66,7 +66,7 @@ class Evidence:
     what: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Finding:
     """One thing that is wrong."""
 
@@ -91,7 +91,7 @@ class Finding:
         return self.code, self.subject
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class CheckResult:
     """How one check ended."""
 
@@ -102,7 +102,7 @@ class CheckResult:
     reason: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class FixOffer:
     """The fix that a report offers for a finding."""
 
@@ -111,7 +111,7 @@ class FixOffer:
     command: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Gateway:
     """One running gateway process that belongs to the home."""
 
@@ -120,7 +120,7 @@ class Gateway:
     python: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Report:
     """Everything one examination of one home found out; renderers see this and nothing else."""
 

@@ -15,7 +15,7 @@ from hermes_doctor.repair import Item
 from hermes_doctor.steps import Step
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Planned:
     """What would be done about one finding, or why nothing can be."""
 

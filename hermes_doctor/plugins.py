@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import importlib
-import importlib.util
 import os
 import stat
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from importlib.machinery import ModuleSpec
 from pathlib import Path
+from types import ModuleType
 from typing import Generic, TypeVar
 
 from hermes_doctor.api import Check, Fix
@@ -21,7 +20,7 @@ ENTRY_POINTS = "hermes_doctor.plugins"
 _FOLDERS: dict[type[Check] | type[Fix], str] = {Check: "checks", Fix: "fixes"}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Broken:
     """A plugin folder or file that was not loaded, and why."""
 
@@ -29,7 +28,7 @@ class Broken:
     why: str
 
 
-@dataclass(slots=True)
+@dataclass()
 class Loaded(Generic[T]):
     """What the folders held, in file order, with what failed set apart."""
 
@@ -37,7 +36,7 @@ class Loaded(Generic[T]):
     broken: list[Broken] = field(default_factory=list)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Plugins:
     """Everything that was loaded for one command."""
 
@@ -95,6 +94,8 @@ def _roots(folders: Sequence[Path]) -> tuple[list[tuple[str, Path]], list[Broken
 
 def _installed(broken: list[Broken]) -> Iterator[tuple[str, Path]]:
     """The folders that installed packages offer through the entry point."""
+    if not _offered():
+        return
     from importlib.metadata import entry_points
 
     for entry in sorted(entry_points(group=ENTRY_POINTS), key=lambda entry: entry.name):
@@ -103,6 +104,23 @@ def _installed(broken: list[Broken]) -> Iterator[tuple[str, Path]]:
             yield entry.name.replace("-", "_"), Path(module.__file__).parent
         except Exception as error:
             broken.append(Broken(Path(entry.value), _short(error)))
+
+
+def _offered() -> bool:
+    """Whether any installed package names our entry point; importlib.metadata is slow to ask."""
+    for place in sys.path:
+        try:
+            with os.scandir(place or ".") as entries:
+                infos = [e.path for e in entries if e.name.endswith(".dist-info")]
+        except OSError:
+            continue
+        for info in infos:
+            try:
+                if ENTRY_POINTS.encode() in Path(info, "entry_points.txt").read_bytes():
+                    return True
+            except OSError:
+                continue
+    return False
 
 
 def distrust(path: Path) -> str | None:
@@ -173,13 +191,11 @@ def mount(folder: Path, package: str) -> None:
         for name in [n for n in sys.modules if n == package or n.startswith(package + ".")]:
             del sys.modules[name]
     parent, _, _ = package.rpartition(".")
-    if parent not in sys.modules:
-        sys.modules[parent] = importlib.util.module_from_spec(
-            ModuleSpec(parent, None, is_package=True)
-        )
-    spec = ModuleSpec(package, None, is_package=True)
-    spec.submodule_search_locations = [str(folder)]
-    sys.modules[package] = importlib.util.module_from_spec(spec)
+    for name, places in ((parent, []), (package, [str(folder)])):
+        if name not in sys.modules:
+            module = ModuleType(name)
+            module.__path__ = places
+            sys.modules[name] = module
     importlib.invalidate_caches()
 
 

@@ -29,7 +29,7 @@ from hermes_doctor.vault import Backup, Entry, Source, Vault, check_room, new_id
 GATEWAY_LIMIT = 120.0
 
 
-@dataclass(slots=True)
+@dataclass()
 class Item:
     """One thing that the run is to do: the steps of one fix for one finding."""
 
@@ -37,7 +37,7 @@ class Item:
     steps: Sequence[Step]
 
 
-@dataclass(slots=True)
+@dataclass()
 class Target:
     """One path with everything that the items together want of it."""
 
@@ -63,7 +63,7 @@ Verify = Callable[[Sequence[ItemRecord]], Sequence[str | None]]
 """Says for each item what is still wrong, or None when it is cured."""
 
 
-@dataclass(slots=True)
+@dataclass()
 class Run:
     """One application of a plan."""
 

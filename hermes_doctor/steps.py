@@ -17,7 +17,7 @@ Maker = Callable[[Path], None]
 """Writes the new content to the (not yet existing) path it is given."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Change:
     """What a step wants of one path. Fields left None stay as they are."""
 

@@ -27,7 +27,7 @@ MARGIN = 4 * MEGABYTE
 Progress = Callable[[int], None]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Entry:
     """One path as it was: enough to give it back exactly."""
 
@@ -49,7 +49,7 @@ class Entry:
     """For a database that was in use: what SQLite says of the copy."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Backup:
     """One backup of the vault."""
 
@@ -78,7 +78,7 @@ class Backup:
         return self.folder / "files" / entry.path
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Source:
     """One path to back up."""
 

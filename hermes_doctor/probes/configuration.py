@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -24,7 +23,7 @@ DEEPEST = 100
 Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Fault:
     """Why the file is not a configuration."""
 
@@ -33,7 +32,7 @@ class Fault:
     column: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ConfigFile:
     """config.yaml: its bytes, and either what they mean or what is wrong with them."""
 
@@ -44,7 +43,7 @@ class ConfigFile:
     fault: Fault | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ConfigCopy:
     """An older copy of config.yaml that parses."""
 
@@ -135,6 +134,8 @@ def _is_copy(name: str) -> bool:
 
 def _from_zip(home: Home, path: Path) -> Iterator[ConfigCopy]:
     """The copy in one of Hermes' own backup zips; a damaged zip has none."""
+    import zipfile  # slow to load, and seldom needed
+
     if snapshot(path).kind != "file":
         return
     try:

@@ -22,7 +22,7 @@ _MARKS = (  # the longer mark first: UTF-32 LE begins with the mark of UTF-16 LE
 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class EnvFile:
     """.env: its bytes and what encoding they are in, by their first bytes and by trying."""
 

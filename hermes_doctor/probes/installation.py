@@ -17,7 +17,7 @@ _DIST = re.compile(r"hermes_agent-(\d[^-]*)\.dist-info")
 _CHECKOUT = re.compile(r'^version\s*=\s*"([^"]+)"', re.MULTILINE)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Installation:
     """A Hermes that is installed on this machine."""
 

@@ -8,16 +8,14 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-import psutil
-
 from hermes_doctor.home import Home
 from hermes_doctor.model import CouldNotLook, Gateway
 from hermes_doctor.probes import locks
 
-_OURS = (psutil.NoSuchProcess, psutil.AccessDenied, psutil.ZombieProcess, OSError)
+_PROC = Path("/proc")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Candidate:
     """A process whose command line is that of a gateway, and the home it works on if known."""
 
@@ -53,19 +51,65 @@ def homes_in_use() -> list[Path]:
 
 def candidates() -> Iterator[Candidate]:
     """Every process that is a gateway by its command line, with its home."""
-    for process in psutil.process_iter(["cmdline", "name"]):
-        argv = process.info["cmdline"] or []
-        titled = process.info["name"] == "hermes" and len(argv) <= 1
-        if not (is_gateway(argv) or titled):
-            continue
-        gateway = _gateway(process.pid)
+    for pid, argv in _suspects():
+        titled = not is_gateway(argv)
+        gateway = _gateway(pid)
         if gateway is None:
             continue
-        home = _home_by_files(process.pid)
+        home = _home_by_files(pid)
         if home is None and not titled:
-            home = _home_by_environment(process, argv)
+            home = _home_by_environment(pid, argv)
         if home is not None or not titled:
             yield Candidate(gateway, home)
+
+
+def _suspects() -> Iterator[tuple[int, list[str]]]:
+    """The processes that are gateways by their command line, or bear Hermes' title instead of one.
+
+    On Linux straight from /proc: a machine has hundreds of processes that are none of ours.
+    """
+    for pid in _pids():
+        if _PROC.exists():
+            argv = os.fsdecode(_proc(pid, "cmdline")).split("\0")[:-1]
+            titled = len(argv) <= 1 and _proc(pid, "comm") == b"hermes\n"
+        else:
+            argv, titled = _command(pid)
+        if titled or is_gateway(argv):
+            yield pid, argv
+
+
+def _proc(pid: int, name: str) -> bytes:
+    try:
+        fd = os.open(f"/proc/{pid}/{name}", os.O_RDONLY)
+    except OSError:
+        return b""
+    try:
+        return os.read(fd, 65536)
+    except OSError:
+        return b""
+    finally:
+        os.close(fd)
+
+
+def _command(pid: int) -> tuple[list[str], bool]:
+    """The same where there is no /proc."""
+    import psutil
+
+    try:
+        process = psutil.Process(pid)
+        argv = process.cmdline()
+        return argv, len(argv) <= 1 and process.name() == "hermes"
+    except (psutil.Error, OSError):
+        return [], False
+
+
+def _pids() -> list[int]:
+    try:
+        return sorted(int(name) for name in os.listdir(_PROC) if name.isdigit())
+    except OSError:
+        import psutil
+
+        return psutil.pids()
 
 
 def is_gateway(argv: list[str]) -> bool:
@@ -124,6 +168,8 @@ def _profile(argv: list[str]) -> str | None:
 
 
 def _gateway(pid: int) -> Gateway | None:
+    import psutil
+
     try:
         process = psutil.Process(pid)
         with process.oneshot():
@@ -131,7 +177,7 @@ def _gateway(pid: int) -> Gateway | None:
                 return None
             argv = process.cmdline()
             started = datetime.fromtimestamp(process.create_time(), UTC)
-    except _OURS:
+    except (psutil.Error, OSError):
         return None
     python = argv[0] if argv and Path(argv[0]).is_absolute() else None
     return Gateway(pid, started, python)
@@ -146,12 +192,15 @@ def _home_by_files(pid: int) -> Path | None:
     return None
 
 
-def _home_by_environment(process: psutil.Process, argv: list[str]) -> Path | None:
+def _home_by_environment(pid: int, argv: list[str]) -> Path | None:
+    import psutil
+
     try:
+        process = psutil.Process(pid)
         environ = process.environ()
         root = environ.get("HERMES_HOME") or str(Path(environ.get("HOME", "/")) / ".hermes")
         base = Path(process.cwd()) / root
-    except _OURS:
+    except (psutil.Error, OSError):
         return None
     profile = _profile(argv)
     home = base / "profiles" / profile if profile and base.parent.name != "profiles" else base
@@ -173,10 +222,12 @@ def _open_files(pid: int) -> Iterator[str]:
         except OSError:
             return
         return
+    import psutil
+
     try:
         for file in psutil.Process(pid).open_files():
             yield file.path
-    except _OURS:
+    except (psutil.Error, OSError):
         return
 
 
@@ -184,7 +235,7 @@ def holders(paths: Iterable[Path]) -> dict[Path, list[int]]:
     """Which other processes have these files open or locked right now."""
     wanted = {str(path): path for path in paths}
     found: dict[Path, list[int]] = locks.holders(wanted.values())
-    for pid in psutil.pids():
+    for pid in _pids():
         for target in _open_files(pid):
             path = wanted.get(target)
             if path is not None and pid not in found.setdefault(path, []):
@@ -193,11 +244,3 @@ def holders(paths: Iterable[Path]) -> dict[Path, list[int]]:
     return {
         path: others for path, pids in found.items() if (others := [p for p in pids if p != own])
     }
-
-
-def ancestors() -> list[int]:
-    """The processes that we were started by, nearest first."""
-    try:
-        return [process.pid for process in psutil.Process().parents()]
-    except _OURS:
-        return []

@@ -15,7 +15,7 @@ FINAL = frozenset({"done", "partly", "rolled-back", "abandoned", "undone"})
 LIMIT = 32 * MEGABYTE
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class UnfinishedRun:
     """A run whose journal does not end."""
 

@@ -24,7 +24,7 @@ _NAMES = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class SecretFile:
     """A file with secrets: what it is, and who beside its owner can read it."""
 

@@ -14,7 +14,7 @@ from hermes_doctor.masking import clean
 Span = tuple[str, str]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Line:
     """One logical line: an indent that wrapped text keeps, and spans of text with a style each."""
 

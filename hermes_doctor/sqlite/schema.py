@@ -14,7 +14,7 @@ MOST_PAGES = 2000
 """A schema fills a few pages; Hermes' largest fills six."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Schema:
     """The tables with their column names, and the names of the indexes."""
 
@@ -33,7 +33,7 @@ def read(path: Path) -> Schema:
             kind, name, sql = row[0], row[1], row[4]
             if kind == "index":
                 indexes.add(name)
-            elif kind == "table" and isinstance(sql, str):
+            elif kind == "table" and isinstance(sql, str) and not name.startswith("sqlite_"):
                 columns = _columns(name, sql)
                 if columns:
                     tables[name] = columns

@@ -1,0 +1,48 @@
+"""Fixtures: healthy homes, made by hand or by real Hermes."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests import support
+from tools import real_home, releases
+
+RELEASES = ("0.13.0", "0.16.0", "0.19.0")
+"""The oldest, one between, and the newest: their code differs where it matters here."""
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """A healthy home made without Hermes."""
+    return support.healthy(tmp_path / "home")
+
+
+def need_release(version: str) -> None:
+    """Skip where a release cannot be installed; in CI that is a failure."""
+    try:
+        releases.python_of(version)
+    except (OSError, RuntimeError) as error:
+        if os.environ.get("CI"):
+            pytest.fail(f"Hermes {version} cannot be installed: {error}")
+        pytest.skip(f"Hermes {version} cannot be installed here: {error}")
+
+
+@pytest.fixture
+def hermes_home(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """Copies of a healthy home that a real Hermes release made; each release makes one a session."""
+
+    def make(version: str) -> Path:
+        need_release(version)
+        shared = tmp_path_factory.getbasetemp().parent / f"hermes-{version}"
+        with open(f"{shared}.lock", "w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not shared.exists():
+                real_home.make(version, shared / "home")
+        return support.copy_home(shared / "home", tmp_path / f"hermes-{version}")
+
+    return make

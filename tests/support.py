@@ -1,0 +1,162 @@
+"""What the tests share: homes, a look at every byte and time of a tree, and the command itself."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import shutil
+import sqlite3
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from hermes_doctor.knowledge import load_knowledge
+
+CONFIG = "model:\n  provider: openrouter\n  default: test-model\n"
+ENV = "OPENROUTER_API_KEY=not-a-key\nSECOND=two\n"
+
+
+def healthy(home: Path) -> Path:
+    """A home without a fault, made without Hermes; for unit tests only."""
+    home.mkdir(mode=0o700, parents=True, exist_ok=True)
+    (home / "logs").mkdir()
+    put(home / "config.yaml", CONFIG)
+    put(home / ".env", ENV)
+    put(home / "auth.json", '{"providers": {}}\n')
+    database(home / "state.db", "CREATE TABLE messages (id INTEGER PRIMARY KEY, content TEXT)")
+    with contextlib.closing(sqlite3.connect(home / "state.db")) as db, db:
+        db.executemany("INSERT INTO messages (content) VALUES (?)", [(f"m{n}",) for n in range(50)])
+    board(home / "kanban.db")
+    return home
+
+
+def put(path: Path, text: str | bytes, mode: int = 0o600) -> Path:
+    """Write a file with a mode."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(text.encode() if isinstance(text, str) else text)
+    path.chmod(mode)
+    return path
+
+
+def database(path: Path, *statements: str) -> Path:
+    """A small database at rest."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with contextlib.closing(sqlite3.connect(path)) as db, db:
+        for statement in statements:
+            db.execute(statement)
+    path.chmod(0o600)
+    return path
+
+
+def board(path: Path, without: tuple[tuple[str, str], ...] = ()) -> Path:
+    """A kanban database with one task, lacking some columns if asked."""
+    statements = []
+    for table, known in load_knowledge("schemas/kanban")["tables"].items():
+        columns = [
+            f"{name} {c['type']}{' NOT NULL' if c['notnull'] else ''}"
+            + (f" DEFAULT {c['default']}" if c["default"] is not None else "")
+            for name, c in known["columns"].items()
+            if (table, name) not in without
+        ]
+        statements.append(f"CREATE TABLE {table} ({', '.join(columns)})")
+    statements.append(
+        "INSERT INTO tasks (id, title, status, created_at) VALUES ('t1', 'a task', 'todo', 1)"
+    )
+    return database(path, *statements)
+
+
+def clobber(path: Path, data: bytes = b"\0" * 16, at: int = 0) -> None:
+    """Overwrite some bytes of a file."""
+    with path.open("r+b") as file:
+        file.seek(at)
+        file.write(data)
+
+
+def tree(home: Path, *, times: bool = True, vault: bool = False) -> dict[str, tuple[Any, ...]]:
+    """Everything about every path of a home: kind, content, mode, owner and times.
+
+    Reading for the hash must not itself move the access time, hence the copy of it first.
+    """
+    found: dict[str, tuple[Any, ...]] = {}
+    for path in sorted([home, *home.rglob("*")]):
+        name = str(path.relative_to(home))
+        if not vault and (name == "backups" or name.startswith("backups/doctor")):
+            continue
+        st = path.lstat()
+        if path.is_symlink():
+            content: object = os.readlink(path)
+        elif path.is_file():
+            fd = os.open(path, os.O_RDONLY | (os.O_NOATIME if os.geteuid() == st.st_uid else 0))
+            with open(fd, "rb") as file:
+                content = hashlib.sha256(file.read()).hexdigest()
+        else:
+            content = None
+        facts: tuple[Any, ...] = (st.st_mode, st.st_uid, st.st_gid, content)
+        if times:
+            facts += (st.st_mtime_ns, st.st_ctime_ns)
+            if not path.is_dir():
+                facts += (st.st_atime_ns,)
+        found[name] = facts
+    return found
+
+
+def contents(home: Path) -> dict[str, tuple[Any, ...]]:
+    """Content, mode and owner of every file; what undo must give back."""
+    return {name: facts for name, facts in tree(home, times=False).items() if name != "."}
+
+
+@dataclass(frozen=True)
+class Done:
+    """What a call of the command gave."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        """Its output as a document."""
+        return json.loads(self.out)
+
+    @property
+    def codes(self) -> list[str]:
+        """The codes of the findings in its document."""
+        return [finding["code"] for finding in self.json["findings"]]
+
+
+def doctor(*args: str | Path, env: dict[str, str] | None = None, **options: Any) -> Done:
+    """Run the command as an operator would, in a process of its own."""
+    environ = {k: v for k, v in os.environ.items() if k not in ("HERMES_HOME", "SUDO_USER")}
+    done = subprocess.run(
+        [sys.executable, "-m", "hermes_doctor", *map(str, args)],
+        env=environ | {"NO_COLOR": "1", "PYTHONDONTWRITEBYTECODE": "1"} | (env or {}),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=options.pop("timeout", 60),
+        **options,
+    )
+    return Done(done.returncode, done.stdout, done.stderr)
+
+
+def check(home: Path, *args: str) -> Done:
+    """`check --json` on a home."""
+    return doctor("check", "--json", "--home", home, *args)
+
+
+def finding(done: Done, code: str) -> dict[str, Any]:
+    """The one finding of that code."""
+    found = [one for one in done.json["findings"] if one["code"] == code]
+    assert len(found) == 1, f"{len(found)} findings of {code}"
+    result: dict[str, Any] = found[0]
+    return result
+
+
+def copy_home(source: Path, target: Path) -> Path:
+    """A copy of a home with modes and times."""
+    shutil.copytree(source, target, symlinks=True)
+    return target
