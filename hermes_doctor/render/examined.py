@@ -44,11 +44,11 @@ def _gateway(report: Report) -> str:
 def _verdict(report: Report) -> Line:
     bad = {s: n for s, n in report.counts.items() if n and s is not Severity.INFO}
     if bad:
-        worst = next(iter(bad))
+        mark = "warning" if set(bad) == {Severity.WARNING} else "error"
         total = sum(bad.values())
         parts = ", ".join(f"{n} {_plural(severity, n)}" for severity, n in bad.items())
         noun = "problem" if total == 1 else "problems"
-        return row(("✗ ", worst.value), (f"{total} {noun}: {parts}.", "strong"))
+        return row(("✗ ", mark), (f"{total} {noun}: {parts}.", "strong"))
     unsure = [c for c in report.checks if c.status in (Status.UNKNOWN, Status.CRASHED)]
     if unsure:
         word = "question" if len(unsure) == 1 else "questions"

@@ -77,7 +77,7 @@ def show(lines: Iterable[Line], out: TextIO | None = None) -> None:
 
 def fitting(text: str, out: TextIO) -> str:
     """The text in characters that the output can take."""
-    encoding = out.encoding or "ascii"
+    encoding = getattr(out, "encoding", None) or "utf-8"
     try:
         text.encode(encoding)
     except (UnicodeEncodeError, LookupError):

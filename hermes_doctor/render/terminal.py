@@ -24,9 +24,9 @@ STYLES = {
 }
 
 
-def show(lines: Iterable[Line], out: TextIO) -> None:
+def show(lines: Iterable[Line], out: TextIO, console: Console | None = None) -> None:
     """Print them."""
-    console = Console(file=out, highlight=False, soft_wrap=False)
+    console = console or Console(file=out, highlight=False)
     width = max(40, min(console.width, 100))
     for line in lines:
         text = Text()

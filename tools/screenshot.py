@@ -1,0 +1,42 @@
+"""Makes docs/check.svg: what `hermes-doctor check` shows of the demo's sick home.
+
+python -m tools.screenshot
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import tempfile
+from pathlib import Path
+
+from rich.console import Console
+
+from hermes_doctor import examination, plugins, sickhome
+from hermes_doctor.home import Home
+from hermes_doctor.probes import Probes
+from hermes_doctor.render import examined, terminal
+
+TARGET = Path(__file__).parent.parent / "docs" / "check.svg"
+
+
+def main() -> None:
+    """Examine a sick home in a folder that stands for the user's own."""
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ["HOME"] = folder
+        os.chmod(folder, 0o755)
+        home = Path(folder) / ".hermes"
+        sickhome.make(home)
+        loaded = plugins.load()
+        report = examination.report(Probes(Home(home)), loaded, loaded.checks)
+        out = io.StringIO()
+        console = Console(
+            record=True, width=88, file=out, force_terminal=True, color_system="truecolor"
+        )
+        terminal.show(examined.lines(report), out, console)
+    TARGET.write_text(console.export_svg(title="hermes-doctor check", unique_id="check"))
+    print(f"wrote {TARGET.name}")
+
+
+if __name__ == "__main__":
+    main()
