@@ -16,7 +16,8 @@ def env_encoding(probes: Probes) -> Iterator[Finding]:
     if readable or not env.data:
         return
     if mark == "UTF-8-SIG":
-        title = ".env begins with a byte order mark, so its first variable is lost"
+        lost = env.first_name or "its first variable"
+        title = f".env begins with a byte order mark, so {lost} is lost"
         what = "the first three bytes are EF BB BF; they become part of the first name"
     elif text is not None and "\0" not in text:
         title = f".env is written in {mark or 'UTF-16'}, which Hermes does not read"

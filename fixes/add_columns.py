@@ -35,16 +35,23 @@ def add_columns(probes: Probes, finding: Finding) -> Iterator[Step]:
 
 
 def _add(copy: Path, missing: tuple[tuple[str, str], ...], version: tuple[int, ...]) -> None:
+    """Add the columns, and the indexes that went with them."""
+    from sqlite_utils import Database
+
     knowledge = load_knowledge("schemas/kanban")
     try:
         with contextlib.closing(sqlite3.connect(copy)) as connection, connection:
             for table, column in missing:
                 facts = columns_of(knowledge["tables"][table], version)[column]
                 connection.execute(f'ALTER TABLE "{table}" ADD COLUMN {_declare(column, facts)}')
-            present = _columns(connection)
-            for index in knowledge["indexes"].values():
-                if index["table"] in {table for table, _ in missing}:
-                    _index(connection, index["sql"], present[index["table"]])
+            database = Database(connection, execute_plugins=False)
+            for name, index in knowledge["indexes"].items():
+                indexed = database.table(index["table"])
+                went = any((index["table"], column) in missing for column in index["columns"])
+                if went and indexed.columns_dict.keys() >= set(index["columns"]):
+                    indexed.create_index(
+                        index["columns"], name, unique=index["unique"], if_not_exists=True
+                    )
     except sqlite3.Error as error:
         raise CannotFix(f"the columns cannot be added ({error})") from error
 
@@ -59,23 +66,3 @@ def _declare(column: str, facts: dict[str, Any]) -> str:
         + (" NOT NULL" if facts["notnull"] else "")
         + (f" DEFAULT {default}" if default is not None else "")
     )
-
-
-def _columns(connection: sqlite3.Connection) -> dict[str, set[str]]:
-    tables = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
-    return {
-        table: {
-            row[0] for row in connection.execute("SELECT name FROM pragma_table_info(?)", (table,))
-        }
-        for (table,) in tables
-    }
-
-
-def _index(connection: sqlite3.Connection, sql: str, columns: set[str]) -> None:
-    """An index that went with the column, unless it needs a column of a newer release."""
-    needed = sql[sql.index("(") + 1 : sql.index(")")].replace(",", " ").split()
-    if columns.issuperset(name.strip('"') for name in needed if name not in ("DESC", "ASC")):
-        statement = sql.replace("CREATE INDEX ", "CREATE INDEX IF NOT EXISTS ", 1)
-        connection.execute(
-            statement.replace("CREATE UNIQUE INDEX ", "CREATE UNIQUE INDEX IF NOT EXISTS ", 1)
-        )

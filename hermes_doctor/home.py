@@ -100,11 +100,10 @@ def looks_like_home(path: Path) -> bool:
 
 def find(option: Path | None, environ: Mapping[str, str] = os.environ) -> Home:
     """The home to look at: the option, else HERMES_HOME, else the usual places."""
-    named = [("--home", option)] if option else []
+    named = [("--home", option.expanduser())] if option else []
     if not option and environ.get("HERMES_HOME"):
         named = [("HERMES_HOME", Path(environ["HERMES_HOME"]).expanduser())]
     for source, path in named:
-        assert path is not None
         if not path.is_dir():
             state = "is not a folder" if path.exists() else "does not exist"
             raise Trouble(f"{source} names {path}, which {state}. {_HINT}")

@@ -94,7 +94,8 @@ class Source:
 
 def new_id(now: datetime | None = None) -> str:
     """A name that sorts by time and is never used twice."""
-    return f"{now or datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
+    now = now or datetime.now(UTC)
+    return f"{now:%Y%m%d-%H%M%S}-{now.microsecond // 1000:03d}{secrets.token_hex(1)}"
 
 
 class Vault:
@@ -145,6 +146,13 @@ class Vault:
 
     def prepare(self) -> None:
         """Make the vault's folder, private and owned like the home."""
+        ours = (self.root, *self.root.parents)
+        inside = [place for place in ours if place.is_relative_to(self.home.path)]
+        if os.geteuid() == 0 and self.owner[0] != 0 and any(p.is_symlink() for p in inside[:-1]):
+            raise Trouble(
+                f"{self.root} leads out of the home through a symlink, which root does not follow "
+                f"for another user. Nothing was changed. Another place: --vault DIR"
+            )
         try:
             durable.make_folder(self.root, self.owner)
             st = os.stat(self.root)

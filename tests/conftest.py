@@ -34,7 +34,7 @@ def need_release(version: str) -> None:
 
 @pytest.fixture
 def hermes_home(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
-    """Copies of a healthy home that a real Hermes release made; each release makes one a session."""
+    """Copies of a healthy home that a real Hermes release made, once a session."""
 
     def make(version: str) -> Path:
         need_release(version)

@@ -63,9 +63,9 @@ def board(path: Path, without: tuple[tuple[str, str], ...] = ()) -> Path:
             if (table, name) not in without
         ]
         statements.append(f"CREATE TABLE {table} ({', '.join(columns)})")
-    statements.append(
-        "INSERT INTO tasks (id, title, status, created_at) VALUES ('t1', 'a task', 'todo', 1)"
-    )
+    row = {"id": "'t1'", "title": "'a task'", "status": "'todo'", "created_at": "1"}
+    row = {name: value for name, value in row.items() if ("tasks", name) not in without}
+    statements.append(f"INSERT INTO tasks ({', '.join(row)}) VALUES ({', '.join(row.values())})")
     return database(path, *statements)
 
 

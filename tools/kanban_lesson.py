@@ -52,10 +52,14 @@ def schema(path: Path) -> dict[str, Any]:
             }
         }
     indexes = {
-        name: {"table": table, "sql": " ".join(sql.split())}
+        name: {
+            "table": table,
+            "columns": [row[2] for row in connection.execute(f"PRAGMA index_info({name})")],
+            "unique": sql.upper().startswith("CREATE UNIQUE"),
+        }
         for name, table, sql in connection.execute(
             "SELECT name, tbl_name, sql FROM sqlite_master WHERE type='index' AND sql IS NOT NULL"
-        )
+        ).fetchall()
     }
     connection.close()
     return {"tables": tables, "indexes": indexes}

@@ -65,9 +65,11 @@ def main() -> None:
     _build_only(sys.argv[1] if len(sys.argv) > 1 else None)
     code = ended(lambda: app(standalone_mode=False))
     try:
-        sys.stdout.flush()
+        if sys.stdout is not None:  # closed by the caller
+            sys.stdout.flush()
     except BrokenPipeError:  # `| head` has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     # Threads of checks that ran out of time may still hang in a system call: do not wait.
-    sys.stderr.flush()
+    if sys.stderr is not None:
+        sys.stderr.flush()
     os._exit(code)

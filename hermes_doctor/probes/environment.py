@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from hermes_doctor.home import Home
 from hermes_doctor.model import CouldNotLook
 
 NAME = ".env"
+_NAME = re.compile(r"[A-Z][A-Z0-9_]{0,63}")
 LIMIT = 4 * MEGABYTE
 
 _MARKS = (  # the longer mark first: UTF-32 LE begins with the mark of UTF-16 LE
@@ -44,6 +46,18 @@ class EnvFile:
             except UnicodeDecodeError:
                 continue
         return None
+
+    @property
+    def first_name(self) -> str | None:
+        """The name of the first variable, as python-dotenv reads it, if it is a plain one."""
+        from io import StringIO
+
+        from dotenv import dotenv_values
+
+        text = self.text or ""
+        pairs = dotenv_values(stream=StringIO(text[:65536]), interpolate=False)
+        name, value = next(iter(pairs.items()), ("", None))
+        return name if value is not None and _NAME.fullmatch(name) else None
 
     def _unmarked(self) -> str | None:
         """UTF-16 that lost its mark: every second byte of an ASCII file is NUL."""

@@ -45,16 +45,31 @@ def find(home: Home, gateways: Callable[[], list[Gateway]]) -> Installation | No
     except CouldNotLook:
         running = []
     for gateway in running:
-        if gateway.python:
-            version = _in_environment(Path(gateway.python).parent.parent)
+        for place in _behind_process(gateway):
+            version = _in_environment(place)
             if version:
-                return Installation(version, Path(gateway.python).parent.parent, running=True)
+                return Installation(version, place, running=True)
     found = [
         Installation(version, place, running=False)
         for place in _places(home)
         if (version := _in_environment(place) or _in_checkout(place))
     ]
     return max(found, key=lambda one: one.release, default=None)
+
+
+def _behind_process(gateway: Gateway) -> Iterator[Path]:
+    """The environment that a process runs from: by its command line, else by what it has loaded."""
+    if gateway.python:
+        yield Path(gateway.python).parent.parent
+    try:
+        with open(f"/proc/{gateway.pid}/maps", errors="replace") as maps:
+            for line in maps:
+                before, found, _ = line.partition("/site-packages/")
+                if found:
+                    yield Path(before[before.index("/") :]).parent.parent
+                    return
+    except (OSError, ValueError):
+        return
 
 
 def _places(home: Home) -> Iterator[Path]:

@@ -66,6 +66,8 @@ _ASCII = str.maketrans(
 def show(lines: Iterable[Line], out: TextIO | None = None) -> None:
     """Print to a terminal in colour and wrapped, or into a pipe as it is."""
     out = out or sys.stdout
+    if out is None:  # closed by the caller
+        return
     if out.isatty() and os.environ.get("TERM") != "dumb":
         from hermes_doctor.render import terminal
 
