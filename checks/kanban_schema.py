@@ -65,6 +65,12 @@ def _board(probes: Probes, path: Path) -> Iterator[Finding]:
             "Hermes would add it at a start, but the running gateway looked only once, when it "
             "started: it fails with `no such column` until then."
         )
+    elif installed is None:
+        severity = Severity.ERROR
+        detail = (
+            "Newer releases add some columns by themselves at a start, but no Hermes was found here "
+            "to tell. Until then it fails with `no such column`."
+        )
     else:
         severity = Severity.ERROR
         detail = "Hermes does not add it by itself: it fails with `no such column` or worse."

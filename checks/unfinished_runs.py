@@ -17,9 +17,8 @@ def unfinished_runs(probes: Probes) -> Iterator[Finding]:
             title="a run of hermes-doctor was cut off",
             subject=run.id,
             detail=(
-                "It was killed, or the power failed. Its backup is whole. The next run ends it: "
-                "it is either finished or taken back, and says which. Type: "
-                "hermes-doctor fix --apply"
+                "It was killed, or the power failed. The next `fix --apply`, `undo` or `backup "
+                "restore` on this home ends it: it is finished or taken back, and says which."
             ),
             evidence=(Evidence(f"backups/doctor/runs/{run.id}", f"it stopped while {run.state}"),),
             since=run.started_at,

@@ -82,7 +82,7 @@ def diff(label: str, before: bytes, after: bytes) -> Iterator[str]:
     old = before.decode("utf-8", "replace").splitlines()
     new = after.decode("utf-8", "replace").splitlines()
     lines = list(
-        difflib.unified_diff(old, new, f"{label} (now)", f"{label} (then)", n=1, lineterm="")
+        difflib.unified_diff(old, new, f"{label} (now)", f"{label} (after)", n=1, lineterm="")
     )
     for number, text in enumerate(lines):
         if number >= MOST_LINES:

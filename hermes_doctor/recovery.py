@@ -82,7 +82,7 @@ def _in_place(home: Home, journal: Journal) -> bool:
     )
 
 
-def pending(home: Home) -> list[str]:
+def pending(home: Home, options: str) -> list[str]:
     """What a command that may not write can say about runs that were cut off."""
     try:
         cut_off = [journal for journal in Journals(home).all() if not journal.final]
@@ -90,6 +90,6 @@ def pending(home: Home) -> list[str]:
         return []
     return [
         f"Run {journal.id} ({journal.kind}) was cut off while {journal.state}. "
-        f"`hermes-doctor fix --apply` or `hermes-doctor undo` brings it to an end."
+        f"This brings it to an end: hermes-doctor fix --apply{options}"
         for journal in cut_off
     ]

@@ -176,7 +176,7 @@ class Run:
             if snapshot(path) != target.change.expect:
                 raise Trouble(f"{path.name} was changed meanwhile. Nothing was changed; try again.")
             owner = target.change.expect.uid
-            outside = not path.is_relative_to(self.home.path)
+            outside = not path.resolve().is_relative_to(self.home.path)
             if os.geteuid() == 0 and uid != 0 and outside and owner != uid:
                 raise Trouble(
                     f"{path} lies outside the home and belongs to uid {owner}, not to the home's "

@@ -10,15 +10,25 @@ import typer
 
 from hermes_doctor.cli import backup, check, demo, explain, fix, listing, undo
 
-EXIT_CODES = """\
-Exit codes: 0 nothing at or above --fail-on, or everything was done and verified;
-1 findings, or something was left or taken back; 2 could not run (bad usage, no home);
-130 interrupted, with nothing left half-done."""
+EPILOG = """\b
+Start here:
+  hermes-doctor check          what is wrong, and what to type now
+  hermes-doctor fix            what would be done about it; changes nothing
+  hermes-doctor fix --apply    back up, repair, verify
+  hermes-doctor demo           the whole story on a home that it makes itself
+
+\b
+Exit codes:
+  0    nothing at or above --fail-on, or everything was done and verified
+  1    findings, or something was left or taken back
+  2    could not run (bad usage, no home); nothing was changed
+  130  interrupted; nothing is left half-done
+"""
 
 app = typer.Typer(
     name="hermes-doctor",
     help="Tells why a Hermes gateway is silent, and repairs it without losing a byte.",
-    epilog=EXIT_CODES.replace("\n", " "),
+    epilog=EPILOG,
     no_args_is_help=True,
     rich_markup_mode=None,  # Rich would double the time that --help takes
     pretty_exceptions_enable=False,

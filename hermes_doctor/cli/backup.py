@@ -16,9 +16,19 @@ app = typer.Typer(
     help="Backups of a home: verified, listed, restorable.",
     no_args_is_help=True,
     rich_markup_mode=None,
-    epilog="Examples: hermes-doctor backup create --reason 'before the update' | "
-    "hermes-doctor backup verify | hermes-doctor backup restore ID config.yaml | "
-    "hermes-doctor backup prune --keep 10 --older-than 30d",
+    epilog="""\b
+Examples:
+  hermes-doctor backup create --reason 'before the update'
+  hermes-doctor backup verify
+  hermes-doctor backup restore ID config.yaml
+  hermes-doctor backup prune --keep 10 --older-than 30d
+
+\b
+Exit codes:
+  0  done
+  1  something is wrong with a backup, or was left or not agreed to
+  2  could not run; nothing was changed
+""",
 )
 IdArgument = Annotated[str | None, typer.Argument(help="The backup; else the newest.")]
 
@@ -30,7 +40,7 @@ def create(
     reason: Annotated[str, typer.Option("--reason", help="Why, for the list.")] = "by hand",
     json: JsonOption = False,
 ) -> int:
-    """Back up everything of the home that cannot be made anew, and verify the copy."""
+    """Back up all that cannot be made anew, and verify it."""
     from hermes_doctor import home as homes, scope
     from hermes_doctor.cli.copying import bar
     from hermes_doctor.lock import locked

@@ -13,12 +13,19 @@ if TYPE_CHECKING:
     from hermes_doctor.home import Home
     from hermes_doctor.model import Report
 
-EPILOG = (
-    "Examples: hermes-doctor check | hermes-doctor check --json | "
-    "hermes-doctor check --only databases --fail-on warning | "
-    "hermes-doctor check --all-homes --fail-on error,unknown,crashed. "
-    "Exit codes: 0 nothing at or above --fail-on; 1 findings; 2 could not run."
-)
+EPILOG = """\b
+Examples:
+  hermes-doctor check
+  hermes-doctor check --json
+  hermes-doctor check --only databases --fail-on warning
+  hermes-doctor check --all-homes --fail-on error,unknown,crashed
+
+\b
+Exit codes:
+  0  nothing at or above --fail-on
+  1  findings
+  2  could not run (bad usage, no home)
+"""
 
 
 def check(

@@ -13,7 +13,7 @@ def demo(
         bool, typer.Option("--keep", help="Leave the home there, sick again, to play with.")
     ] = False,
 ) -> int:
-    """Make a sick home, examine it, repair it, examine it again, and undo it all."""
+    """Show it all on a sick home that the tool makes itself."""
     import shutil
     import tempfile
 

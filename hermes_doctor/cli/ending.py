@@ -33,7 +33,8 @@ def _other(error: Exception) -> int:
     if isinstance(error, exceptions.ClickException):
         where = getattr(error, "ctx", None)
         hint = f" Try: {where.command_path} --help" if where is not None else ""
-        return _say(error.format_message().rstrip(".") + "." + hint, 2)
+        said = error.format_message()
+        return _say(said + ("" if said.endswith((".", "?")) else ".") + hint, 2)
     if isinstance(error, OSError):
         name = f": {error.filename}" if error.filename else ""
         return _say(f"{os.strerror(error.errno or 0)}{name}", 2)

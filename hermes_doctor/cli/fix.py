@@ -23,12 +23,18 @@ if TYPE_CHECKING:
     from hermes_doctor.plan import Planned
     from hermes_doctor.plugins import Plugins
 
-EPILOG = (
-    "Examples: hermes-doctor fix (shows the plan) | hermes-doctor fix --apply | "
-    "hermes-doctor fix CFG-YAML --apply --yes. "
-    "Exit codes: 0 all done and verified, or nothing to do; 1 something is left, was refused or "
-    "taken back, or the plan was only shown; 2 could not run, nothing changed."
-)
+EPILOG = """\b
+Examples:
+  hermes-doctor fix                         the plan; changes nothing
+  hermes-doctor fix --apply                 all of it
+  hermes-doctor fix CFG-YAML --apply --yes  one code, without asking
+
+\b
+Exit codes:
+  0  all done and verified, or nothing to do
+  1  something is left, was refused or taken back, or the plan was only shown
+  2  could not run; nothing was changed
+"""
 ROUNDS = 5
 """Fixes that change the same file come one after the other; more rounds than this never help."""
 
@@ -45,7 +51,7 @@ def fix(
     plugins: PluginsOption = None,
     vault: VaultOption = None,
 ) -> int:
-    """Plan the repair of what check finds; with --apply back up, repair and verify."""
+    """Plan the repair; with --apply back up, repair, verify."""
     from hermes_doctor import home as homes
     from hermes_doctor.cli import options
 
@@ -89,7 +95,7 @@ def _show(session: Session, *, json: bool) -> int:
     from hermes_doctor import recovery
 
     report, planned = session.look()
-    said = recovery.pending(session.home)
+    said = recovery.pending(session.home, session.options)
     if json:
         _document(report, planned, [], said)
     else:

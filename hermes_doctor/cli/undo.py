@@ -8,10 +8,17 @@ import typer
 
 from hermes_doctor.cli.options import HomeOption, JsonOption, PluginsOption, YesOption
 
-EPILOG = (
-    "Examples: hermes-doctor undo | hermes-doctor undo 20261115-031500-1f2e --yes. "
-    "Exit codes: 0 undone; 1 not undone, or not agreed to; 2 could not run, nothing changed."
-)
+EPILOG = """\b
+Examples:
+  hermes-doctor undo                              the last run
+  hermes-doctor undo 20261115-031500-1234f --yes  that run, without asking
+
+\b
+Exit codes:
+  0  undone
+  1  not undone, or not agreed to
+  2  could not run; nothing was changed
+"""
 
 
 def undo(

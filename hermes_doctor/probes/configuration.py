@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -121,10 +122,17 @@ def _candidates(home: Home) -> Iterator[ConfigCopy]:
             data, taken = read_file(path, LIMIT)
         except (FileNotFoundError, CouldNotLook):
             continue
-        yield ConfigCopy(home.name_of(path), data, _moment(taken.mtime_ns / 1e9))
+        if _trusted(home, path, taken):
+            yield ConfigCopy(home.name_of(path), data, _moment(taken.mtime_ns / 1e9))
     for name in listing(home / "backups"):
         if name.endswith(".zip"):
             yield from _from_zip(home, home / "backups" / name)
+
+
+def _trusted(home: Home, path: Path, taken: Snapshot) -> bool:
+    """Whether a copy is the home's own: for root, a symlink could lend it anybody's file."""
+    owner = home.path.stat().st_uid
+    return snapshot(path).kind == "file" and (os.geteuid() != 0 or taken.uid == owner)
 
 
 def _is_copy(name: str) -> bool:

@@ -12,7 +12,7 @@ from hermes_doctor.files import MEGABYTE, Snapshot, open_regular, size
 from hermes_doctor.model import CouldNotLook
 from hermes_doctor.sqlite import header as headers
 
-WAL_LIMIT = 512 * MEGABYTE
+WAL_LIMIT = 64 * MEGABYTE
 """Only the frame heads of a log are read (24 bytes each), so this bounds time, not memory."""
 
 
