@@ -68,8 +68,8 @@ def _board(probes: Probes, path: Path) -> Iterator[Finding]:
     elif installed is None:
         severity = Severity.ERROR
         detail = (
-            "Newer releases add some columns by themselves at a start, but no Hermes was found here "
-            "to tell. Until then it fails with `no such column`."
+            "Newer releases add some columns by themselves at a start, but no Hermes was found "
+            "here to tell. Until then it fails with `no such column`."
         )
     else:
         severity = Severity.ERROR

@@ -36,7 +36,11 @@ def mark_undone(book: Journals, id: str, by: str) -> None:
 
 def _end(home: Home, book: Journals, journal: Journal, verify: repair.Verify) -> str:
     vault = Vault(home, Path(journal.vault))
-    started = f"Run {journal.id} ({journal.kind}) was cut off"
+    down = journal.gateway == "stopped"
+    started = (
+        f"{'The gateway was stopped for a run that was cut off: start it again. ' if down else ''}"
+        f"Run {journal.id} ({journal.kind}) was cut off"
+    )
     with repair.interruptible(), repair.uninterrupted():
         if journal.state in (journals.BACKING_UP, journals.STAGING):
             repair.clean(home, journal)

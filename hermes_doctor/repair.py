@@ -249,8 +249,6 @@ class Run:
                 if not change.restored:
                     self._dress(new, target)
                 target.after = look(new)
-                if not change.restored and old.kind == "absent":
-                    target.after.uid, target.after.gid = self.vault.owner
                 if target.after.kind == "file":
                     durable.sync_file(new)
             record.after = target.after or State("absent")
@@ -278,12 +276,12 @@ class Run:
         wrong = dict(zip(pending, verify([log.items[n] for n in pending]), strict=True))
         failed = {n for n, why in wrong.items() if why is not None}
         with uninterrupted():
-            for record in log.paths:  # a path that a failed item shares takes the others with it
-                if failed & set(record.items):
-                    for n in record.items:
-                        if wrong.get(n) is None and n not in failed:
-                            wrong[n] = "shares a file with a fix that did not hold"
-                        failed.add(n)
+            for _ in log.paths:  # a file that a failed item shares takes the others with it
+                for record in log.paths:
+                    if failed & set(record.items):
+                        failed |= set(record.items)
+            for n in failed:
+                wrong[n] = wrong.get(n) or "shares a file with a fix that did not hold"
             back = [record for record in log.paths if failed & set(record.items)]
             left = roll_back(self.home, log, backup, back)
             for n in pending:
