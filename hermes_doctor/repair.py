@@ -104,8 +104,8 @@ class Run:
                     self._clean(log)
                     log.finish(journals.ABANDONED, f"nothing was changed: {_why(error)}")
                     self._close(log, book)
-                if isinstance(error, CannotFix):
-                    return self._refuse(log, str(error))
+                if isinstance(error, Refused):
+                    return _refused(log, error)
                 raise _explained(error) from error
             try:
                 self._stop(services, log, book)
@@ -245,7 +245,10 @@ class Run:
                 target.after = replace(before, mode=mode, uid=uid, gid=gid)
             if change.make is not None:
                 new = staged(target.path, self.id)
-                change.make(new)
+                try:
+                    change.make(new)
+                except CannotFix as why:
+                    raise Refused(str(why), target.items) from why
                 if not change.restored:
                     self._dress(new, target)
                 target.after = look(new)
@@ -304,11 +307,6 @@ class Run:
         """The last word of a failed run; on a full disk even that may not fit."""
         with contextlib.suppress(OSError):
             book.save(log)
-
-    def _refuse(self, log: Journal, why: str) -> Journal:
-        for item in log.items:
-            item.outcome, item.reason = "refused", why
-        return log
 
     def _stop(self, steps: Sequence[GatewayStep], log: Journal, book: Journals) -> None:
         for step in steps:
@@ -502,7 +500,24 @@ def _left(paths: Sequence[str]) -> str:
     return f"; left alone because somebody changed it since: {', '.join(paths)}"
 
 
+def _refused(log: Journal, error: Refused) -> Journal:
+    """Nothing was changed: one item cannot be done, the others have to be tried without it."""
+    for number, item in enumerate(log.items):
+        mine = number in error.items
+        item.outcome = "refused" if mine else "left"
+        item.reason = str(error) if mine else "tried again without the one that was refused"
+    return log
+
+
 # -- failures and signals ------------------------------------------------------------------
+
+
+class Refused(CannotFix):
+    """A step could not make its new content; nothing has been changed yet."""
+
+    def __init__(self, why: str, items: Sequence[int]) -> None:
+        super().__init__(why)
+        self.items = items
 
 
 class Interrupted(KeyboardInterrupt):

@@ -129,6 +129,8 @@ def _apply(session: Session, *, vault: VaultOption, yes: bool, json: bool) -> in
             break
         run = _run(session, chosen, vault, first.hermes_version, verify, quiet=json)
         runs.append(run)
+        refused = {(i.code, i.subject): i.reason for i in run.items if i.outcome == "refused"}
+        declined |= refused
         if not json:
             show(repaired.receipt_lines(run, session.options))
         if not any(item.outcome == "left" for item in run.items):
