@@ -120,52 +120,65 @@ def _apply(session: Session, *, vault: VaultOption, yes: bool, json: bool) -> in
     if not json:
         show([row(("! ", "warning"), text, hang=2) for text in said])
     runs: list[Journal] = []
+    words = Words(yes=yes, quiet=json)
     first, planned = session.look()
     shown = planned
-    declined: set[tuple[str, str]] = set()
+    outcomes: dict[tuple[str, str], str] = {}
     for _ in range(ROUNDS):
-        chosen = _choose(planned, declined, yes=yes, quiet=json)
+        chosen = [one for one in planned if words.agrees(one)]
         if not chosen:
             break
         run = _run(session, chosen, vault, first.hermes_version, verify, quiet=json)
         runs.append(run)
-        refused = {(i.code, i.subject): i.reason for i in run.items if i.outcome == "refused"}
-        declined |= refused
+        for item in run.items:
+            outcomes[item.code, item.subject] = item.outcome
+            if item.outcome == "refused":
+                words.refused[item.code, item.subject] = item.reason or "refused"
         if not json:
             show(repaired.receipt_lines(run, session.options))
-        if not any(item.outcome == "left" for item in run.items):
+        if "left" not in {item.outcome for item in run.items}:
             break
         _, planned = session.look()
     report, planned = session.look() if runs else (first, planned)
     if json:
         _document(report, shown, runs, said)
     else:
-        _close(session, report, planned, shown, runs, declined)
-    undone = any(item.outcome != "verified" for run in runs for item in run.items)
-    return int(_left([one.finding for one in planned]) or undone)
+        _close(session, report, planned, shown, runs, words)
+    failed = any(outcome != "verified" for outcome in outcomes.values())
+    return int(failed or _left([one.finding for one in planned]))
 
 
-def _choose(
-    planned: Sequence[Planned], declined: set[tuple[str, str]], *, yes: bool, quiet: bool
-) -> list[Planned]:
-    """What may be applied: the safe ones, and those that the operator agrees to."""
-    from hermes_doctor.cli.options import sure
-    from hermes_doctor.model import Safety
-    from hermes_doctor.render import repaired
-    from hermes_doctor.render.lines import show
+class Words:
+    """What the operator agreed to; asked once for each finding."""
 
-    chosen = []
-    for one in planned:
-        if not one.ready or one.fix is None or one.finding.key in declined:
-            continue
-        if one.fix.safety is Safety.CONFIRM and not yes:
-            if not quiet:
-                show(list(repaired.plan_lines([one], ""))[:-2])
-            if quiet or not sure(f"Apply this fix for {one.finding.code}?"):
-                declined.add(one.finding.key)
-                continue
-        chosen.append(one)
-    return chosen
+    def __init__(self, *, yes: bool, quiet: bool) -> None:
+        self.yes = yes
+        self.quiet = quiet
+        self.agreed: set[tuple[str, str]] = set()
+        self.declined: set[tuple[str, str]] = set()
+        self.refused: dict[tuple[str, str], str] = {}
+
+    def agrees(self, one: Planned) -> bool:
+        """Whether a plan may be applied: safe ones may, the others are shown and asked about."""
+        from hermes_doctor.model import Safety
+
+        key = one.finding.key
+        if not one.ready or one.fix is None or key in self.declined or key in self.refused:
+            return False
+        if one.fix.safety is not Safety.CONFIRM or self.yes or key in self.agreed:
+            return True
+        (self.agreed if self._ask(one) else self.declined).add(key)
+        return key in self.agreed
+
+    def _ask(self, one: Planned) -> bool:
+        from hermes_doctor.cli.options import sure
+        from hermes_doctor.render import repaired
+        from hermes_doctor.render.lines import show
+
+        if self.quiet:
+            return False
+        show(repaired.one_plan(one))
+        return sure(f"Apply this fix for {one.finding.code}?")
 
 
 def _run(
@@ -204,7 +217,7 @@ def _close(
     planned: Sequence[Planned],
     shown: Sequence[Planned],
     runs: Sequence[Journal],
-    declined: set[tuple[str, str]],
+    words: Words,
 ) -> None:
     """What is left, and what to do about it."""
     from hermes_doctor.render.lines import row, show
@@ -213,8 +226,8 @@ def _close(
         show([row(("✓ ", "good"), "There is nothing to fix.")])
     for one in planned:
         finding = one.finding
-        why = one.refusal
-        if finding.key in declined:
+        why = words.refused.get(finding.key) or one.refusal
+        if finding.key in words.declined:
             command = f"hermes-doctor fix {finding.code} --apply --yes{session.options}"
             why = f"it asks first, and nobody said yes. {command}"
         elif why is None:

@@ -33,16 +33,7 @@ def plan_lines(planned: Sequence[Planned], options: str) -> Iterator[Line]:
     """The plan: what each fix would do, as a sentence and where possible as a diff."""
     ready = [one for one in planned if one.ready]
     for one in planned:
-        finding = one.finding
-        about = "" if finding.subject in finding.title else f"{finding.subject}: "
-        yield row((finding.code, "strong"), f"  {about}{finding.title}", hang=2)
-        if one.refusal:
-            yield row(("cannot be fixed here: ", "warning"), one.refusal, indent=2, hang=2)
-            yield row("more: ", (f"hermes-doctor explain {finding.code}", "command"), indent=2)
-        for step in one.steps:
-            yield row(("→ ", "faint"), step.sentence(), indent=2, hang=2)
-            yield from diff_lines(step.texts())
-        yield BLANK
+        yield from one_plan(one)
     if not planned:
         yield row(("✓ ", "good"), "There is nothing to fix.")
         return
@@ -58,6 +49,20 @@ def plan_lines(planned: Sequence[Planned], options: str) -> Iterator[Line]:
     yield row("Type now: ", (f"hermes-doctor fix --apply{options}", "command"))
 
 
+def one_plan(one: Planned) -> Iterator[Line]:
+    """What would be done about one finding."""
+    finding = one.finding
+    about = "" if finding.subject in finding.title else f"{finding.subject}: "
+    yield row((finding.code, "strong"), f"  {about}{finding.title}", hang=2)
+    if one.refusal:
+        yield row(("cannot be fixed here: ", "warning"), one.refusal, indent=2, hang=2)
+        yield row("more: ", (f"hermes-doctor explain {finding.code}", "command"), indent=2)
+    for step in one.steps:
+        yield row(("→ ", "faint"), step.sentence(), indent=2, hang=2)
+        yield from diff_lines(step.texts())
+    yield BLANK
+
+
 def diff_lines(texts: tuple[str, bytes, bytes] | None) -> Iterator[Line]:
     """A masked diff."""
     if texts:
@@ -68,6 +73,8 @@ def diff_lines(texts: tuple[str, bytes, bytes] | None) -> Iterator[Line]:
 def receipt_lines(journal: Journal, options: str) -> Iterator[Line]:
     """What a run did."""
     for item in journal.items:
+        if item.outcome == "left":  # the next round does it
+            continue
         mark = _MARK[item.outcome]
         name = f"{item.code}  {item.subject}" if item.code else item.subject
         yield row(mark, (name, "strong"), f"  {_WORD[item.outcome]}", hang=2)
@@ -76,7 +83,7 @@ def receipt_lines(journal: Journal, options: str) -> Iterator[Line]:
         if item.reason:
             yield row(item.reason, indent=4)
     yield BLANK
-    if journal.note:
+    if journal.note and journal.state != "abandoned":
         yield row(f"Run {journal.id}: {journal.note}.")
     if any(item.outcome == "verified" for item in journal.items):
         yield row(f"Backup and receipt: {tilde(Path(journal.vault) / journal.id)}")
