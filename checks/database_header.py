@@ -28,7 +28,7 @@ def database_header(probes: Probes) -> Iterator[Finding | CouldNotLook]:
         except FileNotFoundError:
             yield CouldNotLook(f"{name}: is gone, or a symlink that leads nowhere")
             continue
-        if header.magic or header.empty:
+        if header.magic or header.empty or header.in_log:
             continue
         only_magic = header.rest_is_sound
         found = (

@@ -15,12 +15,16 @@ def env_encoding(probes: Probes) -> Iterator[Finding]:
     readable = mark is None and text is not None and b"\0" not in env.data
     if readable or not env.data:
         return
-    if mark == "UTF-8-SIG":
+    if mark == "mangled":
+        lost = env.first_name or "its first variable"
+        title = f".env begins with what is left of a byte order mark, so {lost} is lost"
+        what = "the first two characters are replacement characters; they join the first name"
+    elif mark == "UTF-8-SIG":
         lost = env.first_name or "its first variable"
         title = f".env begins with a byte order mark, so {lost} is lost"
         what = "the first three bytes are EF BB BF; they become part of the first name"
     elif text is not None and "\0" not in text:
-        title = f".env is written in {mark or 'UTF-16'}, which Hermes does not read"
+        title = f".env is written in {mark or 'UTF-16'}, which few releases of Hermes read"
         what = f"the bytes are {mark or 'UTF-16 without a mark'}"
     elif b"\0" in env.data:
         title = ".env holds NUL bytes"

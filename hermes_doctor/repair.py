@@ -23,6 +23,7 @@ from hermes_doctor.files import Snapshot, snapshot
 from hermes_doctor.home import DATABASES, SIDECARS, Home
 from hermes_doctor.journal import ItemRecord, Journal, Journals, PathRecord, State
 from hermes_doctor.model import CannotFix, CouldNotLook, Trouble
+from hermes_doctor.sqlite.guard import alone
 from hermes_doctor.steps import Change, GatewayStep, Step, sidecars
 from hermes_doctor.vault import Backup, Entry, Source, Vault, check_room, new_id
 
@@ -94,21 +95,27 @@ class Run:
             log.finish(journals.ABANDONED, "there was nothing to do")
             return log
         self._preflight(targets, services)
-        with interruptible():
+        with interruptible(), contextlib.ExitStack() as guards:
             try:
                 book.save(log)
+                self._stop(services, log, book)
                 backup = self._back_up(targets, log, book)
                 self._stage(targets, log, book)
+                for target in targets:  # as late as possible: a gateway that starts must not wait
+                    if target.replaces and target.path.suffix == ".db":
+                        guards.enter_context(alone(target.path))
+                self._refuse_holders(targets)
             except BaseException as error:
                 with uninterrupted():
                     self._clean(log)
                     log.finish(journals.ABANDONED, f"nothing was changed: {_why(error)}")
+                    guards.close()
+                    self._start_again(services, log, book)
                     self._close(log, book)
                 if isinstance(error, Refused):
                     return _refused(log, error)
                 raise _explained(error) from error
             try:
-                self._stop(services, log, book)
                 with uninterrupted():
                     log.state = journals.COMMITTING
                     book.save(log)
@@ -116,8 +123,10 @@ class Run:
                         _commit(target, self.id)
                     for folder in sorted({target.path.parent for target in targets}):
                         durable.sync_folder(folder)
+                    self._refuse_late_holders(targets)
                     log.state = journals.VERIFYING
                     book.save(log)
+                guards.close()
                 self._start(services, log, book)
                 self._settle(log, book, backup, verify)
             except BaseException as error:
@@ -192,19 +201,37 @@ class Run:
                     f"{path.parent} cannot be written to (read-only disk or missing rights). "
                     f"Nothing was changed."
                 )
-        self._refuse_holders([target.path for target in targets if target.replaces])
+        self._refuse_holders(targets)
 
-    def _refuse_holders(self, paths: Sequence[Path]) -> None:
-        """A database that somebody has open must not be swapped under them."""
+    def _refuse_holders(self, targets: Sequence[Target]) -> None:
+        """A database that somebody has open, or may open any moment, must not be swapped."""
         from hermes_doctor.probes import processes
 
-        files = [p for path in paths if is_database(path) for p in (path, *sidecars(path))]
-        for path, pids in processes.holders(files).items() if files else ():
-            who = ", ".join(str(pid) if pid else "of another container" for pid in sorted(pids))
+        paths = [t.path for t in targets if t.replaces and is_database(t.path)]
+        if not paths:
+            return
+        files = [p for path in paths for p in (path, *sidecars(path))]
+        held = processes.holders(files)
+        pids = sorted({pid for found in held.values() for pid in found})
+        name = next(iter(held)).name if held else paths[0].name
+        try:
+            running = [gateway.pid for gateway in processes.gateways_of(self.home)]
+        except CouldNotLook:
+            running = []
+        if pids or running:
+            who = ", ".join(str(p) if p else "of another container" for p in pids or running)
             raise Trouble(
-                f"{path.name} is in use by process {who}. Nothing was changed. Stop the gateway "
+                f"{name} is in use by process {who}. Nothing was changed. Stop the gateway "
                 f"(and any other Hermes on this home) first, then try again."
             )
+
+    def _refuse_late_holders(self, targets: Sequence[Target]) -> None:
+        """Somebody who opened a database in the last instant would write into the old file."""
+        from hermes_doctor.probes import processes
+
+        old = [kept(t.path, self.id) for t in targets if t.replaces and is_database(t.path)]
+        for path, pids in processes.holders(old).items() if old else ():
+            raise Trouble(f"process {pids[0]} opened {path.name} at the last moment")
 
     def _back_up(self, targets: Sequence[Target], log: Journal, book: Journals) -> Backup:
         sources = [
@@ -346,8 +373,9 @@ def kept(path: Path, run: str) -> Path:
 def _commit(target: Target, run: str) -> None:
     """Compare and swap one path."""
     path, change = target.path, target.change
-    if snapshot(path) != target.taken:
-        raise Trouble(f"{path.name} was changed meanwhile")
+    for other, taken in ((path, target.taken), *change.beside):
+        if snapshot(other) != taken:
+            raise Trouble(f"{other.name} was changed meanwhile")
     if change.absent:
         durable.rename(path, kept(path, run))
     elif change.make is not None:
@@ -370,14 +398,13 @@ def roll_back(home: Home, log: Journal, backup: Backup, records: Sequence[PathRe
             continue
         path = home.path / record.path
         now = look(path, content=record.before.kind != "file" or record.before.sha256 is not None)
-        if matches(now, record.before):
-            pass
-        elif not matches(now, record.after):
+        same = matches(now, record.before)
+        if not same and not matches(now, record.after):
             left.append(record.path)
             continue
-        elif os.path.lexists(kept(path, log.id)):
+        if os.path.lexists(kept(path, log.id)):  # the very file, which somebody may have open
             durable.rename(kept(path, log.id), path)
-        else:
+        elif not same:
             restore(backup, backup.entry(record.path), path, log.id)
         record.reverted = True
     for folder in sorted({(home.path / record.path).parent for record in records}):

@@ -28,6 +28,8 @@ class Change:
     absent: bool = False
     mode: int | None = None
     owner: tuple[int, int] | None = None
+    beside: tuple[tuple[Path, Snapshot], ...] = ()
+    """Other paths that must still be what they were, such as a log that must not appear."""
     restored: bool = False
     """The maker brings mode, owner and times along; they are not taken from the old file."""
 
@@ -133,7 +135,8 @@ class ReplaceDatabase(Step):
         path = real(self.path)
         beside = [(p, snapshot(p)) for p in sidecars(path)]
         gone = [Change(p, taken, absent=True) for p, taken in beside if taken.kind != "absent"]
-        return [*gone, Change(path, self.expect, make=self._make)]
+        never = tuple((p, taken) for p, taken in beside if taken.kind == "absent")
+        return [*gone, Change(path, self.expect, make=self._make, beside=never)]
 
     def _make(self, target: Path) -> None:
         source = real(self.path)

@@ -36,13 +36,17 @@ def need_release(version: str) -> None:
 def hermes_home(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
     """Copies of a healthy home that a real Hermes release made, once a session."""
 
+    base = tmp_path_factory.getbasetemp()
+    session = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+
     def make(version: str) -> Path:
         need_release(version)
-        shared = tmp_path_factory.getbasetemp().parent / f"hermes-{version}"
+        shared = session / f"hermes-{version}"
         with open(f"{shared}.lock", "w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             if not shared.exists():
-                real_home.make(version, shared / "home")
+                made = real_home.make(version, session / f"making-{version}" / "home")
+                made.parent.rename(shared)
         return support.copy_home(shared / "home", tmp_path / f"hermes-{version}")
 
     return make

@@ -10,7 +10,7 @@ from pathlib import Path
 
 
 def main() -> None:
-    """Settings, a history of forty messages, a board with three tasks, a response store."""
+    """Settings, a history of forty messages, a board with three tasks."""
     home = Path(os.environ["HERMES_HOME"])
     (home / "logs").mkdir(exist_ok=True)
     (home / "config.yaml").write_text(

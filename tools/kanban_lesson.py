@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import sqlite3
 import sys
 import tempfile
@@ -35,6 +36,7 @@ def main() -> None:
             n += 1
             known["columns"][column]["healed"] = heals(kanban_db, board(f"{n}.db"), table, column)
     json.dump(fresh, sys.stdout)
+    shutil.rmtree(folder)
 
 
 def schema(path: Path) -> dict[str, Any]:

@@ -15,12 +15,16 @@ NAME = ".env"
 _NAME = re.compile(r"[A-Z][A-Z0-9_]{0,63}")
 LIMIT = 4 * MEGABYTE
 
+MANGLED = "mangled"
+"""A mark that was read as text and written back: two replacement characters at the start."""
+
 _MARKS = (  # the longer mark first: UTF-32 LE begins with the mark of UTF-16 LE
     (codecs.BOM_UTF32_LE, "UTF-32"),
     (codecs.BOM_UTF32_BE, "UTF-32"),
     (codecs.BOM_UTF8, "UTF-8-SIG"),
     (codecs.BOM_UTF16_LE, "UTF-16"),
     (codecs.BOM_UTF16_BE, "UTF-16"),
+    ("\ufffd\ufffd".encode(), MANGLED),
 )
 
 
@@ -40,12 +44,13 @@ class EnvFile:
     @property
     def text(self) -> str | None:
         """The text without any mark, or None when no encoding is certain."""
-        for encoding in filter(None, (self.mark or "UTF-8", self._unmarked())):
-            try:
-                return self.data.decode(encoding)
-            except UnicodeDecodeError:
-                continue
-        return None
+        mark = self.mark
+        data = self.data[6:] if mark == MANGLED else self.data
+        encoding = "UTF-8" if mark == MANGLED else mark or self._unmarked() or "UTF-8"
+        try:
+            return data.decode(encoding)
+        except UnicodeDecodeError:
+            return None
 
     @property
     def first_name(self) -> str | None:

@@ -32,6 +32,8 @@ def holders(paths: Iterable[Path]) -> dict[Path, list[int]]:
         fields = line.split()
         if "->" in fields:  # a process that waits for the lock
             continue
+        if "OFDLCK" in fields:  # our own guard's; it names no process
+            continue
         if len(fields) >= 6 and fields[5] in wanted:
             pids = found.setdefault(wanted[fields[5]], [])
             pid = max(0, int(fields[4]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -232,15 +233,43 @@ def _open_files(pid: int) -> Iterator[str]:
 
 
 def holders(paths: Iterable[Path]) -> dict[Path, list[int]]:
-    """Which other processes have these files open or locked right now."""
-    wanted = {str(path): path for path in paths}
+    """Which other processes have these very files open or locked, under whatever name."""
+    wanted: dict[tuple[int, int], Path] = {}
+    for path in paths:
+        with contextlib.suppress(OSError):
+            st = os.stat(path)
+            wanted[st.st_dev, st.st_ino] = path
     found: dict[Path, list[int]] = locks.holders(wanted.values())
-    for pid in _pids():
-        for target in _open_files(pid):
-            path = wanted.get(target)
-            if path is not None and pid not in found.setdefault(path, []):
-                found[path].append(pid)
     own = os.getpid()
+    for pid in _pids() if wanted else ():
+        if pid == own:
+            continue
+        for identity in _open_inodes(pid):
+            if identity in wanted:
+                pids = found.setdefault(wanted[identity], [])
+                if pid not in pids:
+                    pids.append(pid)
     return {
         path: others for path, pids in found.items() if (others := [p for p in pids if p != own])
     }
+
+
+def _open_inodes(pid: int) -> Iterator[tuple[int, int]]:
+    """Device and inode of the databases that a process has open, deleted ones included."""
+    folder = _PROC / str(pid) / "fd"
+    if not _PROC.exists():
+        for name in _open_files(pid):
+            with contextlib.suppress(OSError):
+                st = os.stat(name)
+                yield st.st_dev, st.st_ino
+        return
+    try:
+        names = os.listdir(folder)
+    except OSError:
+        return
+    for name in names:
+        with contextlib.suppress(OSError):
+            target = os.readlink(folder / name).removesuffix(" (deleted)")
+            if target.startswith("/") and ".db" in target:
+                st = os.stat(folder / name)
+                yield st.st_dev, st.st_ino

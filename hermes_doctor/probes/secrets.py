@@ -69,7 +69,7 @@ def _paths(home: Home) -> Iterator[Path]:
     for name in _NAMES:
         yield home / name
     for name in listing(home / "state-snapshots"):
-        for secret in (".env", "auth.json"):
+        for secret in _NAMES:
             yield home / "state-snapshots" / name / secret
     for name in listing(home / "backups"):
         if name.endswith(".zip"):

@@ -1,0 +1,52 @@
+"""Keeps every SQLite process out of a database while it is copied and replaced."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import struct
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from hermes_doctor.model import Trouble
+
+_FIRST, _LENGTH = 0x40000000, 512
+"""The bytes that SQLite locks: pending, reserved and shared. A connection in WAL mode holds a
+shared one for as long as it is open, so whoever has all of them is alone."""
+
+
+@contextmanager
+def alone(path: Path) -> Iterator[None]:
+    """Hold the database's own lock; raises when somebody has it open, changes nothing on disk.
+
+    The lock belongs to the descriptor (not to the process, as SQLite's own do), so that
+    reading the file elsewhere in this process does not let go of it. Where the system has no
+    such locks, only the look at open files stands guard.
+    """
+    try:
+        fd = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError:  # read-only or gone: what follows will say so better
+        yield
+        return
+    try:
+        _lock(fd, path)
+        yield
+    finally:
+        os.close(fd)
+
+
+def _lock(fd: int, path: Path) -> None:
+    command = getattr(fcntl, "F_OFD_SETLK", None)
+    if command is None:
+        return
+    wanted = struct.pack("hhqqi", fcntl.F_WRLCK, os.SEEK_SET, _FIRST, _LENGTH, 0)
+    try:
+        fcntl.fcntl(fd, command, wanted)
+    except (BlockingIOError, PermissionError):
+        raise Trouble(
+            f"{path.name} is in use by another process. Nothing was changed. Stop the gateway "
+            f"(and any other Hermes on this home) first, then try again."
+        ) from None
+    except OSError:  # a drive without locks
+        return

@@ -1,0 +1,163 @@
+"""CFG-YAML: which bytes Hermes would ignore, and which it reads."""
+
+from __future__ import annotations
+
+import os
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from hermes_doctor import plugins
+from hermes_doctor.examination import examine
+from hermes_doctor.home import Home
+from hermes_doctor.model import CheckResult, Finding, Severity, Status
+from hermes_doctor.probes import Probes
+from tests import support
+
+
+def look(home: Path) -> tuple[CheckResult, list[Finding]]:
+    """What this one check says about a home."""
+    checks = [check for check in plugins.load().checks if check.id == "config-yaml"]
+    [result], findings = examine(Probes(Home(home)), checks)
+    return result, findings
+
+
+BROKEN = {
+    "tab": (b"model:\n\tdefault: x\n", "config.yaml:2"),
+    "two documents": (b"a: 1\n---\nb: 2\n", "config.yaml:2"),
+    "list": (b"- a\n- b\n", "config.yaml:1"),
+    "scalar": (b"just words\n", "config.yaml:1"),
+    "latin-1": (b"a: 1\nname: caf\xe9\n", "config.yaml:2"),
+    "gbk": ("a: 1\nname: 中文\n".encode("gbk"), "config.yaml:2"),
+    "conflict": (b"<<<<<<< HEAD\na: 1\n=======\na: 2\n>>>>>>> x\n", "config.yaml:"),
+    "full-width colon": ("model：\n  default: x\n".encode(), "config.yaml:"),
+    "open quote": (b'a: "never closed\nb: 1\n', "config.yaml:"),
+    "control character": (b"a: 1\nb: \x07\n", "config.yaml:2"),
+    "NUL": (b"a: 1\n\0\0\0\0", "config.yaml"),
+    "UTF-16": ("a: 1\n".encode("utf-16"), "config.yaml:1"),
+    "undefined alias": (b"a: *nowhere\n", "config.yaml:1"),
+    "unknown tag": (b"a: !python/object:os.system x\n", "config.yaml:1"),
+    "impossible date": (b"a: 2026-13-45\n", "config.yaml"),
+    "unhashable key": (b"? [a, b]\n: 1\n? {a: b}\n: 2\n", "config.yaml"),
+    "deep": (b"a: " + b"[" * 5000 + b"]" * 5000 + b"\n", "config.yaml"),
+}
+
+
+@pytest.mark.parametrize("case", BROKEN)
+def test_broken(home: Path, case: str) -> None:
+    """Everything that makes Hermes fall back to its defaults is critical, with its place."""
+    data, where = BROKEN[case]
+    support.put(home / "config.yaml", data)
+
+    result, [finding] = look(home)
+
+    assert result.status is Status.PROBLEM
+    assert (finding.code, finding.severity) == ("CFG-YAML", Severity.CRITICAL)
+    assert finding.subject == "config.yaml"
+    assert finding.evidence[0].where.startswith(where)
+    assert finding.evidence[0].what
+    assert finding.since is not None
+    assert finding.fix is None, "there is no copy to restore"
+    assert "No older copy" in finding.detail
+
+
+READ = {
+    "empty": b"",
+    "comments only": b"# nothing\n",
+    "null": b"~\n",
+    "one document with a start mark": b"---\na: 1\n",
+    "byte order mark": b"\xef\xbb\xbfa: 1\n",
+    "carriage returns": b"a: 1\r\nb:\r\n  c: 2\r\n",
+    "Chinese": "名字: 中文\n".encode(),
+    "duplicate key": b"a: 1\na: 2\n",
+}
+
+
+@pytest.mark.parametrize("case", READ)
+def test_read(home: Path, case: str) -> None:
+    """What Hermes reads is fine."""
+    support.put(home / "config.yaml", READ[case])
+
+    result, findings = look(home)
+
+    assert (result.status, findings) == (Status.OK, [])
+
+
+def test_absent(home: Path) -> None:
+    """Without the file the question does not apply."""
+    (home / "config.yaml").unlink()
+
+    result, findings = look(home)
+
+    assert (result.status, findings) == (Status.SKIPPED, [])
+    assert "no config.yaml" in (result.reason or "")
+
+
+@pytest.mark.parametrize("kind", ["folder", "fifo", "dangling", "loop", "huge"])
+def test_could_not_look(home: Path, kind: str) -> None:
+    """Something else in its place is unknown with the reason, never ok."""
+    path = home / "config.yaml"
+    path.unlink()
+    if kind == "folder":
+        path.mkdir()
+    elif kind == "fifo":
+        os.mkfifo(path)
+    elif kind == "dangling":
+        path.symlink_to("nowhere")
+    elif kind == "loop":
+        path.symlink_to("config.yaml")
+    else:
+        path.touch()
+        os.truncate(path, 5 * 1024 * 1024)
+
+    result, findings = look(home)
+
+    assert (result.status, findings) == (Status.UNKNOWN, [])
+    assert "config.yaml" in (result.reason or "")
+
+
+def test_copies_offer_the_fix(home: Path) -> None:
+    """The newest copy that parses is named, wherever it lies; one that does not parse is none."""
+    support.put(home / "config.yaml", "a: [\n")
+    old = support.put(home / "config.yaml.bak", "a: 1\n")
+    os.utime(old, (1_700_000_000, 1_700_000_000))
+    support.put(home / "config.yaml.broken", "a: [\n")
+
+    _, [finding] = look(home)
+
+    assert finding.fix == "restore-config"
+    assert "config.yaml.bak, of 2023-11-14 22:13 UTC" in finding.detail
+
+    newer = support.put(home / "state-snapshots" / "s1" / "config.yaml", "a: 2\n")
+    os.utime(newer, (1_750_000_000, 1_750_000_000))
+    _, [finding] = look(home)
+    assert "state-snapshots/s1/config.yaml" in finding.detail
+
+    (home / "backups").mkdir()
+    with zipfile.ZipFile(home / "backups" / "pre-update.zip", "w") as archive:
+        archive.writestr(zipfile.ZipInfo("config.yaml", (2026, 6, 1, 12, 0, 0)), "a: 3\n")
+    (home / "backups" / "broken.zip").write_bytes(b"PK\x03\x04 not a zip")
+    _, [finding] = look(home)
+    assert "backups/pre-update.zip:config.yaml" in finding.detail
+
+
+@pytest.mark.parametrize("copy", [b"", b"# nothing\n", b"- list\n", b"a: [\n", b"a: \xff\n"])
+def test_useless_copies(home: Path, copy: bytes) -> None:
+    """A copy without a setting in it is not worth restoring."""
+    support.put(home / "config.yaml", "a: [\n")
+    support.put(home / "config.yaml.bak", copy)
+
+    _, [finding] = look(home)
+
+    assert finding.fix is None
+
+
+def test_evidence_quotes_no_value(home: Path) -> None:
+    """The parser quotes names of the file; the finding does not."""
+    for text in ("a: *canary_secret\n", "a: !canary_secret x\n", "a: %canary_secret\n"):
+        support.put(home / "config.yaml", text)
+
+        _, [finding] = look(home)
+
+        assert "canary" not in str(finding)

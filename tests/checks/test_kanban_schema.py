@@ -1,0 +1,292 @@
+"""KANBAN-SCHEMA: columns that are missing, by release and by who would heal them."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sqlite3
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hermes_doctor import plugins
+from hermes_doctor.examination import examine
+from hermes_doctor.home import Home
+from hermes_doctor.knowledge import load_knowledge
+from hermes_doctor.model import CheckResult, CouldNotLook, Finding, Gateway, Severity, Status
+from hermes_doctor.probes import Probes
+from hermes_doctor.probes.installation import Installation
+from tests import support
+
+KNOWN: dict[str, Any] = load_knowledge("schemas/kanban")
+COLUMNS = [
+    (table, column, facts)
+    for table, known in KNOWN["tables"].items()
+    for column, facts in known["columns"].items()
+]
+NEWEST: str = KNOWN["releases"][-1]
+
+
+class World(Probes):
+    """Probes with a Hermes and a gateway as the test wants them."""
+
+    version: str | None = None
+    running = False
+
+    def installation(self) -> Installation | None:
+        """The release that the test names."""
+        return Installation(self.version, Path("/x"), False) if self.version else None
+
+    def gateways(self) -> list[Gateway]:
+        """One, or none."""
+        return [Gateway(4711, datetime.now(UTC))] if self.running else []
+
+
+def look(
+    home: Path, version: str | None = None, *, running: bool = False
+) -> tuple[CheckResult, list[Finding]]:
+    """What this one check says about a home under this Hermes."""
+    world = World(Home(home))
+    world.version, world.running = version, running
+    checks = [check for check in plugins.load().checks if check.id == "kanban-schema"]
+    [result], findings = examine(world, checks)
+    return result, findings
+
+
+def board(home: Path, *missing: tuple[str, str]) -> Path:
+    """A fresh kanban database that lacks these columns."""
+    path = home / "kanban.db"
+    path.unlink(missing_ok=True)
+    return support.board(path, missing)
+
+
+def test_healthy(home: Path) -> None:
+    """A database with every column is fine under every release and without one."""
+    for version in (None, *KNOWN["releases"]):
+        result, findings = look(home, version)
+
+        assert (result.status, findings) == (Status.OK, [])
+
+
+def test_session_id(home: Path) -> None:
+    """The owner's case: tasks.session_id is missing and nobody knows which Hermes runs."""
+    board(home, ("tasks", "session_id"))
+
+    result, [finding] = look(home)
+
+    assert result.status is Status.PROBLEM
+    assert (finding.code, finding.severity) == ("KANBAN-SCHEMA", Severity.ERROR)
+    assert (finding.subject, finding.fix) == ("kanban.db", "add-columns")
+    assert finding.evidence[0].what == "missing: tasks.session_id"
+    assert finding.title == "kanban.db lacks a column"
+
+
+HEALED = next((t, c) for t, c, f in COLUMNS if NEWEST in f["healed_by"])
+UNHEALED = next((t, c) for t, c, f in COLUMNS if not f["healed_by"] and not f["key"])
+KEY = next((t, c) for t, c, f in COLUMNS if f["key"])
+
+
+def test_healed_at_the_next_start(home: Path) -> None:
+    """A column that the installed release adds itself is information while no gateway runs."""
+    board(home, HEALED)
+
+    result, [finding] = look(home, NEWEST)
+
+    assert result.status is Status.OK
+    assert finding.severity is Severity.INFO
+    assert "next start" in finding.detail
+
+
+def test_healed_but_running(home: Path) -> None:
+    """The same column is an error under a running gateway, which looks only at its start."""
+    board(home, HEALED)
+
+    _, [finding] = look(home, NEWEST, running=True)
+
+    assert finding.severity is Severity.ERROR
+    assert "no such column" in finding.detail
+
+
+def test_never_healed(home: Path) -> None:
+    """A column that no release adds is an error, running or not."""
+    board(home, UNHEALED)
+
+    for running in (False, True):
+        _, [finding] = look(home, NEWEST, running=running)
+
+        assert finding.severity is Severity.ERROR
+        assert "does not add it" in finding.detail
+        assert finding.fix == "add-columns"
+
+
+def test_one_healed_one_not(home: Path) -> None:
+    """One column that nobody heals makes the whole finding an error; both are named."""
+    board(home, HEALED, UNHEALED)
+
+    _, [finding] = look(home, NEWEST)
+
+    assert finding.severity is Severity.ERROR
+    assert finding.title == "kanban.db lacks 2 columns"
+    for table, column in (HEALED, UNHEALED):
+        assert f"{table}.{column}" in finding.evidence[0].what
+
+
+def test_key_column(home: Path) -> None:
+    """A key column cannot be added afterwards: reported, not offered."""
+    board(home, KEY)
+
+    _, findings = look(home, NEWEST)
+
+    assert [finding.fix for finding in findings] == [None]
+
+
+def release(version: str) -> tuple[int, ...]:
+    """A version to compare with."""
+    return tuple(map(int, version.split(".")))
+
+
+def board_of(home: Path, version: str, *extra: tuple[str, str]) -> Path:
+    """A kanban database as that release makes it, with columns of later ones if asked."""
+    later = [(t, c) for t, c, f in COLUMNS if release(f["since"]) > release(version)]
+    tables = {
+        t for t, known in KNOWN["tables"].items() if release(known["since"]) > release(version)
+    }
+    path = board(home, *(one for one in later if one not in extra and one[0] not in tables))
+    with contextlib.closing(sqlite3.connect(path)) as db, db:
+        for table in tables:
+            db.execute(f"DROP TABLE {table}")
+    return path
+
+
+@pytest.mark.parametrize("version", KNOWN["releases"])
+def test_columns_of_later_releases(home: Path, version: str) -> None:
+    """An older Hermes does not miss what only a newer one has, and no Hermes at all neither."""
+    board_of(home, version)
+
+    for installed in (version, None):
+        result, findings = look(home, installed)
+
+        assert (result.status, findings) == (Status.OK, [])
+
+
+def test_level_without_an_installation(home: Path) -> None:
+    """Without Hermes at hand the newest column there tells which release worked on it last."""
+    board_of(home, "0.13.0", ("tasks", "branch_name"))
+
+    _, [finding] = look(home)
+
+    assert finding.data["version"] == (0, 15, 0)
+    assert finding.evidence[0].what == "missing: tasks.model_override, tasks.session_id"
+    assert look(home, "0.13.0")[1] == []
+
+
+def test_upgraded_hermes_on_an_old_database(home: Path) -> None:
+    """Under a newer Hermes an old database lacks columns; the release heals some by itself."""
+    board_of(home, "0.13.0")
+
+    _, [finding] = look(home, NEWEST)
+
+    assert "tasks.session_id" in finding.evidence[0].what
+    assert "task_attachments" not in finding.evidence[0].what, "a whole table is made by Hermes"
+
+
+def test_newer_hermes_than_known(home: Path) -> None:
+    """A release newer than the knowledge is believed to heal, and nothing is touched."""
+    board(home, HEALED)
+
+    _, [finding] = look(home, "99.0.0")
+
+    assert finding.severity is Severity.INFO
+    assert finding.fix is None
+
+
+def test_boards(home: Path) -> None:
+    """Boards beside the default one are looked at too."""
+    support.board(home / "kanban" / "boards" / "work" / "kanban.db", (("tasks", "session_id"),))
+
+    _, [finding] = look(home)
+
+    assert finding.subject == "kanban/boards/work/kanban.db"
+
+
+def test_other_faults_are_left_to_other_checks(home: Path) -> None:
+    """An empty file or one without its magic is not this check's to tell of."""
+    for data in (b"", b"\0" * 4096):
+        support.put(home / "kanban.db", data)
+
+        result, findings = look(home)
+
+        assert (result.status, findings) == (Status.OK, [])
+
+
+def test_a_database_of_something_else(home: Path) -> None:
+    """A database without Hermes' tables lacks no column."""
+    (home / "kanban.db").unlink()
+    support.database(home / "kanban.db", "CREATE TABLE notes (a)")
+
+    result, findings = look(home)
+
+    assert (result.status, findings) == (Status.OK, [])
+
+
+def test_column_in_the_log(home: Path) -> None:
+    """A column that only the write-ahead log holds is there."""
+    path = board(home, ("tasks", "session_id"))
+    writer = sqlite3.connect(path)
+    try:
+        writer.execute("PRAGMA journal_mode=WAL")
+        writer.execute("PRAGMA wal_autocheckpoint=0")
+        assert [f.code for f in look(home)[1]] == ["KANBAN-SCHEMA"]
+        writer.execute("ALTER TABLE tasks ADD COLUMN session_id TEXT")
+        writer.commit()
+
+        assert look(home)[1] == []
+    finally:
+        writer.close()
+
+
+def test_damaged_schema(home: Path) -> None:
+    """A schema that cannot be read is unknown, not fine; another board is still judged."""
+    support.clobber(home / "kanban.db", b"\xff" * 3000, 104)
+    support.board(home / "kanban" / "boards" / "work" / "kanban.db", (("tasks", "session_id"),))
+
+    result, [finding] = look(home)
+
+    assert finding.subject == "kanban/boards/work/kanban.db"
+    assert "kanban.db" in (result.reason or "")
+    (home / "kanban/boards/work/kanban.db").unlink()
+    result, findings = look(home)
+    assert (result.status, findings) == (Status.UNKNOWN, [])
+
+
+def test_no_kanban(home: Path) -> None:
+    """Without a kanban database the question does not apply."""
+    (home / "kanban.db").unlink()
+
+    assert look(home)[0].status is Status.SKIPPED
+
+
+def test_unreadable(home: Path) -> None:
+    """A FIFO in its place is unknown, and does not hang."""
+    (home / "kanban.db").unlink()
+    os.mkfifo(home / "kanban.db")
+
+    result, findings = look(home)
+
+    assert (result.status, findings) == (Status.UNKNOWN, [])
+
+
+def test_unknown_gateways(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """When processes cannot be looked at, the missing column is at least not reported as fine."""
+    board(home, HEALED)
+
+    def refuse(_: World) -> list[Gateway]:
+        raise CouldNotLook("no /proc here")
+
+    monkeypatch.setattr(World, "gateways", refuse)
+
+    result, findings = look(home, NEWEST)
+
+    assert result.status is Status.UNKNOWN or findings

@@ -1,0 +1,117 @@
+"""write-magic: the sixteen bytes, and not one row lost."""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from tests import support
+
+
+def rows(path: Path) -> list[tuple[str]]:
+    """What the database holds."""
+    with contextlib.closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as db:
+        return db.execute("SELECT content FROM messages ORDER BY id").fetchall()
+
+
+@pytest.mark.parametrize("damage", [b"\0" * 16, b"XXXX", b"\x17\x03\x03\x00\x1a", b"Sqlite"])
+def test_cures_and_undoes(home: Path, damage: bytes) -> None:
+    """The very bytes of before are back; twice equals once; undo gives the damage back."""
+    healthy = (home / "state.db").read_bytes()
+    support.clobber(home / "state.db", damage)
+    sick = support.contents(home)
+
+    done = support.doctor("fix", "DB-NOTADB", "--apply", "--json", "--home", home)
+
+    assert (done.code, done.codes) == (0, [])
+    assert (home / "state.db").read_bytes() == healthy
+    cured = support.contents(home)
+    again = support.doctor("fix", "--apply", "--json", "--home", home)
+    assert (again.code, again.json["repair"]["runs"]) == (0, [])
+    assert support.contents(home) == cured
+    assert support.doctor("undo", "--yes", "--home", home).code == 0
+    assert support.contents(home) == sick
+
+
+def test_damage_further_on(home: Path) -> None:
+    """A copy that SQLite does not find sound is not swapped in; nothing changes, exit 1."""
+    path = home / "state.db"
+    with contextlib.closing(sqlite3.connect(path)) as db, db:
+        db.executemany("INSERT INTO messages (content) VALUES (?)", [("x" * 900,)] * 50)
+    support.clobber(path, b"\xff" * 2000, path.stat().st_size - 6000)
+    support.clobber(path)
+    sick = support.contents(home)
+
+    done = support.doctor("fix", "--apply", "--json", "--home", home)
+
+    assert done.code == 1
+    assert support.contents(home) == sick
+    assert done.codes == ["DB-NOTADB"]
+    [item] = done.json["repair"]["runs"][0]["items"]
+    assert item["outcome"] in ("refused", "rolled-back")
+
+
+def test_one_bad_database_does_not_keep_another_from_its_fix(home: Path) -> None:
+    """A fix that is refused for one file leaves the others of the same run their cure."""
+    good, bad = home / "state.db", home / "kanban.db"
+    healthy = good.read_bytes()
+    support.clobber(bad, b"\xff" * 200, 4096)
+    support.clobber(bad)
+    support.clobber(good)
+
+    done = support.doctor("fix", "--apply", "--json", "--home", home)
+
+    assert done.code == 1
+    assert good.read_bytes() == healthy
+
+
+def test_log_beside_it(home: Path) -> None:
+    """Rows that are only in the write-ahead log are in the repaired file."""
+    path = home / "state.db"
+    writer = sqlite3.connect(path)
+    writer.execute("PRAGMA journal_mode=WAL")
+    writer.execute("PRAGMA wal_autocheckpoint=0")
+    writer.execute("INSERT INTO messages (content) VALUES ('in the log')")
+    writer.commit()
+    saved = {suffix: (home / f"state.db{suffix}").read_bytes() for suffix in ("", "-wal")}
+    writer.close()
+    for suffix, data in saved.items():
+        support.put(home / f"state.db{suffix}", data)
+    (home / "state.db-shm").unlink(missing_ok=True)
+    support.clobber(path)
+    sick = support.contents(home)
+
+    assert support.doctor("fix", "--apply", "--home", home).code == 0
+
+    assert not (home / "state.db-wal").exists()
+    assert rows(path)[-1] == ("in the log",)
+    (home / "state.db-shm").unlink(missing_ok=True)
+    (home / "state.db-wal").unlink(missing_ok=True)
+    assert support.doctor("undo", "--yes", "--home", home).code == 0
+    assert support.contents(home) == sick
+
+
+def test_in_use(home: Path) -> None:
+    """A database that somebody has open is not swapped; the message names the process."""
+    support.clobber(home / "state.db")
+    sick = support.contents(home)
+    with (home / "state.db").open("rb"):
+        done = support.doctor("fix", "--apply", "--home", home)
+
+    assert done.code == 2
+    assert "in use by process" in done.err
+    assert support.contents(home) == sick
+
+
+def test_in_use_leaves_the_other_fixes(home: Path) -> None:
+    """A database in use keeps only its own fix back; a file that nobody holds is still cured."""
+    support.clobber(home / "state.db")
+    support.put(home / ".env", b"\xef\xbb\xbfA=1\n")
+    with (home / "state.db").open("rb"):
+        done = support.doctor("fix", "--apply", "--home", home)
+
+    assert done.code != 0
+    assert (home / ".env").read_bytes() == b"A=1\n"

@@ -1,0 +1,1 @@
+"""Tests with real Hermes releases, their real gateways and the built wheel."""

@@ -1,0 +1,423 @@
+"""The doctor beside a real gateway that runs."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import pytest
+
+from hermes_doctor.home import Home
+from hermes_doctor.probes import Probes, processes
+from tests import support
+from tests.conftest import RELEASES, need_release
+from tests.real.gateways import clean_environment, end, gateway, until
+from tests.real.patients import KILLED, ROWS, MakeHome, Patient, machine
+from tests.real.test_slices import lose
+from tools import real_home, releases
+
+pytestmark = pytest.mark.real
+GATEWAYS = ("0.16.0", "0.19.0")
+OLD = "0.13.0"
+
+LARGE = """
+import os
+from pathlib import Path
+from hermes_state import SessionDB
+history = SessionDB(Path(os.environ["HERMES_HOME"]) / "state.db")
+history.create_session("large", "cli", model="test-model")
+for n in range(150):
+    history.append_message("large", "user", f"{n} " + "some words of a long message " * 400)
+history.close()
+"""
+"""Makes the history large enough for a copy of it to take a while."""
+WRITER = """
+import os
+from pathlib import Path
+from hermes_state import SessionDB
+home = Path(os.environ["HERMES_HOME"])
+history = SessionDB(home / "state.db")
+n = 40
+while not (home.parent / "enough").exists():
+    history.append_message("one", "user", f"message number {n}")
+    n += 1
+    print(n, flush=True)
+history.close()
+"""
+"""Adds messages, a commit each, and says after each how many there are now."""
+
+LATE = """
+import os, sys
+from pathlib import Path
+from hermes_state import SessionDB
+history = SessionDB(Path(os.environ["HERMES_HOME"]) / "state.db")
+print("open", flush=True)
+sys.stdin.readline()
+for n in range(40, 60):
+    history.append_message("one", "user", f"message number {n}")
+history.close()
+"""
+"""Opens the history, waits for a word, and adds twenty messages."""
+SLOW_CHECK = """
+import os
+from pathlib import Path
+from hermes_doctor.api import Finding, Severity, check
+
+@check(id="slow", group="test", codes=["TEST-SLOW"])
+def slow(probes):
+    '''Was the slow repair made?'''
+    if not Path(os.environ["TEST_FOLDER"], "go").exists():
+        yield Finding(
+            code="TEST-SLOW", severity=Severity.ERROR, title="not yet", subject="state.db",
+            fix="slow",
+        )
+"""
+SLOW_FIX = """
+import os, sqlite3, time
+from pathlib import Path
+from hermes_doctor.api import ReplaceDatabase, Safety, fix
+
+@fix(id="slow", codes=["TEST-SLOW"], safety=Safety.SAFE)
+def slow(probes, finding):
+    '''Rebuild the history, slowly.'''
+    path = probes.home / "state.db"
+    yield ReplaceDatabase(path, wait, why="to test", expect=probes.header(path).snapshot)
+
+def wait(copy):
+    folder = Path(os.environ["TEST_FOLDER"])
+    (folder / "staging").touch()
+    while not (folder / "go").exists():
+        time.sleep(0.02)
+    connection = sqlite3.connect(copy)
+    connection.execute("CREATE TABLE slow (n)")
+    connection.close()
+"""
+
+
+def pids(home: Path) -> list[int]:
+    """The gateways that the probes find for a home."""
+    return [found.pid for found in Probes(Home(home.resolve())).gateways()]
+
+
+@contextmanager
+def beside(home: Path, *commands: list[str]) -> Iterator[None]:
+    """Processes that run beside a gateway, with the same home in their environment."""
+    with ExitStack() as stack:
+        for command in commands:
+            process = subprocess.Popen(
+                command, env=clean_environment(home), stdin=subprocess.PIPE, cwd=home
+            )
+            assert process.stdin is not None
+            stack.callback(process.stdin.close)
+            stack.callback(end, process)
+        yield
+
+
+# -- who is a gateway, and of which home ---------------------------------------------------
+
+
+def test_each_home_has_its_own_gateway(hermes_home: MakeHome) -> None:
+    """Two gateways of two releases: each belongs to its home, and a third home has none."""
+    old, new, idle = (hermes_home(version) for version in (*GATEWAYS, OLD))
+    with gateway(GATEWAYS[0], old) as first, gateway(GATEWAYS[1], new) as second:
+        found = [pids(home) for home in (old, new, idle)]
+
+    assert found == [[first.pid], [second.pid], []]
+    assert [pids(home) for home in (old, new, idle)] == [[], [], []]
+
+
+def test_look_alikes_are_no_gateways(hermes_home: MakeHome) -> None:
+    """Shells, one-liners and watchers that only speak of a gateway are none, with or without it."""
+    home = hermes_home("0.19.0")
+    wait = "import sys; sys.stdin.read()"
+    hold = f"lock = open({str(home / 'gateway.lock')!r}, 'a'); {wait}"
+    look_alikes = [
+        ["bash", "-c", "read line # hermes gateway run"],
+        ["bash", "-c", "read line; : python -m hermes_cli.main gateway run"],
+        [sys.executable, "-c", wait, "hermes", "gateway", "run"],
+        [sys.executable, "-c", hold, "python", "-m", "hermes_cli.main", "gateway", "run"],
+        ["timeout", "60", "cat", "-", "hermes", "gateway", "run"],
+    ]
+    with beside(home, *look_alikes):
+        assert pids(home) == []
+        with gateway("0.19.0", home) as running:
+            assert pids(home) == [running.pid]
+
+
+def test_gateway_whose_files_are_deleted(hermes_home: MakeHome) -> None:
+    """`hermes gateway status` of another home may delete them; the process still holds the lock."""
+    home = hermes_home("0.19.0")
+    with gateway("0.19.0", home) as running:
+        (home / "gateway.lock").unlink()
+        (home / "gateway.pid").unlink()
+        found = pids(home)
+
+    assert found == [running.pid]
+
+
+@pytest.mark.parametrize("python", ["absolute", "by name"])
+def test_gateway_that_a_service_starts(python: str, hermes_home: MakeHome) -> None:
+    """`python -m hermes_cli.main gateway run --replace`, its Python with or without a folder."""
+    need_release(OLD)
+    patient = Patient(OLD, hermes_home("0.19.0"))
+    interpreter = releases.python_of("0.19.0")
+    first = str(interpreter) if python == "absolute" else interpreter.name
+    command = [first, "-m", "hermes_cli.main", "gateway", "run", "--replace"]
+    with gateway("0.19.0", patient.home, command=command) as running:
+        found = pids(patient.home)
+        told = patient.check().json["hermes"]["version"]
+
+    assert found == [running.pid]
+    assert told == "0.19.0"
+
+
+@pytest.mark.parametrize("version", GATEWAYS)
+def test_version_is_that_of_the_gateway(version: str, hermes_home: MakeHome) -> None:
+    """The gateway's own interpreter tells, whatever `hermes` the PATH has; without it the PATH."""
+    need_release(OLD)
+    patient = Patient(OLD, hermes_home(version))
+    with gateway(version, patient.home):
+        running = patient.check()
+    stopped = patient.check()
+
+    assert running.json["hermes"]["version"] == version
+    assert stopped.json["hermes"]["version"] == OLD
+
+
+def test_gateway_of_a_profile(hermes_home: MakeHome) -> None:
+    """`hermes -p NAME gateway run` works on the profile, not on the root that its environ names."""
+    root = hermes_home("0.19.0")
+    support.put(root / "profiles" / "coder" / "config.yaml", support.CONFIG)
+    with gateway("0.19.0", root, profile="coder") as running:
+        found = pids(root / "profiles" / "coder"), pids(root)
+        used = processes.homes_in_use()
+
+    assert found == ([running.pid], [])
+    assert (root / "profiles" / "coder").resolve() in used
+
+
+@pytest.mark.parametrize("version", GATEWAYS)
+def test_all_homes(version: str, hermes_home: MakeHome, tmp_path: Path) -> None:
+    """No home is named and none is usual: the one in use is found, with all its profiles."""
+    root = hermes_home(version)
+    profiles = [root / "profiles" / name for name in ("coder", "writer")]
+    for profile in profiles:
+        support.put(profile / "config.yaml", support.CONFIG)
+    nowhere = tmp_path / "nowhere"
+    nowhere.mkdir()
+    with gateway(version, root):
+        done = support.doctor("check", "--json", "--all-homes", env=machine(nowhere))
+    reports = {report["home"]: report for report in done.json["homes"]}
+
+    wanted = [str(path.resolve()) for path in (root, *profiles)]
+    assert set(wanted) <= set(reports)
+    assert reports[wanted[0]]["hermes"]["version"] == version
+
+
+# -- looking -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("version", GATEWAYS)
+def test_check_changes_nothing(version: str, hermes_home: MakeHome) -> None:
+    """Not a byte, mode, owner or time of any file while the gateway holds its files and locks."""
+    patient = Patient(version, hermes_home(version))
+    with gateway(version, patient.home) as running, running.frozen():
+        before = support.tree(patient.home)
+        done = patient.check("--fail-on", "warning,unknown,crashed")
+        after = support.tree(patient.home)
+
+    assert done.code == 0, done.out
+    assert after == before
+
+
+def test_check_beside_a_working_gateway(hermes_home: MakeHome) -> None:
+    """The gateway goes on meanwhile: no file comes or goes but its own, nothing else changes."""
+    own = ("logs/", "cron/", "state/", "gateway", "kanban", "state.db", "response_store.db")
+    patient = Patient("0.19.0", hermes_home("0.19.0"))
+    with gateway("0.19.0", patient.home) as running:
+        before = support.contents(patient.home)
+        done = [patient.check() for _ in range(3)]
+        after = support.contents(patient.home)
+        assert pids(patient.home) == [running.pid]
+
+    assert [one.code for one in done] == [0, 0, 0]
+    changed = {name for name in before.keys() | after if before.get(name) != after.get(name)}
+    assert [name for name in sorted(changed) if not name.startswith(own)] == []
+    assert {facts[1:3] for facts in after.values()} == {facts[1:3] for facts in before.values()}
+
+
+@pytest.mark.parametrize("version", GATEWAYS)
+def test_lost_column_under_a_running_gateway(version: str, hermes_home: MakeHome) -> None:
+    """What this release would heal at a start is an error while a gateway runs on it."""
+    patient = Patient(version, hermes_home(version))
+    with gateway(version, patient.home) as running, running.frozen():
+        lose(patient.home / "kanban.db", ("tasks", "session_id"))
+        found = patient.finding("KANBAN-SCHEMA")
+
+    assert found["severity"] == "error"
+    assert patient.finding("KANBAN-SCHEMA")["severity"] == "info"
+
+
+# -- what must not be done under a gateway -------------------------------------------------
+
+
+@pytest.mark.parametrize("version", GATEWAYS)
+def test_database_in_use_is_not_replaced(version: str, hermes_home: MakeHome) -> None:
+    """One line that names the process, exit 2, nothing changed; for a fix and for a restore."""
+    patient = Patient(version, hermes_home(version))
+    backup = patient.doctor("backup", "create", "--json").json["id"]
+    with gateway(version, patient.home) as running, running.frozen():
+        support.clobber(patient.home / "state.db")
+        before = support.tree(patient.home, times=False, vault=True)
+        done = [
+            patient.doctor("fix", "DB-NOTADB", "--apply", "--yes"),
+            patient.doctor("backup", "restore", backup, "state.db", "--yes"),
+        ]
+        after = support.tree(patient.home, times=False, vault=True)
+
+    for one in done:
+        assert one.code == 2
+        assert len(one.err.splitlines()) == 1
+        assert f"process {running.pid}" in one.err
+        assert "Traceback" not in one.err + one.out
+    assert after == before
+
+
+@contextmanager
+def staging(patient: Patient, folder: Path) -> Iterator[subprocess.Popen[str]]:
+    """A repair of state.db that stands still while its copy is made, until `go` is there."""
+    for kind, text in (("checks", SLOW_CHECK), ("fixes", SLOW_FIX)):
+        support.put(folder / "plugins" / kind / "slow.py", text)
+    for place in (folder / "plugins", *(folder / "plugins").iterdir()):
+        place.chmod(0o700)
+    options = ["--plugins", str(folder / "plugins"), "--home", str(patient.home), "--yes"]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "hermes_doctor", "fix", "TEST-SLOW", "--apply", *options],
+        env=os.environ | patient.env | {"TEST_FOLDER": str(folder), "NO_COLOR": "1"},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    try:
+        until(lambda: (folder / "staging").exists() or process.poll() is not None, "the staging")
+        assert process.poll() is None, process.communicate()[0]
+        yield process
+    finally:
+        (folder / "go").touch()
+        process.wait(30)
+        assert process.stdout is not None
+        process.stdout.close()
+
+
+def test_writer_that_comes_meanwhile(hermes_home: MakeHome, tmp_path: Path) -> None:
+    """Hermes opens the database while its new copy is made: not one of its rows gets lost."""
+    patient = Patient("0.19.0", hermes_home("0.19.0"))
+    with staging(patient, tmp_path) as repair:
+        writer = subprocess.Popen(
+            [str(releases.python_of("0.19.0")), "-I", "-c", LATE],
+            env=clean_environment(patient.home),
+            cwd=patient.home,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        )
+        try:
+            assert writer.stdin is not None
+            assert writer.stdout is not None
+            assert writer.stdout.readline() == b"open\n"
+            (tmp_path / "go").touch()
+            repair.wait(30)
+            writer.communicate(b"write\n", 30)
+        finally:
+            end(writer)
+
+    assert writer.returncode == 0
+    assert patient.ask(ROWS).splitlines() == [f"message number {n}" for n in range(60)]
+
+
+def test_gateway_that_starts_meanwhile(hermes_home: MakeHome, tmp_path: Path) -> None:
+    """A gateway that comes up while the copy is made must not be left with a deleted database."""
+    patient = Patient("0.19.0", hermes_home("0.19.0"))
+    with staging(patient, tmp_path) as repair, gateway("0.19.0", patient.home) as running:
+        (tmp_path / "go").touch()
+        repair.wait(30)
+        held = {
+            fd.stat().st_ino
+            for fd in Path(f"/proc/{running.pid}/fd").iterdir()
+            if os.readlink(fd).removesuffix(" (deleted)").endswith("/state.db")
+        }
+        there = (patient.home / "state.db").stat().st_ino
+
+    assert held == {there}
+
+
+# -- backups -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("version", GATEWAYS)
+def test_backup_under_a_writer(version: str, hermes_home: MakeHome, tmp_path: Path) -> None:
+    """A writer never fails, and every row that it had committed before is in the sound copy."""
+    patient = Patient(version, hermes_home(version))
+    home = patient.home
+    real_home.run(version, home, LARGE)
+    said = tmp_path / "said"
+
+    def committed() -> int:
+        return int(said.read_text().rpartition("\n")[0].rpartition("\n")[2] or 0)
+
+    with gateway(version, home), said.open("wb") as output:
+        writer = subprocess.Popen(
+            [str(releases.python_of(version)), "-I", "-c", WRITER],
+            env=clean_environment(home),
+            cwd=home,
+            stdout=output,
+        )
+        try:
+            until(lambda: committed() > 60, "the writer")
+            before = committed()
+            made = patient.doctor("backup", "create", "--json")
+            assert committed() > before  # it went on all the while
+            assert writer.poll() is None
+            (tmp_path / "enough").touch()
+            assert writer.wait(30) == 0
+        finally:
+            end(writer)
+    every = committed()
+    assert made.code == 0, made
+    assert patient.ask(ROWS).splitlines() == [f"message number {n}" for n in range(every)]
+
+    folder = Path(made.json["folder"])
+    entries = json.loads((folder / "manifest.json").read_bytes())["entries"]
+    (entry,) = [one for one in entries if one["path"] == "state.db"]
+    assert (entry["method"], entry["integrity"]) == ("sqlite", "ok")
+    assert patient.doctor("backup", "verify", made.json["id"]).code == 0
+
+    restored = patient.doctor("backup", "restore", made.json["id"], "--yes")
+    assert restored.code == 0, restored
+    rows = patient.ask(ROWS).splitlines()
+    assert before <= len(rows) <= every
+    assert rows == [f"message number {n}" for n in range(len(rows))]
+    assert patient.check().code == 0
+
+
+@pytest.mark.parametrize("version", RELEASES)
+def test_backup_at_rest(version: str, hermes_home: MakeHome) -> None:
+    """Nobody has it open: database, log and index are copied byte for byte and left alone."""
+    patient = Patient(version, hermes_home(version))
+    with pytest.raises(RuntimeError):
+        real_home.run(version, patient.home, KILLED)
+    before = support.contents(patient.home)
+
+    made = patient.doctor("backup", "create", "--json")
+
+    assert made.code == 0, made
+    assert made.json["hermes"] == version
+    for name in ("state.db", "state.db-wal", "state.db-shm", "kanban.db"):
+        copy = Path(made.json["folder"]) / "files" / name
+        assert copy.read_bytes() == (patient.home / name).read_bytes()
+    assert support.contents(patient.home) == before

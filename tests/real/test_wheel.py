@@ -1,0 +1,145 @@
+"""The wheel, built from the tree and installed where nothing else of the tree is."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from tests import support
+
+pytestmark = pytest.mark.real
+TREE = Path(__file__).parents[2]
+PYTHONS = ("3.11", "3.12", "3.13")
+HOSTILE = "import os\nos.write(2, b'HOSTILE')\nraise SystemExit('HOSTILE')\n"
+
+
+def run(*command: str | Path, cwd: Path, env: dict[str, str] | None = None) -> str:
+    """Run a command that must succeed; what it printed on both ends."""
+    done = subprocess.run(
+        [str(part) for part in command],
+        cwd=cwd,
+        env=env,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, f"{command}: {done.stdout[-2000:]}{done.stderr[-2000:]}"
+    return done.stdout + done.stderr
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel, built once a session from a copy of the tree."""
+    session = tmp_path_factory.getbasetemp()
+    if os.environ.get("PYTEST_XDIST_WORKER"):
+        session = session.parent
+    built = session / "wheel"
+    with (session / "wheel.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not built.exists():
+            copy = tmp_path_factory.mktemp("tree") / "tree"
+            shutil.copytree(
+                TREE, copy, ignore=shutil.ignore_patterns(".*", "__pycache__", "tests", "dist")
+            )
+            options = ["--no-deps", "--no-build-isolation", "--quiet", "--wheel-dir"]
+            made = copy.parent / "made"
+            run(sys.executable, "-m", "pip", "wheel", ".", *options, made, cwd=copy)
+            made.rename(built)
+    (path,) = built.glob("hermes_gateway_doctor-*.whl")
+    return path
+
+
+def interpreter(version: str) -> Path | None:
+    """A Python of that version: this one, one of pyenv's, or one on the PATH."""
+    pyenv = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv")
+    found = [Path(sys.base_prefix) / "bin" / f"python{version}"]
+    found += sorted((pyenv / "versions").glob(f"{version}.*/bin/python{version}"))
+    on_path = shutil.which(f"python{version}")
+    found += [Path(on_path)] if on_path else []
+    for path in found:
+        try:
+            told = subprocess.run(
+                [path, "-c", "import sys, venv; print('%d.%d' % sys.version_info[:2])"],
+                capture_output=True,
+                text=True,
+            )
+        except OSError:
+            continue
+        if told.stdout.strip() == version:
+            return path
+    return None
+
+
+@pytest.fixture
+def hostile(tmp_path: Path) -> Path:
+    """A folder with modules that bear the names of ours, and do harm when they are loaded."""
+    folder = tmp_path / "hostile"
+    for name in ("checks", "fixes"):
+        for file in ("__init__.py", "config_yaml.py", "restore_config.py", "evil.py"):
+            support.put(folder / name / file, HOSTILE)
+    support.put(folder / "hermes_doctor" / "__init__.py", HOSTILE)
+    return folder
+
+
+def test_what_is_in_it(wheel: Path) -> None:
+    """Nothing but the package and its dist-info at the top; checks, fixes and pages inside."""
+    with zipfile.ZipFile(wheel) as archive:
+        names = archive.namelist()
+    inside = {f"hermes_doctor/{path.relative_to(TREE)}" for path in sources()}
+
+    tops = {name.split("/")[0] for name in names}
+    assert tops == {"hermes_doctor", f"{wheel.name.split('-py3')[0]}.dist-info"}
+    assert inside <= set(names)
+    assert [name for name in names if "__pycache__" in name] == []
+
+
+def sources() -> list[Path]:
+    """The plugins and pages of the tree."""
+    patterns = ("checks/*.py", "fixes/*.py", "docs/failures/*.md")
+    return [path for pattern in patterns for path in TREE.glob(pattern)]
+
+
+@pytest.mark.parametrize("version", PYTHONS)
+def test_installed(version: str, wheel: Path, hostile: Path, home: Path, tmp_path: Path) -> None:
+    """Installed by pip on this Python, every command works from a hostile folder."""
+    python = interpreter(version)
+    if python is None:
+        pytest.skip(f"there is no Python {version} here")
+    place = tmp_path / "venv"
+    run(python, "-m", "venv", place, cwd=tmp_path)
+    run(place / "bin" / "python", "-m", "pip", "install", "--quiet", wheel, cwd=tmp_path)
+    env = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "LANG": "C.UTF-8"}
+
+    def doctor(*args: str | Path) -> str:
+        said = run(place / "bin" / "hermes-doctor", *args, cwd=hostile, env=env)
+        assert "HOSTILE" not in said
+        return said
+
+    assert doctor("--version").startswith("hermes-doctor ")
+    assert '"findings": []' in doctor("check", "--json", "--home", home)
+    assert "CFG-YAML" in doctor("explain", "CFG-YAML")
+    listed = doctor("list")
+    assert [code for code in codes() if code not in listed] == []
+    told = doctor("demo")
+    assert told.count("✓") >= 4
+    assert "✗ check" not in told
+
+    packages = place / "lib" / f"python{version}" / "site-packages"
+    ours = [path.name for path in packages.iterdir() if path.name in ("checks", "fixes", "docs")]
+    assert ours == []
+    (info,) = packages.glob("hermes_gateway_doctor-*.dist-info")
+    recorded = {line.split("/")[0] for line in (info / "RECORD").read_text().splitlines()}
+    assert recorded == {"hermes_doctor", info.name, ".."}  # beside them: bin/hermes-doctor
+
+
+def codes() -> list[str]:
+    """Every code that has a page."""
+    return [path.stem for path in (TREE / "docs" / "failures").glob("*.md")]

@@ -1,0 +1,144 @@
+"""What may be shown of a file: shape yes, secrets no."""
+
+from __future__ import annotations
+
+import pytest
+
+from hermes_doctor import masking
+
+SECRET = [
+    "OPENROUTER_API_KEY=canary",
+    "export TOKEN=canary",
+    "TOKEN = canary",
+    'TOKEN="canary value"',
+    "TOKEN='canary'  # canary",
+    "api_key: canary",
+    "  api_key: canary",
+    "  - api_key: canary",
+    "  - canary",
+    "- canary: canary-value",
+    '"api_key": "canary",',
+    "# canary in a comment",
+    "   # canary",
+    "canary",
+    "123456:canary",
+    "url: https://user:canary@host/",
+    "https://user:canary@host/",
+    "default: sk-canary",
+    "model: ghp_canarycanary",
+    "provider: canary with words",
+    "key_env: xoxb-canary",
+    "a: {b: canary}",
+    "a: [canary]",
+    "\ufeffTOKEN=canary",
+    "<<<<<<< canary",
+    "! canary",
+    "a: !canary x",
+    "a: &canary x",
+    "? canary",
+]
+
+
+@pytest.mark.parametrize("text", SECRET)
+def test_values_are_hidden(text: str) -> None:
+    """Nothing that could be a secret passes."""
+    assert "canary" not in masking.line(text).replace("- canary: ", "")
+    assert masking.HIDDEN in masking.line(text)
+
+
+LOOKS_LIKE_A_NAME = [
+    "dGhpcyBpcyBhIHNlY3JldCBrZXk=",
+    "dGhpcyBpcyBhIHNlY3JldCBrZQ==",
+    "  MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSj==",
+    "sk-proj-4f9d2c7a81b34c5e:",
+    "AKIAIOSFODNN7EXAMPLE=",
+    "ghp_16C7e42F292c6912E7710c838347Ae178B4a: 1",
+]
+
+
+@pytest.mark.parametrize("text", LOOKS_LIKE_A_NAME)
+def test_secrets_that_look_like_a_name(text: str) -> None:
+    """A key on a line of its own (in a block of text) is not taken for a name with a value."""
+    secret = text.strip().rstrip("=: 1")
+
+    assert secret not in masking.line(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["SUDO_PASSWORD=123456", "password: 123456", "pin: 0420", "WEBHOOK_SECRET=777", "api_key: 42"],
+)
+def test_numbers_of_secret_names(text: str) -> None:
+    """A password may be a number: a name that speaks of a secret hides it too."""
+    number = "".join(char for char in text if char.isdigit())
+
+    assert number not in masking.line(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "---",
+        "model:",
+        "  - name:",
+        "enabled: true",
+        "timeout: 30",
+        "ratio: 0.5",
+        "provider: openrouter",
+        "default: nousresearch/hermes-4-70b",
+        "timezone: Asia/Shanghai",
+        "context_length: 131072",
+        "  - provider: nous",
+        "empty: null",
+    ],
+)
+def test_shape_is_shown(text: str) -> None:
+    """What cannot be a secret is shown, so that a difference says something."""
+    assert masking.line(text) == text
+
+
+def test_marks() -> None:
+    """Invisible things that matter are made visible."""
+    assert masking.line("\ufeffA=1") == "<BOM>A=1"
+    assert masking.line("\tdefault: x") == "<TAB>default: x"
+
+
+@pytest.mark.parametrize("char", ["\x1b", "\x07", "\r", "\n", "\x00", "\u202e", "\u2028", "\ud800"])
+def test_clean(char: str) -> None:
+    """Nothing that steers a terminal passes."""
+    assert masking.clean(f"a{char}[31mb") == "a�[31mb"
+    assert masking.clean("中文 é 😀") == "中文 é 😀"
+
+
+def test_escape_in_a_line() -> None:
+    """Also not from a settings file."""
+    assert "\x1b" not in masking.line("provider: \x1b[31mred")
+
+
+def test_diff() -> None:
+    """Both sides are masked line by line, and the heads name the file."""
+    made = list(masking.diff("x.yaml", b"a: 1\nkey: canary1\n", b"a: 2\nkey: canary2\nb: true\n"))
+
+    assert [text[:10] for text in made[:2]] == ["--- x.yaml", "+++ x.yaml"]
+    assert "-a: 1" in made
+    assert "+a: 2" in made
+    assert "+b: true" in made
+    assert "canary" not in "".join(made)
+
+
+def test_diff_is_bounded() -> None:
+    """A long difference ends with how much more there is."""
+    made = list(masking.diff("x", b"", b"a: 1\n" * 1000))
+
+    assert len(made) == masking.MOST_LINES + 1
+    assert made[-1].endswith("more lines")
+
+
+@pytest.mark.parametrize(
+    "data", [b"\xff\xfe\x00", b"\0" * 10, b"\x85\xe2\x80\xa8\n", "x\x0cy\x1cz\u2028w".encode()]
+)
+def test_diff_of_any_bytes(data: bytes) -> None:
+    """Whatever the bytes are, each row of the difference is one line."""
+    for text in masking.diff("x", data, b"a: 1\n"):
+        assert text == masking.clean(text)

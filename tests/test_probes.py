@@ -1,0 +1,427 @@
+"""Probes: lazy, once a run, bounded, and right about processes and installations."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from hermes_doctor import files
+from hermes_doctor.home import Home
+from hermes_doctor.model import CouldNotLook, Gateway
+from hermes_doctor.probes import Probes, installation, locks, processes
+from hermes_doctor.probes.once import once
+from tests import support
+
+
+class Counting(Probes):
+    """Probes that count how often they look."""
+
+    def __init__(self, home: Path) -> None:
+        super().__init__(Home(home))
+        self.looks = 0
+        self.ended = threading.Event()
+
+    @once(limit=5)
+    def slow(self, name: str = "") -> list[str]:
+        """Takes a moment."""
+        self.looks += 1
+        time.sleep(0.1)
+        return [name]
+
+    @once(limit=0.2)
+    def hanging(self) -> str:
+        """Does not answer in time."""
+        self.looks += 1
+        self.ended.wait(20)
+        return "late"
+
+    @once(limit=5)
+    def refusing(self) -> str:
+        """Cannot look."""
+        self.looks += 1
+        raise CouldNotLook("no right")
+
+    @once(limit=5)
+    def failing(self) -> str:
+        """Has a fault of its own."""
+        self.looks += 1
+        raise RuntimeError("a bug")
+
+
+def test_once_from_many_threads(home: Path) -> None:
+    """Many threads that ask at once share one look and one answer."""
+    probes = Counting(home)
+    start = threading.Barrier(20, timeout=10)
+    answers: list[list[str]] = []
+
+    def ask() -> None:
+        start.wait()
+        answers.append(probes.slow("a"))
+
+    threads = [threading.Thread(target=ask) for _ in range(20)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(10)
+
+    assert probes.looks == 1
+    assert len(answers) == 20
+    assert all(answer is answers[0] for answer in answers)
+    probes.slow("b")
+    assert probes.looks == 2, "another argument is another question"
+
+
+def test_lazy(home: Path) -> None:
+    """Nothing is looked at before somebody asks."""
+    assert not Probes(Home(home)).cells
+
+
+def test_hanging(home: Path) -> None:
+    """A look that hangs is `could not look` within its limit, for every caller."""
+    probes = Counting(home)
+    clock = time.monotonic()
+
+    for _ in range(2):
+        with pytest.raises(CouldNotLook, match=r"hanging took longer than 0\.2 s"):
+            probes.hanging()
+
+    assert time.monotonic() - clock < 3
+    assert probes.looks == 1
+    probes.ended.set()
+
+
+def test_hanging_probe_makes_the_check_unknown(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The checks that need it are unknown with the reason; the others are not."""
+    from hermes_doctor import plugins
+    from hermes_doctor.examination import examine
+    from hermes_doctor.model import Status
+    from hermes_doctor.probes import environment
+
+    ended = threading.Event()
+    monkeypatch.setattr(environment, "read", lambda home: ended.wait(20))
+    clock = time.monotonic()
+
+    results, _ = examine(Probes(Home(home)), plugins.load().checks)
+    ended.set()
+
+    assert time.monotonic() - clock < 10
+    status = {result.id: result.status for result in results}
+    assert status.pop("env-encoding") is Status.UNKNOWN
+    assert Status.UNKNOWN not in status.values()
+
+
+def test_reasons_and_bugs(home: Path) -> None:
+    """The same reason for everybody who asks, and a bug is not hidden as a reason."""
+    probes = Counting(home)
+    for _ in range(3):
+        with pytest.raises(CouldNotLook, match="no right"):
+            probes.refusing()
+    for _ in range(3):
+        with pytest.raises(RuntimeError):
+            probes.failing()
+
+    assert probes.looks == 2
+
+
+def test_files_are_read_once(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """config.yaml is read once even when everybody asks for it."""
+    reads: list[Path] = []
+
+    def counted(path: Path, limit: int) -> object:
+        reads.append(path)
+        return files.read(path, limit)
+
+    monkeypatch.setattr("hermes_doctor.probes.configuration.read_file", counted)
+    probes = Probes(Home(home))
+    for _ in range(5):
+        probes.config()
+
+    assert reads == [home / "config.yaml"]
+
+
+# -- processes -------------------------------------------------------------------------------
+
+GATEWAYS = [
+    ["/x/bin/python", "/x/bin/hermes", "gateway"],
+    ["/x/bin/python3.11", "/x/bin/hermes", "gateway", "run"],
+    ["python3", "-m", "hermes_cli.main", "gateway", "run"],
+    ["python3", "-u", "-X", "utf8", "-m", "hermes_cli.main", "gateway", "restart"],
+    ["/x/bin/python", "/x/bin/hermes", "-p", "coder", "gateway", "run"],
+    ["/x/bin/python", "/x/bin/hermes", "--profile=coder", "gateway"],
+    ["hermes", "gateway", "run"],
+]
+OTHERS = [
+    [],
+    ["bash", "-c", "hermes gateway run"],
+    ["vim", "hermes", "gateway"],
+    ["ssh", "host", "hermes", "gateway", "run"],
+    ["tmux", "new", "hermes gateway"],
+    ["python3", "-c", "print('hermes gateway run')"],
+    ["/x/bin/python", "/x/bin/hermes", "gateway", "status"],
+    ["/x/bin/python", "/x/bin/hermes", "gateway", "stop"],
+    ["/x/bin/python", "/x/bin/hermes", "chat"],
+    ["/x/bin/python", "/x/bin/other.py", "gateway", "run"],
+    ["python3", "-m", "pytest", "gateway"],
+    ["/x/bin/python", "/x/bin/hermes"],
+]
+
+
+@pytest.mark.parametrize("argv", GATEWAYS, ids=" ".join)
+def test_is_gateway(argv: list[str]) -> None:
+    """Command lines of gateways."""
+    assert processes.is_gateway(argv)
+
+
+@pytest.mark.parametrize("argv", OTHERS, ids=" ".join)
+def test_is_no_gateway(argv: list[str]) -> None:
+    """Command lines that only mention one, or do something else with it."""
+    assert not processes.is_gateway(argv)
+
+
+@contextmanager
+def pretender(
+    tmp_path: Path, env: dict[str, str], *, lock: Path | None = None, args: tuple[str, ...] = ()
+) -> Iterator[int]:
+    """A process that looks like a gateway; it may hold a gateway.lock."""
+    script = support.put(
+        tmp_path / "bin" / "hermes",
+        "import fcntl, os, sys\n"
+        "lock = os.environ.get('LOCK')\n"
+        "if lock:\n"
+        "    file = open(lock, 'w')\n"
+        "    fcntl.flock(file, fcntl.LOCK_EX)\n"
+        "print('up', flush=True)\n"
+        "sys.stdin.read()\n",
+    )
+    environ = {k: v for k, v in os.environ.items() if k != "HERMES_HOME"}
+    process = subprocess.Popen(
+        [sys.executable, str(script), *args, "gateway", "run"],
+        env=environ | env | ({"LOCK": str(lock)} if lock else {}),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        cwd=tmp_path,
+    )
+    assert process.stdin and process.stdout
+    try:
+        assert process.stdout.readline() == b"up\n"
+        yield process.pid
+    finally:
+        process.stdin.close()
+        process.wait(timeout=10)
+        process.stdout.close()
+
+
+def pids(home: Path) -> list[int]:
+    """The gateways of a home."""
+    return [gateway.pid for gateway in processes.gateways_of(Home(home))]
+
+
+def test_gateway_by_environment(home: Path, tmp_path: Path) -> None:
+    """HERMES_HOME of the process tells its home; another home has none of it."""
+    other = support.healthy(tmp_path / "other")
+    with pretender(tmp_path, {"HERMES_HOME": str(home)}) as pid:
+        assert pids(home) == [pid]
+        assert pids(other) == []
+        assert home in processes.homes_in_use()
+        [gateway] = processes.gateways_of(Home(home))
+        assert gateway.python == sys.executable
+        assert abs(gateway.started_at.timestamp() - time.time()) < 60
+    assert pids(home) == []
+
+
+def test_gateway_of_the_user(tmp_path: Path) -> None:
+    """Without HERMES_HOME it is ~/.hermes of the process's own HOME."""
+    home = support.healthy(tmp_path / "user" / ".hermes")
+    with pretender(tmp_path, {"HOME": str(tmp_path / "user")}) as pid:
+        assert pids(home) == [pid]
+
+
+def test_gateway_of_a_profile(home: Path, tmp_path: Path) -> None:
+    """A profile on the command line is its own home."""
+    coder = support.healthy(home / "profiles" / "coder")
+    for args in (("-p", "coder"), ("--profile", "coder"), ("--profile=coder",)):
+        with pretender(tmp_path, {"HERMES_HOME": str(home)}, args=args) as pid:
+            assert pids(coder) == [pid]
+            assert pids(home) == []
+
+
+def test_lock_beats_environment(home: Path, tmp_path: Path) -> None:
+    """The lock that a process holds tells more than its environment."""
+    other = support.healthy(tmp_path / "other")
+    with pretender(tmp_path, {"HERMES_HOME": str(other)}, lock=home / "gateway.lock") as pid:
+        assert pids(home) == [pid]
+        assert pids(other) == []
+
+
+def test_a_symlinked_home(home: Path, tmp_path: Path) -> None:
+    """A gateway that was started through a symlink belongs to the real folder."""
+    (tmp_path / "link").symlink_to(home)
+    with pretender(tmp_path, {"HERMES_HOME": str(tmp_path / "link")}) as pid:
+        assert pids(home.resolve()) == [pid]
+
+
+def test_report_names_the_gateway(home: Path, tmp_path: Path) -> None:
+    """The first line of a report says that a gateway runs, and since when."""
+    with pretender(tmp_path, {"HERMES_HOME": str(home)}) as pid:
+        done = support.doctor("check", "--home", home)
+
+        assert f"(process {pid})" in done.out.splitlines()[0]
+
+
+def test_lock_holders(tmp_path: Path) -> None:
+    """A lock is seen in the kernel's table, and asking takes none."""
+    import fcntl
+
+    path = support.put(tmp_path / "gateway.lock", "")
+    assert locks.holders([path, tmp_path / "gone"]) == {}
+    with path.open() as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        assert locks.holders([path]) == {path: [os.getpid()]}
+
+
+def test_file_holders(tmp_path: Path) -> None:
+    """Who else has a file open is found; we ourselves do not count."""
+    path = support.put(tmp_path / "state.db", "x")
+    with path.open():
+        assert processes.holders([path]) == {}
+    with subprocess.Popen(
+        ["sh", "-c", 'exec 3<"$0"; echo up; read _', str(path)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    ) as process:
+        assert process.stdin and process.stdout
+        process.stdout.readline()
+        assert processes.holders([path]) == {path: [process.pid]}
+        process.stdin.close()
+
+
+# -- installations -----------------------------------------------------------------------------
+
+
+@pytest.fixture
+def user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A user without any Hermes."""
+    monkeypatch.setenv("HOME", str(tmp_path / "user"))
+    monkeypatch.setenv("PATH", "/usr/bin:/bin")
+    return tmp_path / "user"
+
+
+def install(place: Path, version: str) -> None:
+    """The dist-info of a Hermes in an environment."""
+    info = place / "lib" / "python3.12" / "site-packages" / f"hermes_agent-{version}.dist-info"
+    info.mkdir(parents=True)
+
+
+def nobody() -> list[Gateway]:
+    """No gateway runs."""
+    return []
+
+
+def version(home: Path) -> str | None:
+    """The version that is found for a home."""
+    found = installation.find(Home(home), nobody)
+    return found.version if found else None
+
+
+def test_no_installation(home: Path, user: Path) -> None:
+    """Nothing installed is None, not a guess."""
+    assert version(home) is None
+
+
+def test_newest_installation(home: Path, user: Path) -> None:
+    """Of several installs the newest counts, by numbers and not by letters."""
+    install(user / ".local/share/pipx/venvs/hermes-agent", "0.9.0")
+    assert version(home) == "0.9.0"
+    install(user / ".local/share/uv/tools/hermes-agent", "0.19.0")
+    assert version(home) == "0.19.0"
+    install(home / "hermes-agent" / "venv", "0.20.1")
+    assert version(home) == "0.20.1"
+
+
+def test_command_on_the_path(
+    home: Path, user: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A `hermes` command leads to its environment, through a symlink or its first line."""
+    venv = tmp_path / "venv"
+    install(venv, "0.18.2")
+    support.put(venv / "bin" / "hermes", f"#!{venv}/bin/python\n", 0o755)
+    bin = tmp_path / "bin"
+    bin.mkdir()
+    (bin / "hermes").symlink_to(venv / "bin" / "hermes")
+    monkeypatch.setenv("PATH", str(bin))
+    assert version(home) == "0.18.2"
+
+    (bin / "hermes").unlink()
+    support.put(bin / "hermes", f"#!{venv}/bin/python\n", 0o755)
+    assert version(home) == "0.18.2"
+
+
+def test_checkout(home: Path, user: Path) -> None:
+    """A git checkout tells by its pyproject; another project's does not count."""
+    project = home / "hermes-agent" / "pyproject.toml"
+    support.put(project, '[project]\nname = "hermes-agent"\nversion = "0.17.0"\n')
+    assert version(home) == "0.17.0"
+
+    support.put(project, '[project]\nname = "other"\nversion = "9.9.9"\n')
+    assert version(home) is None
+
+
+def test_running_interpreter_goes_first(home: Path, user: Path, tmp_path: Path) -> None:
+    """The Hermes of the running gateway counts, even if a newer one is installed."""
+    from datetime import UTC, datetime
+
+    install(user / ".local/share/uv/tools/hermes-agent", "0.19.0")
+    install(tmp_path / "running", "0.13.0")
+    gateway = Gateway(1, datetime.now(UTC), str(tmp_path / "running" / "bin" / "python"))
+
+    found = installation.find(Home(home), lambda: [gateway])
+
+    assert found is not None
+    assert (found.version, found.running) == ("0.13.0", True)
+
+
+@pytest.mark.parametrize(
+    ("text", "numbers"),
+    [
+        ("0.19.0", (0, 19, 0)),
+        ("1.2.3rc1", (1, 2, 3)),
+        ("nonsense", ()),
+        ("2026.3.12", (2026, 3, 12)),
+    ],
+)
+def test_release(text: str, numbers: tuple[int, ...]) -> None:
+    """Versions as numbers."""
+    assert installation.release(text) == numbers
+
+
+@pytest.mark.parametrize("kind", ["file", "fifo", "loop", "binary"])
+def test_odd_commands(
+    home: Path, user: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    """Whatever `hermes` on the path is, looking at it neither hangs nor raises."""
+    bin = tmp_path / "bin"
+    bin.mkdir()
+    monkeypatch.setenv("PATH", str(bin))
+    command = bin / "hermes"
+    if kind == "file":
+        support.put(command, "", 0o755)
+    elif kind == "fifo":
+        os.mkfifo(command, 0o755)
+    elif kind == "loop":
+        command.symlink_to("hermes")
+    else:
+        support.put(command, b"\x7fELF" + bytes(range(256)), 0o755)
+
+    probes = Probes(Home(home))
+    try:
+        assert probes.installation() is None
+    except CouldNotLook:
+        assert kind == "fifo"

@@ -1,0 +1,196 @@
+"""After a run was cut off: the next command says what happened, and does no more than that."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests import crashing, support
+from tests.crashing import Cut, Server
+
+MOMENTS = ("backing-up", "staging", "committing", "verifying")
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    """The warm process."""
+    with crashing.serving() as serving:
+        yield serving
+
+
+@pytest.fixture
+def sick(tmp_path: Path) -> Path:
+    """A home with a fault of every kind."""
+    return crashing.sick(tmp_path / "home")
+
+
+def cut_off(server: Server, home: Path, moment: str, *codes: str) -> str:
+    """Kill a fix in the middle of what it does; the run's id."""
+    copy = home.with_name("rehearsal")
+    crashing.clone(home, copy)
+    calls = server("fix", *codes, "--apply", "--yes", "--home", copy).calls
+    shutil.rmtree(copy)
+    saves = [n for n, c in enumerate(calls) if c.name == "rename" and "run.json" in c.path]
+    swaps = [n for n, c in enumerate(calls) if c.name == "rename" and crashing.MARK in c.path]
+    at = {
+        "backing-up": saves[0] + 12,
+        "staging": saves[1] + 6,
+        "committing": swaps[-1],
+        "verifying": next(n for n in saves if n > swaps[-1]) + 1,
+    }[moment]
+    ended = server("fix", *codes, "--apply", "--yes", "--home", home, cuts=(Cut(at, "kill"),))
+    assert ended.code == -9, ended.said
+    last = crashing.journals(home)[-1]
+    assert last["state"] == moment
+    return str(last["id"])
+
+
+@pytest.mark.parametrize("moment", MOMENTS)
+@pytest.mark.parametrize(
+    "command",
+    [("fix", "--apply", "--yes"), ("undo", "--yes"), ("backup", "restore", "none", "--yes")],
+    ids=["fix", "undo", "restore"],
+)
+def test_the_next_command_says_what_happened(
+    command: tuple[str, ...], moment: str, server: Server, sick: Path
+) -> None:
+    """Whichever command comes next names the run, also when it then has nothing to do itself."""
+    run = cut_off(server, sick, moment)
+    ended = server(*command, "--home", sick)
+    assert run in ended.said and "cut off" in ended.said, ended.said
+
+
+@pytest.mark.parametrize("moment", MOMENTS)
+def test_the_plan_tells_of_it(moment: str, server: Server, sick: Path) -> None:
+    """`fix` without --apply tells of the run that was cut off, and leaves it as it is."""
+    run = cut_off(server, sick, moment)
+    frozen = crashing.state(sick, times=True, vault=True)
+    shown = server("fix", "--home", sick)
+    assert run in shown.said
+    assert crashing.state(sick, times=True, vault=True) == frozen
+
+
+@pytest.mark.parametrize("moment", ["staging", "committing"])
+def test_undo_takes_back_no_more_than_was_cut_off(moment: str, server: Server, sick: Path) -> None:
+    """An undo that ends a run which was cut off does not go on to undo the run before it."""
+    assert server("fix", "ENV-BOM", "--apply", "--yes", "--home", sick).code == 0
+    between = crashing.state(sick)
+    cut_off(server, sick, moment, "CFG-YAML", "KANBAN-SCHEMA")
+    ended = server("undo", "--yes", "--home", sick)
+    assert crashing.state(sick) == between, ended.said
+
+
+def test_edited_after_it_was_cut_off(server: Server, sick: Path) -> None:
+    """What somebody edited since is left alone and named; the rest is taken back."""
+    before = crashing.state(sick)
+    cut_off(server, sick, "committing")
+    (sick / "config.yaml").write_text("edited: since\n")
+    ended = server("undo", "--yes", "--home", sick)
+    assert (sick / "config.yaml").read_text() == "edited: since\n"
+    now = crashing.state(sick)
+    assert {n for n in now if now[n] != before.get(n)} == {"config.yaml"}
+    assert "config.yaml" in ended.said
+    assert crashing.leftovers(sick) == []
+
+
+def test_a_file_that_was_never_reached(server: Server, sick: Path) -> None:
+    """A file that was edited before the run came to it is not blamed on the run."""
+    run = cut_off(server, sick, "staging")
+    (sick / "config.yaml").write_text("edited: since\n")
+    server("fix", "ENV-BOM", "--apply", "--yes", "--home", sick)
+    journal = next(one for one in crashing.journals(sick) if one["id"] == run)
+    assert journal["state"] == "abandoned"
+
+
+def test_a_receipt_that_is_gone(server: Server, sick: Path) -> None:
+    """The receipt of an undone run may be removed; later commands work on."""
+    assert server("fix", "ENV-BOM", "--apply", "--yes", "--home", sick).code == 0
+    assert server("undo", "--yes", "--home", sick).code == 0
+    (first, _) = crashing.journals(sick)
+    shutil.rmtree(sick / "backups" / "doctor" / "runs" / first["id"])
+    done = server("fix", "--apply", "--yes", "--home", sick)
+    assert done.code == 0, done.said
+
+
+def test_a_receipt_that_is_damaged(server: Server, sick: Path) -> None:
+    """A receipt that cannot be read is one line where it is needed and no obstacle elsewhere."""
+    assert server("fix", "ENV-BOM", "--apply", "--yes", "--home", sick).code == 0
+    (first,) = crashing.journals(sick)
+    receipt = sick / "backups" / "doctor" / "runs" / first["id"] / "run.json"
+    receipt.write_bytes(receipt.read_bytes()[:100])
+    wanted = server("undo", first["id"], "--yes", "--home", sick)
+    assert wanted.code == 2 and "damaged" in wanted.said and "Traceback" not in wanted.said
+    assert server("fix", "--apply", "--yes", "--home", sick).code == 0
+
+
+@pytest.mark.parametrize("moment", ["committing", "verifying"])
+def test_a_backup_that_is_gone(moment: str, server: Server, sick: Path) -> None:
+    """A cut-off run whose backup is gone: the kept files still take it back, or one line tells."""
+    before = crashing.state(sick)
+    run = cut_off(server, sick, moment, "CFG-YAML")
+    shutil.rmtree(sick / "backups" / "doctor" / run)
+    ended = server("fix", "--apply", "--yes", "--home", sick)
+    assert "Traceback" not in ended.said and "bug" not in ended.said, ended.said
+    assert run in ended.said, ended.said
+    assert ended.code == 0 or crashing.state(sick, leftovers=False).keys() == before.keys()
+
+
+def test_a_home_that_was_moved(server: Server, sick: Path, tmp_path: Path) -> None:
+    """After the home has moved to another place, undo works from the vault inside it."""
+    before = crashing.state(sick)
+    assert server("fix", "--apply", "--yes", "--home", sick).code == 0
+    moved = sick.rename(tmp_path / "moved")
+    undone = server("undo", "--yes", "--home", moved)
+    assert undone.code == 0, undone.said
+    assert crashing.state(moved) == before
+
+
+def test_a_home_that_was_copied(server: Server, sick: Path, tmp_path: Path) -> None:
+    """A command on a copy of a home never touches the vault of the original."""
+    cut_off(server, sick, "backing-up")
+    copied = crashing.clone(sick, tmp_path / "copied")
+    frozen = crashing.state(sick, times=True, vault=True)
+    server("fix", "--apply", "--yes", "--home", copied)
+    assert crashing.state(sick, times=True, vault=True) == frozen
+
+
+def test_a_restore_into_a_folder_that_is_gone(server: Server, home: Path) -> None:
+    """A backup brings back files whose folder was removed as well."""
+    support.put(home / "cron" / "jobs" / "jobs.json", "[]\n")
+    support.put(home / "memories" / "MEMORY.md", "remember\n")
+    before = crashing.state(home)
+    made = server("backup", "create", "--json", "--home", home).json["id"]
+    shutil.rmtree(home / "cron")
+    shutil.rmtree(home / "memories")
+    done = server("backup", "restore", made, "--yes", "--home", home)
+    assert done.code == 0, done.said
+    files = {name: facts for name, facts in crashing.state(home).items() if facts[3] is not None}
+    assert files == {name: facts for name, facts in before.items() if facts[3] is not None}
+
+
+def test_what_was_cut_off_is_in_the_document(server: Server, sick: Path) -> None:
+    """`--json` carries the sentences as well, for fix and for undo."""
+    run = cut_off(server, sick, "committing")
+    copy = json.loads(server("fix", "--json", "--home", sick).out)
+    assert run in " ".join(copy["repair"]["recovered"])
+    done = server("fix", "--apply", "--yes", "--json", "--home", sick)
+    assert run in " ".join(done.json["repair"]["recovered"])
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="a home of another user needs root")
+def test_root_hands_over_what_it_left(server: Server, sick: Path, tmp_path: Path) -> None:
+    """What root had made and not yet given away when it was killed is given away later."""
+    crashing.chown(sick)
+    template = crashing.clone(sick, tmp_path / "template")
+    calls = server("fix", "--apply", "--yes", "--home", sick).calls
+    for n in [n for n, call in enumerate(calls) if call.name == "chown"]:
+        shutil.rmtree(sick)
+        crashing.clone(template, sick)
+        server("fix", "--apply", "--yes", "--home", sick, cuts=(Cut(n, "kill"),))
+        assert server("fix", "--apply", "--yes", "--home", sick).code == 0
+        assert crashing.strangers(sick) == [], f"killed before {calls[n]}"

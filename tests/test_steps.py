@@ -1,0 +1,703 @@
+"""Every kind of step: done, verified, taken back, and refused where it must be."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from hermes_doctor.files import ABSENT, snapshot
+from hermes_doctor.home import Home
+from hermes_doctor.journal import ItemRecord, Journal, Journals
+from hermes_doctor.lock import locked
+from hermes_doctor.model import CannotFix, Trouble
+from hermes_doctor.recovery import recover
+from hermes_doctor.repair import Item, Run
+from hermes_doctor.restoring import proven, undo_plan
+from hermes_doctor.steps import (
+    GatewayStep,
+    MoveAside,
+    Remove,
+    ReplaceDatabase,
+    ReplaceFile,
+    ReplaceSpan,
+    SetMode,
+    SetOwner,
+    Step,
+)
+from hermes_doctor.vault import Vault
+from tests import crashing, support
+
+root_only = pytest.mark.skipif(os.geteuid() != 0, reason="giving files away needs root")
+
+
+def cured(records: Sequence[ItemRecord]) -> list[str | None]:
+    """A check that finds everything well."""
+    return [None for _ in records]
+
+
+def ill(records: Sequence[ItemRecord]) -> list[str | None]:
+    """A check that still finds everything."""
+    return ["the check still finds it" for _ in records]
+
+
+def item(*steps: Step, name: str = "TEST") -> Item:
+    """An item of a run."""
+    return Item(ItemRecord(name.lower(), name, name, "test"), steps)
+
+
+def apply(
+    home: Path,
+    *items: Item,
+    verify: Callable[[Sequence[ItemRecord]], Sequence[str | None]] = cured,
+) -> Journal:
+    """One run of these items."""
+    where = Home(home)
+    with locked(where):
+        return Run(where, Vault(where), kind="fix", reason="a test").apply(items, verify)
+
+
+def undo(home: Path, journal: Journal) -> Journal:
+    """Take a run back."""
+    where = Home(home)
+    with locked(where):
+        backup, items = undo_plan(where, Journals(where).load(journal.id), force=False)
+        run = Run(where, Vault(where), kind="undo", reason="a test", of=journal.id)
+        return run.apply(items, proven(where, backup))
+
+
+def there_and_back(home: Path, *steps: Step) -> Journal:
+    """Apply, take back, and see that every file is what it was, times included."""
+    before, times = crashing.state(home), crashing.modified(home)
+    done = apply(home, item(*steps))
+    assert done.state == "done", done.note
+    assert crashing.leftovers(home) == []
+    after = crashing.state(home)
+    assert after != before
+    undone = undo(home, done)
+    assert undone.state == "done", undone.note
+    assert crashing.state(home) == before
+    assert crashing.modified(home) == times
+    again = undo(home, undone)
+    assert again.state == "done", again.note
+    assert crashing.state(home) == after
+    return done
+
+
+def replaced(path: Path, data: bytes) -> ReplaceFile:
+    """A step that gives a file new content."""
+    return ReplaceFile(path, data, "a test", snapshot(path))
+
+
+def opened(home: Path) -> None:
+    """Let other users pass the folders that pytest made above a home."""
+    for folder in list(home.parents)[:4]:
+        if folder.stat().st_uid == os.geteuid() and folder.stat().st_mode & 0o077 == 0:
+            folder.chmod(0o711)
+
+
+def as_stranger(act: Callable[[], bool]) -> bool:
+    """Act as a user who is not root, in a process of its own."""
+    pid = os.fork()
+    if not pid:
+        good = False
+        with contextlib.suppress(BaseException):
+            os.setgroups([])
+            os.setgid(crashing.STRANGER)
+            os.setuid(crashing.STRANGER)
+            good = act()
+        os._exit(0 if good else 1)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+
+
+# -- files ---------------------------------------------------------------------------------
+
+
+def test_replace_file(home: Path) -> None:
+    """A file gets new content and keeps its mode."""
+    (home / "config.yaml").chmod(0o640)
+    there_and_back(home, replaced(home / "config.yaml", b"a: 1\r\n"))
+    assert (home / "config.yaml").read_bytes() == b"a: 1\r\n"
+    assert (home / "config.yaml").stat().st_mode & 0o7777 == 0o640
+
+
+def test_replace_a_file_that_is_not_there(home: Path) -> None:
+    """A file that is not there is made, private; undo removes it."""
+    there_and_back(home, replaced(home / "new.yaml", b"a: 1\n"))
+    assert (home / "new.yaml").stat().st_mode & 0o7777 == 0o600
+
+
+@root_only
+def test_a_new_file_in_a_home_of_another_group(home: Path) -> None:
+    """A user whose group is not the home's makes a file, and can undo that."""
+    os.chown(home, crashing.STRANGER, 54321)
+    for path in home.rglob("*"):
+        os.chown(path, crashing.STRANGER, 54321)
+    opened(home)
+    step = replaced(home / "new.yaml", b"a: 1\n")
+    assert as_stranger(lambda: there_and_back(home, step).state == "done")
+
+
+def test_replace_span(home: Path) -> None:
+    """Exactly the bytes of the span change."""
+    path = home / "config.yaml"
+    before = b"a: 1\r\nb: two # kept\r\n\xff\r\n"
+    path.write_bytes(before)
+    at = before.index(b"two")
+    step = ReplaceSpan(path, before, at, at + 3, b"three", "a test", snapshot(path))
+    assert "line 2" in step.sentence()
+    there_and_back(home, step)
+    assert path.read_bytes() == before.replace(b"two", b"three")
+
+
+def test_move_aside_and_remove(home: Path) -> None:
+    """A file goes out of sight, a symlink as well; the vault keeps it."""
+    (home / "link").symlink_to("nowhere at all")
+    done = there_and_back(
+        home, MoveAside(home / "auth.json", "a test"), Remove(home / "link", "a test")
+    )
+    assert not (home / "auth.json").exists() and not (home / "link").is_symlink()
+    kept = home / "backups" / "doctor" / done.id / "files" / "auth.json"
+    assert kept.read_text() == '{"providers": {}}\n'
+
+
+def test_move_aside_takes_no_folder(home: Path) -> None:
+    """A folder is not moved aside."""
+    with pytest.raises(CannotFix, match="logs"):
+        apply(home, item(MoveAside(home / "logs", "a test")))
+
+
+def test_set_mode(home: Path) -> None:
+    """A mode changes, and nothing else; no copy of the secret is made."""
+    path = home / ".env"
+    path.chmod(0o664)
+    done = there_and_back(home, SetMode(path, 0o600, "a test", snapshot(path)))
+    assert path.stat().st_mode & 0o7777 == 0o600
+    assert not (home / "backups" / "doctor" / done.id / "files" / ".env").exists()
+
+
+@root_only
+def test_set_mode_of_a_file_that_its_owner_may_not_read(home: Path) -> None:
+    """The owner of a file with mode 0000 can have it opened again."""
+    crashing.chown(home)
+    (home / ".env").chmod(0)
+    opened(home)
+    step = SetMode(home / ".env", 0o600, "a test", snapshot(home / ".env"))
+    assert as_stranger(lambda: apply(home, item(step)).state == "done")
+    assert (home / ".env").stat().st_mode & 0o7777 == 0o600
+
+
+@root_only
+def test_set_owner(home: Path) -> None:
+    """An owner changes, and nothing else."""
+    path = home / ".env"
+    there_and_back(home, SetOwner(path, crashing.STRANGER, crashing.STRANGER, "", snapshot(path)))
+    assert path.stat().st_uid == path.stat().st_gid == crashing.STRANGER
+
+
+@root_only
+@pytest.mark.parametrize("before_call", ["chown", "fchmod"])
+def test_owner_and_mode_cut_off_between(
+    home: Path, before_call: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run that is cut off between owner and mode of one file is taken back."""
+    path = home / ".env"
+    path.chmod(0o664)
+    before = crashing.state(home)
+    steps = (
+        SetOwner(path, crashing.STRANGER, crashing.STRANGER, "", snapshot(path)),
+        SetMode(path, 0o600, "", snapshot(path)),
+    )
+    pid = os.fork()
+    if not pid:
+        real = getattr(os, before_call)
+
+        def killing(what: object, *args: object, **options: object) -> object:
+            if isinstance(what, int) or Path(str(what)).name == ".env":
+                os.kill(os.getpid(), signal.SIGKILL)
+            return real(what, *args, **options)
+
+        setattr(os, before_call, killing)
+        with contextlib.suppress(BaseException):
+            apply(home, item(steps[0], name="ONE"), item(steps[1], name="TWO"))
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == -signal.SIGKILL
+    where = Home(home)
+    with locked(where):
+        (said,) = recover(where, cured)
+    assert "changed since" not in said, said
+    assert crashing.state(home) == before
+
+
+@root_only
+def test_somebody_else_may_not(home: Path) -> None:
+    """A user who does not own the home is refused, though every file is open to all."""
+    crashing.chown(home, 23456)
+    for path in (home, *home.rglob("*")):
+        path.chmod(0o777 if path.is_dir() else 0o666)
+    opened(home)
+    before = crashing.state(home, vault=True)
+    step = replaced(home / ".env", b"A=1\n")
+
+    def refused() -> bool:
+        with pytest.raises(Trouble, match="belongs to another user"):
+            apply(home, item(step))
+        return True
+
+    assert as_stranger(refused)
+    assert crashing.state(home, vault=True) == before
+
+
+# -- several at once -----------------------------------------------------------------------
+
+
+def test_content_and_mode_of_one_file_by_two_fixes(home: Path) -> None:
+    """One fix changes the text and another the mode: both in one run."""
+    path = home / ".env"
+    path.chmod(0o644)
+    mode = SetMode(path, 0o600, "a test", snapshot(path))
+    done = apply(home, item(replaced(path, b"A=1\n"), name="ONE"), item(mode, name="TWO"))
+    assert [one.outcome for one in done.items] == ["verified", "verified"]
+    assert path.read_bytes() == b"A=1\n"
+    assert path.stat().st_mode & 0o7777 == 0o600
+
+
+@pytest.mark.parametrize("content_first", [True, False])
+def test_content_and_mode_of_one_file_by_one_fix(home: Path, content_first: bool) -> None:
+    """One fix may change text and mode of a file in two steps; neither is lost."""
+    path = home / ".env"
+    path.chmod(0o644)
+    steps = [replaced(path, b"A=1\n"), SetMode(path, 0o600, "a test", snapshot(path))]
+    done = apply(home, item(*(steps if content_first else reversed(steps))))
+    assert done.state == "done"
+    assert path.read_bytes() == b"A=1\n"
+    assert path.stat().st_mode & 0o7777 == 0o600
+
+
+def test_two_contents_for_one_file(home: Path) -> None:
+    """Of two fixes that rewrite one file the second is left; it is never half done."""
+    path, other = home / ".env", home / "auth.json"
+    second = item(replaced(other, b"{}\n"), replaced(path, b"B=2\n"), name="TWO")
+    done = apply(home, item(replaced(path, b"A=1\n"), name="ONE"), second)
+    assert [one.outcome for one in done.items] == ["verified", "left"]
+    assert path.read_bytes() == b"A=1\n"
+    assert other.read_bytes() == b'{"providers": {}}\n'
+
+
+def test_one_fix_that_does_not_hold(home: Path) -> None:
+    """What is cured stays, what is not is taken back; what shares its files goes with it."""
+    one = item(replaced(home / ".env", b"A=1\n"), name="ONE")
+    two = item(replaced(home / "auth.json", b"{}\n"), name="TWO")
+    three = item(SetMode(home / "auth.json", 0o640, "", snapshot(home / "auth.json")), name="THREE")
+    before = crashing.state(home)
+
+    def verify(records: Sequence[ItemRecord]) -> list[str | None]:
+        return [None if record.code != "TWO" else "still there" for record in records]
+
+    done = apply(home, one, two, three, verify=verify)
+    assert done.state == "partly"
+    assert [i.outcome for i in done.items] == ["verified", "rolled-back", "rolled-back"]
+    now = crashing.state(home)
+    assert now["auth.json"] == before["auth.json"]
+    assert (home / ".env").read_bytes() == b"A=1\n"
+    assert undo(home, done).state == "done"
+    assert crashing.state(home) == before
+
+
+def test_not_verified(home: Path) -> None:
+    """A run whose checks still find it changes nothing, and says so."""
+    before, times = crashing.state(home), crashing.modified(home)
+    done = apply(home, item(replaced(home / ".env", b"A=1\n")), verify=ill)
+    assert done.state == "rolled-back"
+    assert crashing.state(home) == before and crashing.modified(home) == times
+    assert crashing.leftovers(home) == []
+
+
+def test_a_check_that_breaks_while_it_verifies(home: Path) -> None:
+    """Verifying that raises takes everything back."""
+    before = crashing.state(home)
+
+    def verify(records: Sequence[ItemRecord]) -> list[str | None]:
+        raise RuntimeError("a broken check")
+
+    with pytest.raises(RuntimeError):
+        apply(home, item(replaced(home / ".env", b"A=1\n")), verify=verify)
+    assert crashing.state(home) == before and crashing.leftovers(home) == []
+
+
+# -- databases -----------------------------------------------------------------------------
+
+
+def rows(path: Path) -> list[str]:
+    """What a reader of a database sees."""
+    with contextlib.closing(sqlite3.connect(path)) as db:
+        return [row[0] for row in db.execute("SELECT content FROM messages")]
+
+
+def adding(text: str) -> Callable[[Path], None]:
+    """A rebuild that adds a row."""
+
+    def rebuild(copy: Path) -> None:
+        with contextlib.closing(sqlite3.connect(copy)) as db, db:
+            db.execute("INSERT INTO messages (content) VALUES (?)", (text,))
+
+    return rebuild
+
+
+@pytest.fixture
+def live(home: Path) -> Path:
+    """A database whose newest row is only in its write-ahead log."""
+    path = home / "state.db"
+    path.unlink()
+    support.database(path, "CREATE TABLE messages (content TEXT)")
+    crashing.logged(path, "INSERT INTO messages VALUES ('in the log')")
+    return path
+
+
+def test_replace_database_merges_the_log(home: Path, live: Path) -> None:
+    """What is only in the log is in the new file, and the log does not lie beside it."""
+    step = ReplaceDatabase(live, adding("new"), "a test", snapshot(live))
+    there_and_back(home, step)
+    assert sorted(p.name for p in home.glob("state.db*")) == ["state.db"]
+    assert rows(live) == ["in the log", "new"]
+
+
+def test_undo_of_a_database_gives_the_log_back(home: Path, live: Path) -> None:
+    """After undo a reader sees what it saw before, from the log."""
+    done = apply(home, item(ReplaceDatabase(live, adding("new"), "a test", snapshot(live))))
+    undo(home, done)
+    assert (home / "state.db-wal").stat().st_size > 0
+    assert rows(live) == ["in the log"]
+
+
+def breaking(copy: Path) -> None:
+    """A rebuild that leaves damage behind."""
+    with contextlib.closing(sqlite3.connect(copy, isolation_level=None)) as db:
+        db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    support.clobber(copy, b"\xff" * 4096, at=4096)
+
+
+def failing(copy: Path) -> None:
+    """A rebuild that gives up."""
+    raise CannotFix("it is beyond repair")
+
+
+@pytest.mark.parametrize(
+    ("rebuild", "why"), [(failing, "beyond repair"), (breaking, "repaired copy")]
+)
+def test_a_rebuild_that_fails(
+    home: Path, live: Path, rebuild: Callable[[Path], None], why: str
+) -> None:
+    """A copy that cannot be proven sound is dropped: refused, with nothing changed."""
+    before = crashing.state(home)
+    done = apply(home, item(ReplaceDatabase(live, rebuild, "a test", snapshot(live))))
+    assert done.items[0].outcome == "refused"
+    assert why in (done.items[0].reason or "")
+    assert crashing.state(home) == before and crashing.leftovers(home) == []
+
+
+def test_a_rebuild_with_a_bug(home: Path, live: Path) -> None:
+    """A rebuild that raises what it should not changes nothing either."""
+    before = crashing.state(home)
+
+    def rebuild(copy: Path) -> None:
+        raise sqlite3.DatabaseError("malformed")
+
+    with contextlib.suppress(sqlite3.DatabaseError):
+        apply(home, item(ReplaceDatabase(live, rebuild, "a test", snapshot(live))))
+    assert crashing.state(home) == before and crashing.leftovers(home) == []
+
+
+def test_a_rebuild_that_fails_names_no_other_fix(home: Path, live: Path) -> None:
+    """The reason of one refusal is not given for another fix."""
+    bad = item(ReplaceDatabase(live, failing, "a test", snapshot(live)), name="BAD")
+    good = item(replaced(home / ".env", b"A=1\n"), name="GOOD")
+    done = apply(home, bad, good)
+    assert done.items[0].outcome == "refused"
+    assert done.items[1].outcome != "refused"
+    assert "beyond repair" not in (done.items[1].reason or "")
+
+
+@contextlib.contextmanager
+def holding(path: Path) -> Iterator[int]:
+    """Another process that has a file open."""
+    code = "import sys; f = open(sys.argv[1], 'rb'); print(flush=True); sys.stdin.read()"
+    with subprocess.Popen(
+        [sys.executable, "-c", code, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as process:
+        assert process.stdout and process.stdin
+        process.stdout.readline()
+        try:
+            yield process.pid
+        finally:
+            process.stdin.close()
+            process.wait(10)
+
+
+@pytest.mark.parametrize("name", ["state.db", "state.db-wal"])
+def test_a_database_in_use(home: Path, live: Path, name: str) -> None:
+    """A database or a log that somebody has open is refused, with the process named."""
+    before = crashing.state(home, vault=True)
+    step = ReplaceDatabase(live, adding("new"), "a test", snapshot(live))
+    with holding(home / name) as pid, pytest.raises(Trouble, match=str(pid)):
+        apply(home, item(step))
+    assert crashing.state(home, vault=True) == before
+
+
+def test_a_database_that_is_opened_meanwhile(home: Path, live: Path) -> None:
+    """Somebody who opens the database while the copy is rebuilt stops the swap."""
+    before = crashing.state(home)
+    with contextlib.ExitStack() as stack:
+        pids = []
+
+        def rebuild(copy: Path) -> None:
+            adding("new")(copy)
+            pids.append(stack.enter_context(holding(live)))
+
+        step = ReplaceDatabase(live, rebuild, "a test", snapshot(live))
+        said = ""
+        try:
+            said = apply(home, item(step)).items[0].reason or ""
+        except Trouble as trouble:
+            said = str(trouble)
+    assert crashing.state(home) == before
+    assert str(pids[0]) in said
+
+
+# -- the gateway ---------------------------------------------------------------------------
+
+
+@dataclass
+class Child:
+    """A service whose gateway is a process that this test starts, and that reads a file first."""
+
+    reads: Path
+    process: subprocess.Popen[bytes] | None = None
+    log: list[str] = field(default_factory=list)
+    broken: bool = False
+
+    def describe(self) -> str:
+        """What owns the gateway."""
+        return "the test"
+
+    def running(self) -> int | None:
+        """The gateway's process."""
+        alive = self.process is not None and self.process.poll() is None
+        return self.process.pid if alive and self.process else None
+
+    def stop(self, limit: float) -> None:
+        """End it."""
+        assert self.process is not None
+        self.process.terminate()
+        self.process.wait(limit)
+        self.log.append(f"stop {self.reads.read_text().strip()}")
+
+    def start(self, limit: float) -> None:
+        """Bring it up."""
+        assert self.running() is None
+        self.log.append(f"start {self.reads.read_text().strip()}")
+        if self.broken:
+            raise CannotFix("the gateway does not stay up")
+        self.process = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(300)"])
+
+
+@pytest.fixture
+def service(home: Path) -> Iterator[Child]:
+    """A running gateway, ended after the test."""
+    (home / ".env").write_text("OLD=1\n")
+    child = Child(home / ".env")
+    child.start(5)
+    child.log.clear()
+    yield child
+    if child.process is not None:
+        child.process.kill()
+        child.process.wait(5)
+
+
+def test_restart(home: Path, service: Child) -> None:
+    """The gateway is down while the files change, and up with the new ones afterwards."""
+    old = service.running()
+    step = GatewayStep(service, restart=True, why="a test")
+    done = apply(home, item(replaced(home / ".env", b"NEW=1\n"), step))
+    assert done.state == "done"
+    assert service.log == ["stop OLD=1", "start NEW=1"]
+    assert service.running() not in (None, old)
+    assert done.gateway == "started"
+
+
+def test_start(home: Path, service: Child) -> None:
+    """A gateway that is down is started; one that is up is left alone."""
+    step = GatewayStep(service, restart=False, why="a test")
+    old = service.running()
+    assert apply(home, item(step)).state == "done"
+    assert service.running() == old and service.log == []
+    service.stop(5)
+    service.log.clear()
+    assert apply(home, item(step)).state == "done"
+    assert service.log == ["start OLD=1"]
+
+
+def test_restart_after_a_commit_that_fails(home: Path, service: Child) -> None:
+    """A file that changed while the gateway went down: rolled back, and it runs again."""
+    path = home / ".env"
+    stop = service.stop
+
+    def stopping(limit: float) -> None:
+        stop(limit)
+        (home / "auth.json").write_text("{}")
+
+    service.stop = stopping  # type: ignore[method-assign]
+    step = GatewayStep(service, restart=True, why="a test")
+    done = apply(home, item(replaced(path, b"NEW=1\n"), replaced(home / "auth.json", b"[]"), step))
+    assert done.state == "rolled-back", done.note
+    assert path.read_text() == "OLD=1\n" and (home / "auth.json").read_text() == "{}"
+    assert service.log == ["stop OLD=1", "start OLD=1"]
+    assert service.running() is not None
+
+
+def test_restart_that_does_not_come_up(home: Path, service: Child) -> None:
+    """A gateway that does not stay up on the new files: they are taken back, and it is told."""
+    service.broken = True
+    step = GatewayStep(service, restart=True, why="a test")
+    done = apply(home, item(replaced(home / ".env", b"NEW=1\n"), step))
+    assert done.state == "rolled-back"
+    assert (home / ".env").read_text() == "OLD=1\n"
+    assert service.log == ["stop OLD=1", "start NEW=1", "start OLD=1"]
+    assert "could not be started again" in (done.note or "")
+
+
+def test_restart_that_does_not_cure(home: Path, service: Child) -> None:
+    """Not cured: the files are never taken back under a gateway that runs on the new ones."""
+    step = GatewayStep(service, restart=True, why="a test")
+    done = apply(home, item(replaced(home / ".env", b"NEW=1\n"), step), verify=ill)
+    assert done.state == "rolled-back"
+    assert (home / ".env").read_text() == "OLD=1\n"
+    assert service.log == ["stop OLD=1", "start NEW=1", "stop NEW=1", "start OLD=1"]
+    assert service.running() is not None
+
+
+def test_a_database_that_the_gateway_holds(home: Path, service: Child, live: Path) -> None:
+    """A holder that the run itself stops is no obstacle."""
+    assert service.process is not None
+    service.process.kill()
+    service.process.wait(5)
+    with holding(live) as pid:
+        service.process = None
+
+        def running() -> int | None:
+            return pid if Path(f"/proc/{pid}/fd").exists() and not stopped else None
+
+        stopped: list[bool] = []
+
+        def stop(limit: float) -> None:
+            os.kill(pid, signal.SIGTERM)
+            stopped.append(True)
+            while any(Path(f"/proc/{pid}/fd").iterdir()):
+                pass
+
+        service.running = running  # type: ignore[method-assign]
+        service.stop = stop  # type: ignore[method-assign]
+        step = GatewayStep(service, restart=True, why="a test")
+        database = ReplaceDatabase(live, adding("new"), "a test", snapshot(live))
+        done = apply(home, item(step, database))
+    assert done.state == "done", done.note
+    assert rows(live) == ["in the log", "new"]
+
+
+def test_inside_the_gateway(home: Path, service: Child, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Inside the gateway that it would restart, a run refuses before it touches anything."""
+    monkeypatch.setenv("_HERMES_GATEWAY", "1")
+    before = crashing.state(home, vault=True)
+    step = GatewayStep(service, restart=True, why="a test")
+    with pytest.raises(Trouble, match="inside the gateway"):
+        apply(home, item(replaced(home / ".env", b"NEW=1\n"), step))
+    assert crashing.state(home, vault=True) == before
+    assert service.log == [] and service.running() is not None
+
+
+def test_killed_while_the_gateway_is_down(home: Path, service: Child) -> None:
+    """The next command says that a run which was cut off has left the gateway down."""
+    before = crashing.state(home)
+    pid = os.fork()
+    if not pid:
+
+        def stopping(limit: float) -> None:
+            assert service.process is not None
+            os.kill(service.process.pid, signal.SIGTERM)
+            os.kill(os.getpid(), signal.SIGKILL)
+
+        service.running = lambda: 1  # type: ignore[method-assign]  # a fork is not its parent
+        service.stop = stopping  # type: ignore[method-assign]
+        with contextlib.suppress(BaseException):
+            step = GatewayStep(service, restart=True, why="a test")
+            apply(home, item(replaced(home / ".env", b"NEW=1\n"), step))
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == -signal.SIGKILL
+    where = Home(home)
+    with locked(where):
+        (said,) = recover(where, cured)
+    assert "gateway" in said
+    assert crashing.state(home) == before and crashing.leftovers(home) == []
+
+
+# -- compare and swap ----------------------------------------------------------------------
+
+
+def test_changed_before_the_run(home: Path) -> None:
+    """A file that was edited after the plan is not touched."""
+    path = home / ".env"
+    step = replaced(path, b"A=1\n")
+    path.write_text("EDITED=1\n")
+    with pytest.raises(Trouble, match=r"\.env was changed meanwhile"):
+        apply(home, item(step))
+    assert path.read_text() == "EDITED=1\n"
+
+
+def test_changed_while_staging(home: Path, live: Path) -> None:
+    """A file that is edited after the backup stops the run, and the edit stays."""
+    path = home / ".env"
+
+    def rebuild(copy: Path) -> None:
+        path.write_text("EDITED=1\n")
+
+    before = crashing.state(home)
+    steps = (replaced(path, b"A=1\n"), ReplaceDatabase(live, rebuild, "", snapshot(live)))
+    done = apply(home, item(*steps))
+    assert done.state == "rolled-back"
+    assert ".env was changed meanwhile" in (done.note or "")
+    now = crashing.state(home)
+    assert path.read_text() == "EDITED=1\n"
+    assert {k: v for k, v in now.items() if k != ".env"} == {
+        k: v for k, v in before.items() if k != ".env"
+    }
+
+
+def test_made_meanwhile(home: Path) -> None:
+    """A file that appears where none was is not overwritten."""
+    path = home / "new.yaml"
+    step = ReplaceFile(path, b"ours", "a test", ABSENT)
+    path.write_text("theirs")
+    with pytest.raises(Trouble, match="changed meanwhile"):
+        apply(home, item(step))
+    assert path.read_text() == "theirs"
+
+
+def test_edited_before_the_rollback(home: Path) -> None:
+    """A rollback leaves alone what somebody has edited since the commit, and names it."""
+
+    def verify(records: Sequence[ItemRecord]) -> list[str | None]:
+        (home / ".env").write_text("EDITED=1\n")
+        return ill(records)
+
+    done = apply(home, item(replaced(home / ".env", b"A=1\n")), verify=verify)
+    assert (home / ".env").read_text() == "EDITED=1\n"
+    assert done.state == "partly" and ".env" in (done.note or "")
+    assert crashing.leftovers(home) == []
