@@ -54,7 +54,7 @@ CALLS = (
     "sendfile",
     "open",
 )
-"""Functions of `os` that change a disk; `open` only where it may create or write."""
+"""Functions of `os` that change a disk; `open` only where it may create or empty."""
 NEEDS_ROOM = ("write", "fsync", "mkdir", "link", "rename", "setxattr", "symlink", "open")
 """Those that can fail on a full disk."""
 LASTING = ("write", "mkdir", "link", "symlink")
@@ -225,7 +225,7 @@ class Saboteur:
 
     def _wrapped(self, name: str, real: Callable[..., Any]) -> Callable[..., Any]:
         def call(*args: Any, **options: Any) -> Any:
-            if name == "open" and not args[1] & (os.O_CREAT | os.O_WRONLY | os.O_RDWR):
+            if name == "open" and not args[1] & (os.O_CREAT | os.O_TRUNC):
                 return real(*args, **options)
             number = self._before(name, real, args)
             if name in ("fsync", "fdatasync"):

@@ -196,17 +196,14 @@ def test_magic_bytes(patient: Patient, name: str, script: str, rows: list[str]) 
 
 
 def test_magic_bytes_with_a_log(patient: Patient) -> None:
-    """Rows that lie only in the log of a killed Hermes survive the repair, and undo keeps it."""
+    """A log that holds a newer first page makes up for the damaged one: no alarm, no row lost."""
     with pytest.raises(RuntimeError):
         real_home.run(patient.version, patient.home, KILLED)
     assert (patient.home / "state.db-wal").stat().st_size
     support.clobber(patient.home / "state.db")
-    sick = support.contents(patient.home)
 
-    cure(patient, "DB-NOTADB")
+    assert "DB-NOTADB" not in patient.check().codes
     assert patient.ask(ROWS).splitlines() == [f"message number {n}" for n in range(60)]
-
-    undo(patient, sick)
 
 
 # -- KANBAN-SCHEMA -------------------------------------------------------------------------
