@@ -28,14 +28,15 @@ def database_header(probes: Probes) -> Iterator[Finding | CouldNotLook]:
         except FileNotFoundError:
             yield CouldNotLook(f"{name}: is gone, or a symlink that leads nowhere")
             continue
-        if header.magic or header.empty or header.in_log:
+        if header.empty or header.in_log or (header.magic and header.page_size):
             continue
-        only_magic = header.rest_is_sound
-        found = (
-            "the 16 magic bytes are damaged; all the rest of the header is sound"
-            if only_magic
-            else f"it begins with {header.looks_like}"
-        )
+        only_magic = header.rest_is_sound and not header.magic
+        if only_magic:
+            found = "the 16 magic bytes are damaged; all the rest of the header is sound"
+        elif header.magic:
+            found = "the magic bytes are there, but the page size after them is nonsense"
+        else:
+            found = f"it begins with {header.looks_like}"
         yield Finding(
             code="DB-NOTADB",
             severity=Severity.CRITICAL,

@@ -2,13 +2,16 @@
 
 from collections.abc import Iterator
 
-from hermes_doctor.api import Evidence, Finding, Probes, Severity, check
+from hermes_doctor.api import CouldNotLook, Evidence, Finding, Probes, Severity, check
 
 
 @check(id="unfinished-runs", group="doctor", codes=["RUN-CUTOFF"])
-def unfinished_runs(probes: Probes) -> Iterator[Finding]:
+def unfinished_runs(probes: Probes) -> Iterator[Finding | CouldNotLook]:
     """Did every run of hermes-doctor come to its end?"""
     for run in probes.unfinished_runs():
+        if run.state == "unreadable":
+            yield CouldNotLook(f"the journal of run {run.id} cannot be read")
+            continue
         if run.at_work:
             continue
         yield Finding(

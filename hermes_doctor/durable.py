@@ -66,6 +66,16 @@ def link(old: Path, new: Path) -> None:
     os.link(old, new, follow_symlinks=False)
 
 
+def make_symlink(target: str, path: Path) -> None:
+    """A symlink that did not exist."""
+    os.symlink(target, path)
+
+
+def set_time(path: Path, mtime_ns: int) -> None:
+    """When a file was last changed."""
+    os.utime(path, ns=(mtime_ns, mtime_ns), follow_symlinks=False)
+
+
 def remove(path: Path) -> None:
     """A file or a symlink; gone already is fine."""
     with contextlib.suppress(FileNotFoundError):
@@ -80,8 +90,14 @@ def remove_folder(path: Path) -> None:
 
 def set_mode(path: Path, mode: int) -> None:
     """The permissions of a file, never through a symlink."""
-    with _on(path) as fd:
-        os.fchmod(fd, mode)
+    if os.chmod in os.supports_follow_symlinks:
+        os.chmod(path, mode, follow_symlinks=False)
+        return
+    fd = os.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)  # its owner may be unable to read
+    try:
+        os.chmod(f"/proc/self/fd/{fd}", mode)
+    finally:
+        os.close(fd)
 
 
 def set_owner(path: Path, uid: int, gid: int) -> None:

@@ -31,6 +31,10 @@ DEEP = 120
 """How many times longer a deep examination may take."""
 
 
+class Undeclared(Exception):
+    """A check reports a code that it does not declare."""
+
+
 @dataclass()
 class Answer:
     """What one check has said so far; its thread fills it, the examination reads it."""
@@ -51,7 +55,7 @@ class Answer:
                 if isinstance(said, CouldNotLook):
                     self.doubts.append(str(said))
                 elif said.code not in self.check.codes:
-                    raise ValueError(f"reports {said.code}, which it does not declare")
+                    raise Undeclared(f"reports {said.code}, which it does not declare")
                 else:
                     self.findings.append(replace(said, check=self.check.id))
         except CouldNotLook as doubt:
@@ -151,7 +155,7 @@ def crash(error: BaseException) -> str:
     while trace is not None:
         where = f" at {Path(trace.tb_frame.f_code.co_filename).name}:{trace.tb_lineno}"
         trace = trace.tb_next
-    said = f" ({error})" if type(error) is ValueError and "does not declare" in str(error) else ""
+    said = f" ({error})" if isinstance(error, Undeclared) else ""
     return f"{type(error).__name__}{where}{said}"
 
 

@@ -77,6 +77,7 @@ class Journal:
     """fix, undo or restore."""
     home: str
     vault: str
+    """Where its backup lies; empty for the home's own vault, which moves with the home."""
     started_at: str
     state: str = BACKING_UP
     of: str | None = None
@@ -90,6 +91,10 @@ class Journal:
     items: list[ItemRecord] = field(default_factory=list)
     paths: list[PathRecord] = field(default_factory=list)
     note: str | None = None
+
+    def root(self, home: Home) -> Path:
+        """The vault that holds its backup."""
+        return Path(self.vault) if self.vault else home.vault
 
     @property
     def final(self) -> bool:

@@ -17,6 +17,7 @@ _PLAIN = re.compile(r"true|false|yes|no|on|off|null|~|-?\d{1,7}(?:\.\d{1,4})?", 
 _TOKEN = re.compile(
     r"(?i)^[\"']?(sk|pk|rk|gh[a-z]|xox[a-z]|eyj|akia|aiza)[-_a-z0-9]|[A-Za-z0-9]{16,}"
 )
+_SECRET = re.compile(r"(?i)pass|pwd|secret|token|(?<![a-z])(key|pin|otp|auth|code)(?![a-z])")
 _SHOWN = frozenset(
     {
         "_config_version",
@@ -61,14 +62,16 @@ def _line(text: str) -> str:
         return text
     if text.lstrip().startswith("#"):
         return f"{text[: len(text) - len(text.lstrip())]}# {HIDDEN}"
-    if _HEADING.match(text):
+    hidden = f"{text[: len(text) - len(text.lstrip())]}{HIDDEN}"
+    heading, pair = _HEADING.match(text), _PAIR.match(text)
+    name = _NAME.search((heading or pair or [""])[0].strip("- ").removeprefix("export "))
+    if not name or _TOKEN.search(name[0]) or (text.rstrip().endswith("=") and "==" in text):
+        return hidden  # a secret on a line of its own, which only looks like a name
+    if heading:
         return text
-    pair = _PAIR.match(text)
-    if not pair:
-        return f"{text[: len(text) - len(text.lstrip())]}{HIDDEN}"
+    assert pair is not None
     head, value = pair[1], pair[2].strip()
-    name = _NAME.search(head.strip("- ").removeprefix("export "))
-    if _PLAIN.fullmatch(value):
+    if _PLAIN.fullmatch(value) and not (_SECRET.search(name[0]) and any(map(str.isdigit, value))):
         return head + value
     if name and name[0] in _SHOWN and _WORD.fullmatch(value) and not _TOKEN.search(value):
         return head + value

@@ -102,7 +102,9 @@ def _installed(broken: list[Broken]) -> Iterator[tuple[str, Path]]:
         try:
             module = entry.load()
             yield entry.name.replace("-", "_"), Path(module.__file__).parent
-        except Exception as error:
+        except BaseException as error:
+            if isinstance(error, KeyboardInterrupt):
+                raise
             broken.append(Broken(Path(entry.value), _short(error)))
 
 
@@ -151,7 +153,7 @@ def _load(kind: type[T], roots: Sequence[tuple[str, Path]]) -> Loaded[T]:
     for prefix, folder, ours in folders:
         if not folder.is_dir():
             continue
-        why = None if ours else distrust(folder)
+        why = None if ours else distrust(folder) or _distrusted_inside(folder)
         if why:
             found.broken.append(Broken(folder, why))
             continue
@@ -182,6 +184,13 @@ def _load(kind: type[T], roots: Sequence[tuple[str, Path]]) -> Loaded[T]:
     return found
 
 
+def _distrusted_inside(folder: Path) -> str | None:
+    """Whatever a file of the folder may import from it: helpers, packages, bytecode."""
+    inside = [path for path in sorted(folder.rglob("*")) if path.name != "__pycache__"]
+    helpers = [p for p in inside if p.is_dir() or p.parent != folder or p.name.startswith("_")]
+    return next((why for path in helpers if (why := distrust(path))), None)
+
+
 def mount(folder: Path, package: str) -> None:
     """Make `folder` importable as `package`, so that its files can import one another."""
     mounted = sys.modules.get(package)
@@ -202,12 +211,13 @@ def mount(folder: Path, package: str) -> None:
 @contextmanager
 def _bytecode(allowed: bool) -> Iterator[None]:
     """Loading must write nothing into an operator's folder."""
-    before = sys.dont_write_bytecode
-    sys.dont_write_bytecode = before or not allowed
+    before = sys.dont_write_bytecode, sys.pycache_prefix
+    if not allowed:  # nor is any read: who may write to a __pycache__ could replace the code
+        sys.dont_write_bytecode, sys.pycache_prefix = True, os.devnull
     try:
         yield
     finally:
-        sys.dont_write_bytecode = before
+        sys.dont_write_bytecode, sys.pycache_prefix = before
 
 
 def _short(error: BaseException) -> str:

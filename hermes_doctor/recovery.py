@@ -3,27 +3,57 @@
 from __future__ import annotations
 
 import contextlib
-from pathlib import Path
+import os
+import re
 
-from hermes_doctor import journal as journals, repair
+from hermes_doctor import durable, journal as journals, lock, paths
+from hermes_doctor.files import listing, snapshot
 from hermes_doctor.home import Home
+from hermes_doctor.interrupts import interruptible, uninterrupted
 from hermes_doctor.journal import Journal, Journals
 from hermes_doctor.model import Trouble
+from hermes_doctor.repair import Verify
 from hermes_doctor.vault import PARTIAL, Vault
 
+ID = re.compile(r"[0-9]{8}-[0-9]{6}-[0-9a-f]+")
 
-def recover(home: Home, verify: repair.Verify) -> list[str]:
+
+def recover(home: Home, verify: Verify) -> list[str]:
     """Bring every cut-off run of this home to an end; the home's lock must be held.
 
     One sentence a run. What was not committed is dropped, what was half committed is taken
     back, and what was complete but unverified is verified now.
     """
     book = Journals(home)
+    tidy(Vault(home))
     said = [_end(home, book, journal, verify) for journal in book.all() if not journal.final]
     for journal in book.all():  # an undo that ended, but was cut off before it could say so
         if journal.kind == "undo" and journal.state == journals.DONE and journal.of:
-            mark_undone(book, journal.of, journal.id)
+            with contextlib.suppress(Trouble):  # its receipt is gone; so be it
+                mark_undone(book, journal.of, journal.id)
+        paths.clean(home, journal)  # ended, but cut off before it had cleaned up
     return said
+
+
+def tidy(vault: Vault) -> None:
+    """Remove what commands that were killed left in the vault; the home's lock must be held.
+
+    A run without a journal had not begun, and half a backup is none. What root had made and not
+    yet handed over is handed over.
+    """
+    runs = vault.home.runs
+    for id in listing(runs):
+        durable.remove(runs / id / (journals.FILE + ".new"))
+        if not (runs / id / journals.FILE).exists():
+            durable.remove_folder(runs / id)
+    for name in listing(vault.root):
+        if ID.fullmatch(name.removesuffix(PARTIAL)) and name.endswith(PARTIAL):
+            vault.discard(name)
+    if os.geteuid() == 0 and vault.owner[0] != 0:
+        for path in (vault.home.vault.parent, vault.home.vault, *vault.home.vault.rglob("*")):
+            taken = snapshot(path)
+            if taken.kind != "absent" and taken.uid == 0:
+                durable.give(path, vault.owner)
 
 
 def mark_undone(book: Journals, id: str, by: str) -> None:
@@ -34,16 +64,16 @@ def mark_undone(book: Journals, id: str, by: str) -> None:
         book.save(undone)
 
 
-def _end(home: Home, book: Journals, journal: Journal, verify: repair.Verify) -> str:
-    vault = Vault(home, Path(journal.vault))
+def _end(home: Home, book: Journals, journal: Journal, verify: Verify) -> str:
+    vault = Vault(home, journal.root(home))
     down = journal.gateway == "stopped"
     started = (
         f"{'The gateway was stopped for a run that was cut off: start it again. ' if down else ''}"
         f"Run {journal.id} ({journal.kind}) was cut off"
     )
-    with repair.interruptible(), repair.uninterrupted():
+    with interruptible(), uninterrupted():
         if journal.state in (journals.BACKING_UP, journals.STAGING):
-            repair.clean(home, journal)
+            paths.clean(home, journal)
             with contextlib.suppress(OSError):
                 vault.discard(journal.id + PARTIAL)
             journal.finish(journals.ABANDONED, "cut off before anything was changed")
@@ -55,12 +85,12 @@ def _end(home: Home, book: Journals, journal: Journal, verify: repair.Verify) ->
             if _in_place(home, journal) and (journal.kind != "fix" or not any(verify(pending))):
                 for item in pending:
                     item.outcome = "verified"
-                repair.clean(home, journal)
+                paths.clean(home, journal)
                 journal.finish(journals.DONE, "cut off before it was verified; verified later")
                 book.save(journal)
                 return f"{started} after all its changes. They are verified now: it is finished."
-        left = repair.roll_back(home, journal, backup, journal.paths)
-        repair.clean(home, journal)
+        left = paths.roll_back(home, journal, backup, journal.paths)
+        paths.clean(home, journal)
         for item in journal.items:
             item.outcome, item.reason = "rolled-back", "the run was cut off"
         journal.finish(
@@ -78,8 +108,8 @@ def _end(home: Home, book: Journals, journal: Journal, verify: repair.Verify) ->
 def _in_place(home: Home, journal: Journal) -> bool:
     """Whether every path is what the run made of it."""
     return all(
-        repair.matches(
-            repair.look(home.path / record.path, content=record.after.sha256 is not None),
+        paths.matches(
+            paths.look(home.path / record.path, content=record.after.sha256 is not None),
             record.after,
         )
         for record in journal.paths
@@ -88,6 +118,8 @@ def _in_place(home: Home, journal: Journal) -> bool:
 
 def pending(home: Home, options: str) -> list[str]:
     """What a command that may not write can say about runs that were cut off."""
+    if lock.holder(home) is not None:  # it is going on
+        return []
     try:
         cut_off = [journal for journal in Journals(home).all() if not journal.final]
     except Trouble:

@@ -9,28 +9,28 @@ from __future__ import annotations
 
 import contextlib
 import os
-import signal
-import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from types import FrameType
 
-from hermes_doctor import durable, journal as journals
-from hermes_doctor.files import Snapshot, snapshot
-from hermes_doctor.home import DATABASES, SIDECARS, Home
+from hermes_doctor import durable, journal as journals, paths
+from hermes_doctor.files import snapshot
+from hermes_doctor.home import Home
+from hermes_doctor.interrupts import interruptible, uninterrupted
 from hermes_doctor.journal import ItemRecord, Journal, Journals, PathRecord, State
 from hermes_doctor.model import CannotFix, CouldNotLook, Trouble
 from hermes_doctor.sqlite.guard import alone
 from hermes_doctor.steps import Change, GatewayStep, Step, sidecars
-from hermes_doctor.vault import Backup, Entry, Source, Vault, check_room, new_id
+from hermes_doctor.vault import PARTIAL, Backup, Source, Vault, check_room, new_id
 
 GATEWAY_LIMIT = 120.0
 
+Verify = Callable[[Sequence[ItemRecord]], Sequence[str | None]]
+"""Says for each item what is still wrong, or None when it is cured."""
 
-@dataclass()
+
+@dataclass
 class Item:
     """One thing that the run is to do: the steps of one fix for one finding."""
 
@@ -38,16 +38,13 @@ class Item:
     steps: Sequence[Step]
 
 
-@dataclass()
+@dataclass
 class Target:
     """One path with everything that the items together want of it."""
 
     change: Change
     items: list[int]
-    before: State | None = None
-    after: State | None = None
-    taken: Snapshot | None = None
-    """The path as it was backed up; committing insists on it."""
+    before: State = field(default_factory=lambda: State("absent"))
 
     @property
     def path(self) -> Path:
@@ -59,12 +56,21 @@ class Target:
         """Whether the file itself goes, not only its mode or owner."""
         return self.change.absent or self.change.make is not None
 
+    @property
+    def is_database(self) -> bool:
+        """Whether a database, or a sidecar of one, is replaced."""
+        return self.replaces and paths.is_database(self.path)
 
-Verify = Callable[[Sequence[ItemRecord]], Sequence[str | None]]
-"""Says for each item what is still wrong, or None when it is cured."""
+
+class Refused(CannotFix):
+    """Some items cannot be done; nothing has been changed yet."""
+
+    def __init__(self, why: str, items: Sequence[int]) -> None:
+        super().__init__(why)
+        self.items = items
 
 
-@dataclass()
+@dataclass
 class Run:
     """One application of a plan."""
 
@@ -84,7 +90,7 @@ class Run:
             id=self.id,
             kind=self.kind,
             home=str(self.home.path),
-            vault=str(self.vault.root),
+            vault="" if self.vault.root == self.home.vault else str(self.vault.root),
             started_at=datetime.now(UTC).isoformat(),
             of=self.of,
             items=[item.record for item in items],
@@ -94,76 +100,69 @@ class Run:
         if not targets and not services:
             log.finish(journals.ABANDONED, "there was nothing to do")
             return log
-        self._preflight(targets, services)
+        try:
+            self._preflight(targets, services)
+        except Refused as error:
+            log.finish(journals.ABANDONED, f"nothing was changed: {error}")
+            return _refused(log, error)
         with interruptible(), contextlib.ExitStack() as guards:
             try:
                 book.save(log)
-                self._stop(services, log, book)
+                if self._stop(services, log, book):
+                    targets = self._targets(items, settled=True)
                 backup = self._back_up(targets, log, book)
                 self._stage(targets, log, book)
                 for target in targets:  # as late as possible: a gateway that starts must not wait
-                    if target.replaces and target.path.suffix == ".db":
+                    if target.is_database and target.path.suffix == ".db":
                         guards.enter_context(alone(target.path))
-                self._refuse_holders(targets)
+                self._refuse_holders(targets, excused=[])
             except BaseException as error:
                 with uninterrupted():
-                    self._clean(log)
-                    log.finish(journals.ABANDONED, f"nothing was changed: {_why(error)}")
-                    guards.close()
-                    self._start_again(services, log, book)
-                    self._close(log, book)
+                    self._abandon(log, book, services, guards, error)
                 if isinstance(error, Refused):
                     return _refused(log, error)
                 raise _explained(error) from error
             try:
                 with uninterrupted():
-                    log.state = journals.COMMITTING
-                    book.save(log)
-                    for target in targets:
-                        _commit(target, self.id)
-                    for folder in sorted({target.path.parent for target in targets}):
-                        durable.sync_folder(folder)
-                    self._refuse_late_holders(targets)
-                    log.state = journals.VERIFYING
-                    book.save(log)
+                    self._commit(targets, log, book)
                 guards.close()
                 self._start(services, log, book)
-                self._settle(log, book, backup, verify)
+                self._settle(log, book, backup, verify, services)
             except BaseException as error:
                 with uninterrupted():
-                    left = roll_back(self.home, log, backup, log.paths)
-                    self._clean(log)
-                    state = journals.PARTLY if left else journals.ROLLED_BACK
-                    for item in log.items:
-                        item.outcome, item.reason = "rolled-back", _why(error)
-                    log.finish(state, f"rolled back: {_why(error)}" + _left(left))
-                    self._start_again(services, log, book)
-                    self._close(log, book)
+                    guards.close()
+                    self._give_back(log, book, backup, services, error)
                 if isinstance(error, CannotFix | Trouble):
                     return log
                 raise _explained(error) from error
         return log
 
-    # -- before ----------------------------------------------------------------------------
+    # -- before anything changes -----------------------------------------------------------
 
-    def _targets(self, items: Sequence[Item]) -> list[Target]:
-        """One target a path; an item that cannot be combined with an earlier one is left."""
+    def _targets(self, items: Sequence[Item], *, settled: bool = False) -> list[Target]:
+        """One target a path; an item that cannot be combined with an earlier one is left.
+
+        `settled` is for after the gateway was stopped: closing its databases changed them, and
+        what they are now is what counts.
+        """
         found: dict[Path, Target] = {}
         for number, item in enumerate(items):
-            changes = [change for step in item.steps for change in step.changes()]
-            merged = []
-            for change in changes:
-                present = found.get(change.path)
-                both = _merge(present.change, change) if present else change
+            mine: dict[Path, Change] = {}
+            for change in (change for step in item.steps for change in step.changes()):
+                if settled and paths.is_database(change.path):
+                    change = replace(change, expect=snapshot(change.path))
+                other = found.get(change.path)
+                present = mine.get(change.path) or (other.change if other else None)
+                both = _merge(present, change) if present else change
                 if both is None:
                     item.record.outcome = "left"
                     item.record.reason = f"{change.path.name} is changed by another fix first"
                     break
-                merged.append(both)
+                mine[change.path] = both
             else:
-                for both in merged:
-                    target = found.setdefault(both.path, Target(both, []))
-                    target.change = both
+                for path, change in mine.items():
+                    target = found.setdefault(path, Target(change, []))
+                    target.change = change
                     target.items.append(number)
         return list(found.values())
 
@@ -181,57 +180,59 @@ class Run:
                 "answer in the middle. Run it from a shell of your own."
             )
         for target in targets:
-            path = target.path
-            if snapshot(path) != target.change.expect:
-                raise Trouble(f"{path.name} was changed meanwhile. Nothing was changed; try again.")
-            owner = target.change.expect.uid
-            outside = not path.resolve().is_relative_to(self.home.path)
-            if os.geteuid() == 0 and uid != 0 and outside and owner != uid:
-                raise Trouble(
-                    f"{path} lies outside the home and belongs to uid {owner}, not to the home's "
-                    f"owner. Nothing was changed."
-                )
-            if target.replaces and _is_mount(path):
-                raise Trouble(
-                    f"{path} is a mount of its own and cannot be replaced. Nothing was changed. "
-                    f"Change it where it is mounted from."
-                )
-            if not os.access(path.parent, os.W_OK | os.X_OK):
-                raise Trouble(
-                    f"{path.parent} cannot be written to (read-only disk or missing rights). "
-                    f"Nothing was changed."
-                )
-        self._refuse_holders(targets)
+            self._preflight_path(target, uid)
+        excused = [pid for step in services if step.restart and (pid := step.service.running())]
+        self._refuse_holders(targets, excused)
 
-    def _refuse_holders(self, targets: Sequence[Target]) -> None:
+    def _preflight_path(self, target: Target, uid: int) -> None:
+        """One path: still as planned, ours to change, and in a place where that can be done."""
+        path, owner = target.path, target.change.expect.uid
+        if snapshot(path) != target.change.expect:
+            raise Trouble(f"{path.name} was changed meanwhile. Nothing was changed; try again.")
+        outside = not path.resolve().is_relative_to(self.home.path)
+        if os.geteuid() == 0 and uid != 0 and outside and owner != uid:
+            raise Trouble(
+                f"{path} lies outside the home and belongs to uid {owner}, not to the home's "
+                f"owner. Nothing was changed."
+            )
+        if target.replaces and paths.is_mount(path):
+            raise Trouble(
+                f"{path} is a mount of its own and cannot be replaced. Nothing was changed. "
+                f"Change it where it is mounted from."
+            )
+        folder = next(place for place in path.parents if place.exists())
+        if not os.access(folder, os.W_OK | os.X_OK):
+            raise Trouble(
+                f"{folder} cannot be written to (read-only disk or missing rights). "
+                f"Nothing was changed."
+            )
+
+    def _refuse_holders(self, targets: Sequence[Target], excused: Sequence[int]) -> None:
         """A database that somebody has open, or may open any moment, must not be swapped."""
         from hermes_doctor.probes import processes
 
-        paths = [t.path for t in targets if t.replaces and is_database(t.path)]
-        if not paths:
+        wanted = [target for target in targets if target.is_database]
+        if not wanted:
             return
-        files = [p for path in paths for p in (path, *sidecars(path))]
-        held = processes.holders(files)
-        pids = sorted({pid for found in held.values() for pid in found})
-        name = next(iter(held)).name if held else paths[0].name
+        held = processes.holders(p for t in wanted for p in (t.path, *sidecars(t.path)))
         try:
             running = [gateway.pid for gateway in processes.gateways_of(self.home)]
         except CouldNotLook:
             running = []
-        if pids or running:
-            who = ", ".join(str(p) if p else "of another container" for p in pids or running)
-            raise Trouble(
-                f"{name} is in use by process {who}. Nothing was changed. Stop the gateway "
-                f"(and any other Hermes on this home) first, then try again."
+        for target in wanted:
+            mine = {p for path in (target.path, *sidecars(target.path)) for p in held.get(path, [])}
+            pids = sorted((mine or set(running)) - set(excused))
+            if not pids:
+                continue
+            who = ", ".join(str(pid) if pid else "of another container" for pid in pids)
+            why = (
+                f"{target.path.name} is in use by process {who}. Nothing was changed. Stop the "
+                f"gateway (and any other Hermes on this home) first, then try again."
             )
-
-    def _refuse_late_holders(self, targets: Sequence[Target]) -> None:
-        """Somebody who opened a database in the last instant would write into the old file."""
-        from hermes_doctor.probes import processes
-
-        old = [kept(t.path, self.id) for t in targets if t.replaces and is_database(t.path)]
-        for path, pids in processes.holders(old).items() if old else ():
-            raise Trouble(f"process {pids[0]} opened {path.name} at the last moment")
+            items = {n for one in wanted for n in one.items}
+            if items >= {n for one in targets for n in one.items}:
+                raise Trouble(why)
+            raise Refused(why, sorted(items))
 
     def _back_up(self, targets: Sequence[Target], log: Journal, book: Journals) -> Backup:
         sources = [
@@ -241,13 +242,12 @@ class Run:
             sources, reason=self.reason, hermes=self.hermes, id=self.id, progress=self.progress
         )
         for target, entry in zip(targets, backup.entries, strict=True):
-            target.taken = target.change.expect
-            target.before = state_of(entry)
+            target.before = paths.state_of(entry)
         log.state = journals.STAGING
         log.paths = [
             PathRecord(
                 self.home.name_of(target.path),
-                before=target.before or State("absent"),
+                before=target.before,
                 after=State("unknown"),
                 items=target.items,
             )
@@ -259,30 +259,35 @@ class Run:
     def _stage(self, targets: Sequence[Target], log: Journal, book: Journals) -> None:
         """Write everything new beside its target, and know what it will be."""
         for folder in sorted({t.path.parent for t in targets if t.change.make}):
+            durable.make_folder(folder, self.vault.owner)  # a restored file's may be gone
             inside = [t for t in targets if t.change.make and t.path.parent == folder]
             check_room(folder, sum(t.change.expect.size for t in inside))
         for target, record in zip(targets, log.paths, strict=True):
             change, old = target.change, target.change.expect
-            before = target.before or State("absent")
             if change.absent:
-                target.after = State("absent")
+                record.after = State("absent")
+            elif change.make is not None:
+                record.after = self._make(target, change.make)
             else:
                 mode = old.mode if change.mode is None else change.mode
                 uid, gid = change.owner or (old.uid, old.gid)
-                target.after = replace(before, mode=mode, uid=uid, gid=gid)
-            if change.make is not None:
-                new = staged(target.path, self.id)
-                try:
-                    change.make(new)
-                except CannotFix as why:
-                    raise Refused(str(why), target.items) from why
-                if not change.restored:
-                    self._dress(new, target)
-                target.after = look(new)
-                if target.after.kind == "file":
-                    durable.sync_file(new)
-            record.after = target.after or State("absent")
+                record.after = replace(target.before, mode=mode, uid=uid, gid=gid)
         book.save(log)
+
+    def _make(self, target: Target, make: Callable[[Path], None]) -> State:
+        """The new file of one target, complete and on the disk."""
+        new = paths.staged(target.path, self.id)
+        try:
+            make(new)
+        except CannotFix as why:
+            raise Refused(str(why), target.items) from why
+        if not target.change.restored:
+            self._dress(new, target)
+        after = paths.look(new)
+        if after.kind == "file":
+            with contextlib.suppress(PermissionError):  # synced before it was closed to us
+                durable.sync_file(new)
+        return after
 
     def _dress(self, new: Path, target: Target) -> None:
         """Give the new file what the old one had: owner, mode, attributes."""
@@ -298,9 +303,51 @@ class Run:
         durable.set_extended(new, durable.extended(target.path))
         durable.set_mode(new, old.mode if change.mode is None else change.mode)
 
-    # -- after -----------------------------------------------------------------------------
+    def _abandon(
+        self,
+        log: Journal,
+        book: Journals,
+        services: Sequence[GatewayStep],
+        guards: contextlib.ExitStack,
+        error: BaseException,
+    ) -> None:
+        """Nothing was changed, and nothing is left lying about."""
+        with contextlib.suppress(OSError):
+            paths.clean(self.home, log)
+            self.vault.discard(self.id + PARTIAL)
+        log.finish(journals.ABANDONED, f"nothing was changed: {_why(error)}")
+        guards.close()
+        self._start_again(services, log, book)
+        with contextlib.suppress(OSError):  # on a full disk not even the last word may fit
+            book.save(log)
 
-    def _settle(self, log: Journal, book: Journals, backup: Backup, verify: Verify) -> None:
+    # -- the change, and after -------------------------------------------------------------
+
+    def _commit(self, targets: Sequence[Target], log: Journal, book: Journals) -> None:
+        """Swap every path in; from here on a cut-off run is taken back."""
+        from hermes_doctor.probes import processes
+
+        log.state = journals.COMMITTING
+        book.save(log)
+        for target in targets:
+            paths.commit(target.change, target.change.expect, self.id)
+        for folder in sorted({target.path.parent for target in targets}):
+            durable.sync_folder(folder)
+        old = [paths.kept(target.path, self.id) for target in targets if target.is_database]
+        for path, pids in processes.holders(old).items() if old else ():
+            # Who opened it in the last instant would go on writing into the old file.
+            raise Trouble(f"process {pids[0]} opened {path.name} at the last moment")
+        log.state = journals.VERIFYING
+        book.save(log)
+
+    def _settle(
+        self,
+        log: Journal,
+        book: Journals,
+        backup: Backup,
+        verify: Verify,
+        services: Sequence[GatewayStep],
+    ) -> None:
         """Keep what is cured, take back what is not, and close the run."""
         pending = [n for n, item in enumerate(log.items) if item.outcome == "planned"]
         wrong = dict(zip(pending, verify([log.items[n] for n in pending]), strict=True))
@@ -312,35 +359,59 @@ class Run:
                         failed |= set(record.items)
             for n in failed:
                 wrong[n] = wrong.get(n) or "shares a file with a fix that did not hold"
-            back = [record for record in log.paths if failed & set(record.items)]
-            left = roll_back(self.home, log, backup, back)
+            left: list[str] = []
+            if failed:
+                self._stop(services, log, book)
+                back = [record for record in log.paths if failed & set(record.items)]
+                left = paths.roll_back(self.home, log, backup, back)
+                self._start_again(services, log, book)
             for n in pending:
                 log.items[n].outcome = "rolled-back" if n in failed else "verified"
                 log.items[n].reason = wrong[n]
-            self._clean(log)
-            kept = any(item.outcome == "verified" for item in log.items)
+            held = any(item.outcome == "verified" for item in log.items)
             if not failed:
                 log.finish(journals.DONE)
-            elif kept or left:
+            elif held or left:
                 log.finish(journals.PARTLY, "some fixes did not hold" + _left(left))
             else:
                 log.finish(journals.ROLLED_BACK, "the fix did not hold and was taken back")
             book.save(log)
+            with contextlib.suppress(OSError):  # the next run removes what is left
+                paths.clean(self.home, log)
 
-    def _clean(self, log: Journal) -> None:
-        clean(self.home, log)
-
-    def _close(self, log: Journal, book: Journals) -> None:
-        """The last word of a failed run; on a full disk even that may not fit."""
+    def _give_back(
+        self,
+        log: Journal,
+        book: Journals,
+        backup: Backup,
+        services: Sequence[GatewayStep],
+        error: BaseException,
+    ) -> None:
+        """Take everything back after a failure, and say how that went."""
+        with contextlib.suppress(CannotFix, OSError):
+            self._stop(services, log, book)
+        left = paths.roll_back(self.home, log, backup, log.paths)
+        state = journals.PARTLY if left else journals.ROLLED_BACK
+        for item in log.items:
+            item.outcome, item.reason = "rolled-back", _why(error)
+        log.finish(state, f"rolled back: {_why(error)}" + _left(left))
+        self._start_again(services, log, book)
         with contextlib.suppress(OSError):
             book.save(log)
+            paths.clean(self.home, log)
 
-    def _stop(self, steps: Sequence[GatewayStep], log: Journal, book: Journals) -> None:
+    # -- the gateway -----------------------------------------------------------------------
+
+    def _stop(self, steps: Sequence[GatewayStep], log: Journal, book: Journals) -> bool:
+        """Have the gateway down while files change; whether that took anything."""
+        stopped = False
         for step in steps:
             if step.restart and step.service.running() is not None:
                 log.gateway = "stopped"
                 book.save(log)
                 step.service.stop(GATEWAY_LIMIT)
+                stopped = True
+        return stopped
 
     def _start(self, steps: Sequence[GatewayStep], log: Journal, book: Journals) -> None:
         for step in steps:
@@ -351,156 +422,12 @@ class Run:
 
     def _start_again(self, steps: Sequence[GatewayStep], log: Journal, book: Journals) -> None:
         """After a failure: the gateway must not stay down because of us, at least not silently."""
+        if log.gateway != "stopped":
+            return
         try:
             self._start([step for step in steps if step.restart], log, book)
         except (CannotFix, OSError) as error:
             log.note = f"{log.note}; the gateway could not be started again ({_why(error)})"
-
-
-# -- one path ------------------------------------------------------------------------------
-
-
-def staged(path: Path, run: str) -> Path:
-    """Where the new content of a path waits."""
-    return path.with_name(f".{path.name}.hermes-doctor-{run}.new")
-
-
-def kept(path: Path, run: str) -> Path:
-    """The second name that the old file keeps until the run has ended."""
-    return path.with_name(f".{path.name}.hermes-doctor-{run}.old")
-
-
-def _commit(target: Target, run: str) -> None:
-    """Compare and swap one path."""
-    path, change = target.path, target.change
-    for other, taken in ((path, target.taken), *change.beside):
-        if snapshot(other) != taken:
-            raise Trouble(f"{other.name} was changed meanwhile")
-    if change.absent:
-        durable.rename(path, kept(path, run))
-    elif change.make is not None:
-        if change.expect.kind != "absent":
-            with contextlib.suppress(OSError):  # a drive without hard links: the vault has it
-                durable.link(path, kept(path, run))
-        durable.rename(staged(path, run), path)
-    else:
-        if change.owner is not None:
-            durable.set_owner(path, *change.owner)
-        if change.mode is not None:
-            durable.set_mode(path, change.mode)
-
-
-def roll_back(home: Home, log: Journal, backup: Backup, records: Sequence[PathRecord]) -> list[str]:
-    """Give back what the paths were; names those that somebody else has changed since."""
-    left = []
-    for record in reversed(records):
-        if record.reverted:
-            continue
-        path = home.path / record.path
-        now = look(path, content=record.before.kind != "file" or record.before.sha256 is not None)
-        same = matches(now, record.before)
-        if not same and not matches(now, record.after):
-            left.append(record.path)
-            continue
-        if os.path.lexists(kept(path, log.id)):  # the very file, which somebody may have open
-            durable.rename(kept(path, log.id), path)
-        elif not same:
-            restore(backup, backup.entry(record.path), path, log.id)
-        record.reverted = True
-    for folder in sorted({(home.path / record.path).parent for record in records}):
-        durable.sync_folder(folder)
-    return left
-
-
-def restore(backup: Backup, entry: Entry | None, path: Path, run: str) -> None:
-    """Give one path back from the vault."""
-    if entry is None:
-        raise Trouble(f"backup {backup.id} holds nothing of {path.name}")
-    if entry.kind == "absent":
-        durable.remove(path)
-    elif entry.kind == "mode":
-        if snapshot(path).uid != entry.uid or snapshot(path).gid != entry.gid:
-            durable.set_owner(path, entry.uid, entry.gid)
-        durable.set_mode(path, entry.mode)
-    else:
-        new = staged(path, run)
-        durable.remove(new)
-        rebuild(backup, entry, new)
-        durable.rename(new, path)
-
-
-def rebuild(backup: Backup, entry: Entry, new: Path) -> None:
-    """The file or symlink of an entry, complete with owner, mode, attributes and times."""
-    if entry.kind == "symlink":
-        os.symlink(entry.target or "", new)
-    else:
-        with durable.fresh(new) as fd:
-            found, _ = durable.copy(backup.copy_of(entry), fd)
-        if found != entry.sha256:
-            durable.remove(new)
-            raise Trouble(f"the copy of {entry.path} in backup {backup.id} is damaged")
-    now = snapshot(new)
-    if (now.uid, now.gid) != (entry.uid, entry.gid):
-        durable.set_owner(new, entry.uid, entry.gid)
-    if entry.kind == "file":
-        durable.set_extended(new, entry.xattrs)
-        durable.set_mode(new, entry.mode)
-        os.utime(new, ns=(entry.mtime_ns, entry.mtime_ns))
-        durable.sync_file(new)
-
-
-def clean(home: Home, log: Journal) -> None:
-    """Remove what the run left beside its targets."""
-    for record in log.paths:
-        path = home.path / record.path
-        for leftover in (staged(path, log.id), kept(path, log.id)):
-            for name in (leftover, *sidecars(leftover)):
-                durable.remove(name)
-
-
-def look(path: Path, *, content: bool = True) -> State:
-    """What a path is now, in the terms of a journal."""
-    taken = snapshot(path)
-    if taken.kind == "symlink":
-        return State("symlink", uid=taken.uid, gid=taken.gid, target=os.readlink(path))
-    if taken.kind != "file":
-        return State(taken.kind)
-    sha = durable.digest(path) if content else None
-    return State("file", sha, taken.mode, taken.uid, taken.gid)
-
-
-def matches(now: State, known: State) -> bool:
-    """Whether a path is what was written down; a hash that was not taken is not compared."""
-    if known.sha256 is None:
-        now = replace(now, sha256=None)
-    return now == known
-
-
-def state_of(entry: Entry) -> State:
-    """What a path was, in the terms of a journal."""
-    if entry.kind == "absent":
-        return State("absent")
-    if entry.kind == "symlink":
-        return State("symlink", uid=entry.uid, gid=entry.gid, target=entry.target)
-    return State("file", entry.sha256, entry.mode, entry.uid, entry.gid)
-
-
-def is_database(path: Path) -> bool:
-    """Whether a path is one of Hermes' databases or a sidecar of one."""
-    name = path.name
-    for suffix in SIDECARS:
-        name = name.removesuffix(suffix)
-    return name in {Path(one).name for one in DATABASES} or name.endswith(".db")
-
-
-def _is_mount(path: Path) -> bool:
-    """Whether a single file is mounted there, as containers do; it cannot be renamed over."""
-    try:
-        table = Path("/proc/self/mountinfo").read_text()
-    except OSError:
-        return False
-    escaped = str(path).replace("\\", "\\134").replace(" ", "\\040").replace("\t", "\\011")
-    return any(line.split(" ")[4] == escaped for line in table.splitlines())
 
 
 def _merge(one: Change, two: Change) -> Change | None:
@@ -517,18 +444,13 @@ def _merge(one: Change, two: Change) -> Change | None:
         make=one.make or two.make,
         mode=one.mode if two.mode is None else two.mode,
         owner=one.owner or two.owner,
+        beside=one.beside + two.beside,
         restored=one.restored or two.restored,
     )
 
 
-def _left(paths: Sequence[str]) -> str:
-    if not paths:
-        return ""
-    return f"; left alone because somebody changed it since: {', '.join(paths)}"
-
-
 def _refused(log: Journal, error: Refused) -> Journal:
-    """Nothing was changed: one item cannot be done, the others have to be tried without it."""
+    """Nothing was changed: some items cannot be done, the others have to be tried without them."""
     for number, item in enumerate(log.items):
         mine = number in error.items
         item.outcome = "refused" if mine else "left"
@@ -536,19 +458,10 @@ def _refused(log: Journal, error: Refused) -> Journal:
     return log
 
 
-# -- failures and signals ------------------------------------------------------------------
-
-
-class Refused(CannotFix):
-    """A step could not make its new content; nothing has been changed yet."""
-
-    def __init__(self, why: str, items: Sequence[int]) -> None:
-        super().__init__(why)
-        self.items = items
-
-
-class Interrupted(KeyboardInterrupt):
-    """Ctrl-C, a closed terminal or a request to end."""
+def _left(names: Sequence[str]) -> str:
+    if not names:
+        return ""
+    return f"; left alone because somebody changed it since: {', '.join(names)}"
 
 
 def _why(error: BaseException) -> str:
@@ -566,46 +479,6 @@ def _explained(error: BaseException) -> BaseException:
     if isinstance(error, OSError):
         name = f" ({Path(error.filename).name})" if isinstance(error.filename, str) else ""
         return Trouble(f"{os.strerror(error.errno or 0)}{name}. Nothing was changed.")
-    if isinstance(error, CouldNotLook):
+    if isinstance(error, CouldNotLook | CannotFix):
         return Trouble(f"{error}. Nothing was changed.")
     return error
-
-
-_held: list[int] = []
-_depth = 0
-
-
-@contextmanager
-def interruptible() -> Iterator[None]:
-    """Let SIGTERM and SIGHUP roll back as Ctrl-C does."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-
-    def handle(number: int, _: FrameType | None) -> None:
-        if _depth:
-            _held.append(number)
-        else:
-            raise Interrupted
-
-    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-    before = {number: signal.signal(number, handle) for number in numbers}
-    try:
-        yield
-    finally:
-        for number, old in before.items():
-            signal.signal(number, old)
-
-
-@contextmanager
-def uninterrupted() -> Iterator[None]:
-    """Hold signals back while names change; the last one held is acted upon afterwards."""
-    global _depth
-    _depth += 1
-    try:
-        yield
-    finally:
-        _depth -= 1
-    if not _depth and _held:
-        _held.clear()
-        raise Interrupted

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from hermes_doctor import journal as journals, repair
+from hermes_doctor import journal as journals, paths
 from hermes_doctor.files import snapshot
 from hermes_doctor.home import Home
 from hermes_doctor.journal import ItemRecord, Journal, Journals
 from hermes_doctor.model import Trouble
-from hermes_doctor.repair import Item
+from hermes_doctor.repair import Item, Verify
 from hermes_doctor.steps import Change, Step, sidecars
 from hermes_doctor.vault import Backup, Entry, Vault
 
@@ -46,7 +46,7 @@ class Restore(Step):
             Change(
                 self.path,
                 now,
-                make=lambda new: repair.rebuild(self.backup, entry, new),
+                make=lambda new: paths.rebuild(self.backup, entry, new),
                 restored=True,
             )
         ]
@@ -74,7 +74,7 @@ def items_for(home: Home, backup: Backup, entries: Sequence[Entry], why: str) ->
     for entry in ordered:
         path = home.path / entry.path
         steps: list[Step] = []
-        if repair.is_database(path) and entry.kind in ("file", "absent"):
+        if paths.is_database(path) and entry.kind in ("file", "absent"):
             steps += [
                 SetSidecarAside(beside)
                 for beside in sidecars(path)
@@ -88,7 +88,7 @@ def items_for(home: Home, backup: Backup, entries: Sequence[Entry], why: str) ->
     return items
 
 
-def proven(home: Home, backup: Backup) -> repair.Verify:
+def proven(home: Home, backup: Backup) -> Verify:
     """A restored path is verified when it is, byte for byte, what the backup says."""
 
     def verify(records: Sequence[ItemRecord]) -> Sequence[str | None]:
@@ -97,8 +97,8 @@ def proven(home: Home, backup: Backup) -> repair.Verify:
             entry = backup.entry(record.subject)
             assert entry is not None
             content = entry.kind != "mode"
-            now = repair.look(home.path / record.subject, content=content)
-            right = repair.matches(now, repair.state_of(entry))
+            now = paths.look(home.path / record.subject, content=content)
+            right = paths.matches(now, paths.state_of(entry))
             said.append(None if right else "is not what the backup holds")
         return said
 
@@ -119,14 +119,14 @@ def undo_plan(home: Home, journal: Journal, *, force: bool) -> tuple[Backup, lis
         raise Trouble(f"Run {journal.id} was undone already, by run {journal.undone_by}.")
     if journal.state not in (journals.DONE, journals.PARTLY):
         raise Trouble(f"Run {journal.id} changed nothing ({journal.state}); nothing to undo.")
-    vault = Vault(home, Path(journal.vault))
+    vault = Vault(home, journal.root(home))
     backup = vault.load(journal.id)
     records = [record for record in journal.paths if not record.reverted]
     changed = [
         record.path
         for record in records
-        if not repair.matches(
-            repair.look(home.path / record.path, content=record.after.sha256 is not None),
+        if not paths.matches(
+            paths.look(home.path / record.path, content=record.after.sha256 is not None),
             record.after,
         )
     ]

@@ -9,7 +9,7 @@ from pathlib import Path
 from hermes_doctor.files import snapshot
 from hermes_doctor.home import SIDECARS, Home
 from hermes_doctor.model import CouldNotLook, Trouble
-from hermes_doctor.repair import is_database
+from hermes_doctor.paths import is_database
 from hermes_doctor.vault import Source
 
 REBUILT = frozenset(
@@ -33,12 +33,12 @@ MOMENTARY = frozenset({"gateway.pid", "gateway.lock"})
 """Files that tell of a process: restored, they would lie."""
 
 
-def everything(home: Home) -> list[Source]:
+def everything(home: Home, vault: Path) -> list[Source]:
     """Every path to copy; databases that are in use are marked to go through SQLite."""
     from hermes_doctor.probes import processes
     from hermes_doctor.sqlite import header
 
-    paths = list(_walk(home))
+    paths = list(_walk(home, vault))
     databases = [path for path in paths if is_database(path) and _main(path) == path]
     beside = {side: path for path in databases for side in _sides(path)}
     held = processes.holders([*databases, *beside])
@@ -56,7 +56,7 @@ def everything(home: Home) -> list[Source]:
     return sources
 
 
-def _walk(home: Home) -> Iterator[Path]:
+def _walk(home: Home, vault: Path) -> Iterator[Path]:
     """The files of the home, profiles included, in a stable order."""
     unreadable: list[Path] = []
 
@@ -67,7 +67,9 @@ def _walk(home: Home) -> Iterator[Path]:
         here = Path(base)
         top = here == home.path or here.parent == home.path / "profiles"
         folders[:] = sorted(
-            name for name in folders if name not in ANYWHERE and not (top and name in REBUILT)
+            name
+            for name in folders
+            if name not in ANYWHERE and not (top and name in REBUILT) and here / name != vault
         )
         links = [name for name in folders if (here / name).is_symlink()]
         for name in sorted(files + links):

@@ -16,6 +16,7 @@ from typing import Any
 from hermes_doctor import __version__, durable
 from hermes_doctor.files import MEGABYTE, Snapshot, listing, read, size, snapshot
 from hermes_doctor.home import Home
+from hermes_doctor.interrupts import uninterrupted
 from hermes_doctor.model import CouldNotLook, Trouble
 
 SCHEMA = "hermes-doctor/backup/1"
@@ -121,7 +122,10 @@ class Vault:
                 f"There is no backup {id!r} in {self.root}. See: hermes-doctor backup list"
             )
         folder = self.root / id
-        data, _ = read(folder / MANIFEST, 256 * MEGABYTE)
+        try:
+            data, _ = read(folder / MANIFEST, 256 * MEGABYTE)
+        except (CouldNotLook, OSError):
+            raise Trouble(f"The manifest of backup {id} cannot be read ({folder}).") from None
         return parse(folder, data)
 
     def verify(self, backup: Backup, progress: Progress | None = None) -> list[str]:
@@ -207,15 +211,25 @@ class Vault:
             durable.save(partial / MANIFEST, seal(backup), self.owner)
             durable.rename(partial, folder)
             durable.sync_folder(self.root)
-        except BaseException:
-            with contextlib.suppress(OSError):
+        except BaseException as error:
+            with uninterrupted(), contextlib.suppress(OSError):
                 self.discard(id + PARTIAL)
+            if isinstance(error, OSError):
+                why = os.strerror(error.errno or 0).lower()
+                raise Trouble(
+                    f"The backup could not be written to {self.root} ({why}). Nothing was changed. "
+                    f"Make room, or put it elsewhere: --vault DIR"
+                ) from None
             raise
         return Backup(**{f: getattr(backup, f) for f in _FIELDS} | {"folder": folder})
 
     def discard(self, name: str) -> None:
         """Remove a backup's folder, the manifest first: half a backup must not look whole."""
         folder = self.root / name
+        if not name.endswith(PARTIAL):
+            folder = self.root / (name + PARTIAL)
+            durable.rename(self.root / name, folder)
+            durable.sync_folder(self.root)
         durable.remove(folder / MANIFEST)
         for base, folders, files in os.walk(folder, topdown=False):
             for file in files:

@@ -77,7 +77,8 @@ def main() -> None:
     try:
         if sys.stdout is not None:  # closed by the caller
             sys.stdout.flush()
-    except BrokenPipeError:  # `| head` has seen enough
+    except OSError:  # `| head` has seen enough, or the disk that it goes to is full
+        code = code or 1
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     # Threads of checks that ran out of time may still hang in a system call: do not wait.
     if sys.stderr is not None:

@@ -41,7 +41,7 @@ def create(
     json: JsonOption = False,
 ) -> int:
     """Back up all that cannot be made anew, and verify it."""
-    from hermes_doctor import home as homes, scope
+    from hermes_doctor import home as homes, recovery, scope
     from hermes_doctor.cli.copying import bar
     from hermes_doctor.lock import locked
     from hermes_doctor.probes import Probes
@@ -49,10 +49,12 @@ def create(
 
     where = homes.find(home)
     with locked(where):
-        sources = scope.everything(where)
+        store = Vault(where, vault)
+        recovery.tidy(store)
+        sources = scope.everything(where, store.root)
         found = Probes(where).installation()
         with bar("backing up", total(sources), quiet=json) as progress:
-            made = Vault(where, vault).create(
+            made = store.create(
                 sources,
                 reason=reason,
                 hermes=found.version if found else None,
@@ -84,6 +86,7 @@ def create(
 @app.command("list")
 def list_(home: HomeOption = None, vault: VaultOption = None, json: JsonOption = False) -> int:
     """List the backups, oldest first."""
+    from hermes_doctor.cli.options import repeated
     from hermes_doctor.files import size
     from hermes_doctor.model import Trouble
     from hermes_doctor.render.lines import row, show
@@ -105,9 +108,8 @@ def list_(home: HomeOption = None, vault: VaultOption = None, json: JsonOption =
         )
         return 0
     if not known:
-        show(
-            [row("There is no backup yet. Make one: ", ("hermes-doctor backup create", "command"))]
-        )
+        make = f"hermes-doctor backup create{repeated(home, None)}"
+        show([row("There is no backup yet. Make one: ", (make, "command"))])
     for id, one in known:
         if one is None:
             show([row((id, "strong"), "  ", ("its manifest is damaged", "error"))])
@@ -131,7 +133,7 @@ def verify(
     from hermes_doctor.render.lines import row, show
 
     store = _vault(home, vault)
-    ids = store.ids() if every else [_chosen(store, id)]
+    ids = store.ids() if every else [_chosen(store, id, home)]
     results: list[tuple[str, list[str]]] = []
     for one in ids:
         try:
@@ -167,32 +169,30 @@ def restore(
     json: JsonOption = False,
 ) -> int:
     """Bring files back from a backup. What they replace is backed up; `undo` takes it back."""
-    from hermes_doctor import home as homes, plugins, recovery, restoring
+    from dataclasses import replace
+
+    from hermes_doctor import home as homes, plugins, restoring
     from hermes_doctor.cli.options import repeated
-    from hermes_doctor.cli.restoring import carry_out
+    from hermes_doctor.cli.restoring import carry_out, recovered
     from hermes_doctor.lock import locked
     from hermes_doctor.model import Trouble
-    from hermes_doctor.plan import verifier
-    from hermes_doctor.probes import Probes
     from hermes_doctor.vault import Vault
 
     where = homes.find(home)
-    with locked(where):
-        said = recovery.recover(where, verifier(lambda: Probes(where), plugins.load()))
+    with locked(where), recovered(where, plugins.load(), json=json) as said:
         store = Vault(where, vault)
         backup = store.load(id)
         unknown = [path for path in paths or () if backup.entry(path) is None]
         if unknown:
             raise Trouble(f"Backup {id} holds no {unknown[0]!r}. Nothing was changed.")
-        wrong = store.verify(backup)
+        wanted = [e for e in backup.entries if not paths or e.path in _with_sidecars(paths)]
+        wrong = store.verify(replace(backup, entries=tuple(wanted)))
         if wrong:
             raise Trouble(f"Backup {id} is damaged: {wrong[0]}. Nothing was changed.")
-        wanted = [e for e in backup.entries if not paths or e.path in _with_sidecars(paths)]
-        items = restoring.items_for(where, backup, wanted, "restore")
         done = carry_out(
             where,
             backup,
-            items,
+            restoring.items_for(where, backup, wanted, "restore"),
             kind="restore",
             of=id,
             said=said,
@@ -216,7 +216,7 @@ def prune(
     json: JsonOption = False,
 ) -> int:
     """Remove old backups. The newest that verifies always stays."""
-    from hermes_doctor import home as homes
+    from hermes_doctor import home as homes, recovery
     from hermes_doctor.cli.options import sure
     from hermes_doctor.lock import locked
     from hermes_doctor.model import Trouble
@@ -226,6 +226,7 @@ def prune(
     where = homes.find(home)
     with locked(where):
         store = _vault(home, vault)
+        recovery.tidy(store)
         doomed = _doomed(store, keep, age)
         if not json:
             show([row(("→ ", "faint"), f"remove backup {one}") for one in doomed])
@@ -278,7 +279,9 @@ def _age(text: str) -> timedelta:
 
 def _with_sidecars(paths: list[str]) -> set[str]:
     """A database comes with the sidecars that were saved with it."""
-    return {name for path in paths for name in (path, f"{path}-wal", f"{path}-shm")}
+    from hermes_doctor.home import SIDECARS
+
+    return {name for path in paths for name in (path, *(path + end for end in SIDECARS))}
 
 
 def _vault(home: HomeOption, vault: VaultOption) -> Vault:
@@ -288,12 +291,14 @@ def _vault(home: HomeOption, vault: VaultOption) -> Vault:
     return Vault(homes.find(home), vault)
 
 
-def _chosen(store: Vault, id: str | None) -> str:
+def _chosen(store: Vault, id: str | None, home: HomeOption) -> str:
+    from hermes_doctor.cli.options import repeated
     from hermes_doctor.model import Trouble
 
     ids = store.ids()
     if not ids:
-        raise Trouble(f"There is no backup in {store.root}. Make one: hermes-doctor backup create")
+        make = f"hermes-doctor backup create{repeated(home, None)}"
+        raise Trouble(f"There is no backup in {store.root}. Make one: {make}")
     return id or ids[-1]
 
 

@@ -65,7 +65,7 @@ def check(
     for one in homes:
         from hermes_doctor import examination
 
-        repeat = options.repeated(home or (one.path if all_homes else None), plugins)
+        repeat = options.repeated(one.path if all_homes else home, plugins)
         with _progress(deep and not json, len(checks)) as step:
             report = examination.report(
                 Probes(one, deep=deep), found, checks, options=repeat, progress=step

@@ -14,6 +14,7 @@ def demo(
     ] = False,
 ) -> int:
     """Show it all on a sick home that the tool makes itself."""
+    import shlex
     import shutil
     import tempfile
 
@@ -32,7 +33,7 @@ def demo(
             [
                 row(
                     "The home is yours to play with: ",
-                    (f"hermes-doctor check --home {home}", "command"),
+                    (f"hermes-doctor check --home {shlex.quote(str(home))}", "command"),
                 )
             ]
         )

@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 from collections.abc import Callable
 
 from hermes_doctor.model import CouldNotLook, Trouble
 
+INTERRUPTED = 130
+_TAKE_A_VALUE = ("--reason", "--home", "--vault", "--plugins", "--only", "--skip", "--fail-on")
+
 
 def ended(run: Callable[[], object]) -> int:
     """Run a command and turn whatever comes out into an exit code."""
     try:
         result = run()
+        if result == INTERRUPTED:  # typer has caught the signal itself
+            raise KeyboardInterrupt
         return result if isinstance(result, int) else 0
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except KeyboardInterrupt:
-        return _say("Interrupted. Nothing is left half-done.", 130)
+        return _say("Interrupted. Nothing is left half-done.", INTERRUPTED)
     except (Trouble, CouldNotLook) as trouble:
         return _say(str(trouble), 2)
     except Exception as error:  # noqa: BLE001 (the last place where anything can be caught)
@@ -29,7 +35,10 @@ def _other(error: Exception) -> int:
     from typer._click import exceptions  # typer carries its own copy of click
 
     if type(error).__name__ == "Abort":
-        return _say("Interrupted. Nothing was changed.", 130)
+        return _say("Interrupted. Nothing was changed.", INTERRUPTED)
+    if isinstance(error, exceptions.NoArgsIsHelpError):
+        print(error.format_message(), file=sys.stderr)  # noqa: T201
+        return 2
     if isinstance(error, exceptions.ClickException):
         where = getattr(error, "ctx", None)
         hint = f" Try: {where.command_path} --help" if where is not None else ""
@@ -50,10 +59,12 @@ def _other(error: Exception) -> int:
 def _say(message: str, code: int) -> int:
     from hermes_doctor.masking import clean
 
-    if "--json" in sys.argv[1:]:
+    pairs = zip(sys.argv, sys.argv[1:], strict=False)
+    if any(word == "--json" and before not in _TAKE_A_VALUE for before, word in pairs):
         from hermes_doctor.render import document
 
-        print(document.dump(document.of_trouble(message, code)))  # noqa: T201
+        with contextlib.suppress(OSError):  # a full disk may be the very trouble
+            print(document.dump(document.of_trouble(message, code)), flush=True)  # noqa: T201
     else:
         from hermes_doctor.render.lines import fitting
 

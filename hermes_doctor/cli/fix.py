@@ -59,10 +59,11 @@ def fix(
     loaded = options.loaded(plugins)
     session = Session(where, loaded, options.repeated(home, plugins), codes or [])
     if apply:
+        from hermes_doctor.cli.restoring import recovered
         from hermes_doctor.lock import locked
 
-        with locked(where):
-            return _apply(session, vault=vault, yes=yes, json=json)
+        with locked(where), recovered(where, loaded, json=json) as said:
+            return _apply(session, said, vault=vault, yes=yes, json=json)
     return _show(session, json=json)
 
 
@@ -104,21 +105,19 @@ def _show(session: Session, *, json: bool) -> int:
 
         show([row(("! ", "warning"), text, hang=2) for text in said])
         show(repaired.plan_lines(planned, session.options))
-    return int(_left([one.finding for one in planned]))
+    return int(_left([one.finding for one in planned]) or any(one.ready for one in planned))
 
 
-def _apply(session: Session, *, vault: VaultOption, yes: bool, json: bool) -> int:
-    """Finish what was cut off, then rounds of plan, run and look again."""
-    from hermes_doctor import recovery
+def _apply(
+    session: Session, said: Sequence[str], *, vault: VaultOption, yes: bool, json: bool
+) -> int:
+    """Rounds of plan, run and look again."""
     from hermes_doctor.plan import verifier
     from hermes_doctor.probes import Probes
     from hermes_doctor.render import repaired
-    from hermes_doctor.render.lines import row, show
+    from hermes_doctor.render.lines import show
 
     verify = verifier(lambda: Probes(session.home), session.plugins)
-    said = recovery.recover(session.home, verify)
-    if not json:
-        show([row(("! ", "warning"), text, hang=2) for text in said])
     runs: list[Journal] = []
     words = Words(yes=yes, quiet=json)
     first, planned = session.look()
@@ -145,7 +144,7 @@ def _apply(session: Session, *, vault: VaultOption, yes: bool, json: bool) -> in
     else:
         _close(session, report, planned, shown, runs, words)
     failed = any(outcome != "verified" for outcome in outcomes.values())
-    return int(failed or _left([one.finding for one in planned]))
+    return int(failed or bool(words.declined) or _left([one.finding for one in planned]))
 
 
 class Words:

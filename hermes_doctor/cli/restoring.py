@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,8 +13,29 @@ import typer
 if TYPE_CHECKING:
     from hermes_doctor.home import Home
     from hermes_doctor.journal import Journal
+    from hermes_doctor.plugins import Plugins
     from hermes_doctor.repair import Item
     from hermes_doctor.vault import Backup
+
+
+@contextmanager
+def recovered(home: Home, plugins: Plugins, *, json: bool) -> Iterator[list[str]]:
+    """End runs that were cut off, and make sure that it is said whatever comes after."""
+    from hermes_doctor import recovery
+    from hermes_doctor.model import Trouble
+    from hermes_doctor.plan import verifier
+    from hermes_doctor.probes import Probes
+    from hermes_doctor.render.lines import row, show
+
+    said = recovery.recover(home, verifier(lambda: Probes(home), plugins))
+    if not json:
+        show([row(("! ", "warning"), text, hang=2) for text in said])
+    try:
+        yield said
+    except Trouble as trouble:
+        if json and said:
+            raise Trouble(" ".join([*said, str(trouble)])) from None
+        raise
 
 
 def carry_out(
@@ -39,8 +61,6 @@ def carry_out(
     from hermes_doctor.repair import Run
     from hermes_doctor.vault import Vault
 
-    if not json:
-        show([row(("! ", "warning"), text, hang=2) for text in said])
     if not yes:
         if not json:
             sentences = [sentence for item in items for sentence in item.record.steps]

@@ -35,19 +35,19 @@ def undo(
     plugins: PluginsOption = None,
 ) -> int:
     """Give back what a run changed, byte for byte. Can be undone itself."""
+    import contextlib
+
     from hermes_doctor import home as homes, recovery, restoring
     from hermes_doctor.cli import options
-    from hermes_doctor.cli.restoring import carry_out
+    from hermes_doctor.cli.restoring import carry_out, recovered
     from hermes_doctor.journal import Journals
     from hermes_doctor.lock import locked
-    from hermes_doctor.plan import verifier
-    from hermes_doctor.probes import Probes
 
     where = homes.find(home)
-    with locked(where):
-        verify = verifier(lambda: Probes(where), options.loaded(plugins))
-        said = recovery.recover(where, verify)
+    with locked(where), recovered(where, options.loaded(plugins), json=json) as said:
         book = Journals(where)
+        if said and run is None:  # the run that was cut off is the last one, and it is taken back
+            return _said(said, json=json)
         journal = book.load(run) if run else restoring.last_run(book)
         backup, items = restoring.undo_plan(where, journal, force=force)
         done = carry_out(
@@ -63,5 +63,17 @@ def undo(
             repeat=options.repeated(home, None),
         )
         if done is not None and done.state == "done":
-            recovery.mark_undone(book, journal.id, done.id)
+            with contextlib.suppress(OSError):  # undone it is; the next run writes that down
+                recovery.mark_undone(book, journal.id, done.id)
     return int(done is None or done.state != "done")
+
+
+def _said(said: list[str], *, json: bool) -> int:
+    """The end of a run that was cut off is all there was to do."""
+    if json:
+        from hermes_doctor.render import document
+
+        typer.echo(
+            document.dump({"schema": "hermes-doctor/run-report/1", "run": None, "recovered": said})
+        )
+    return 0

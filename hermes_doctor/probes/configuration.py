@@ -14,7 +14,7 @@ import yaml
 
 from hermes_doctor.files import MEGABYTE, Snapshot, listing, read as read_file, snapshot
 from hermes_doctor.home import Home
-from hermes_doctor.model import CouldNotLook
+from hermes_doctor.model import CouldNotLook, Trouble
 
 NAME = "config.yaml"
 LIMIT = 4 * MEGABYTE
@@ -116,17 +116,38 @@ def _candidates(home: Home) -> Iterator[ConfigCopy]:
     snapshots = [
         home / "state-snapshots" / name / NAME for name in listing(home / "state-snapshots")
     ]
-    vault = [home.vault / name / "files" / NAME for name in listing(home.vault)]
-    for path in beside + snapshots + vault:
+    for path in beside + snapshots:
         try:
             data, taken = read_file(path, LIMIT)
         except (FileNotFoundError, CouldNotLook):
             continue
         if _trusted(home, path, taken):
             yield ConfigCopy(home.name_of(path), data, _moment(taken.mtime_ns / 1e9))
+    yield from _from_vault(home)
     for name in listing(home / "backups"):
         if name.endswith(".zip"):
             yield from _from_zip(home, home / "backups" / name)
+
+
+def _from_vault(home: Home) -> Iterator[ConfigCopy]:
+    """The copies in this tool's own backups that are still what was saved."""
+    import hashlib
+
+    from hermes_doctor.vault import Vault
+
+    vault = Vault(home)
+    for id in vault.ids():
+        try:
+            backup = vault.load(id)
+            entry = backup.entry(NAME)
+            if entry is None or entry.kind != "file":
+                continue
+            data, _ = read_file(backup.copy_of(entry), LIMIT)
+        except (FileNotFoundError, CouldNotLook, Trouble):
+            continue
+        if hashlib.sha256(data).hexdigest() == entry.sha256:
+            label = home.name_of(backup.copy_of(entry))
+            yield ConfigCopy(label, data, _moment(entry.mtime_ns / 1e9))
 
 
 def _trusted(home: Home, path: Path, taken: Snapshot) -> bool:

@@ -48,7 +48,7 @@ class EnvFile:
         data = self.data[6:] if mark == MANGLED else self.data
         encoding = "UTF-8" if mark == MANGLED else mark or self._unmarked() or "UTF-8"
         try:
-            return data.decode(encoding)
+            return data.decode(encoding).lstrip("\ufeff")
         except UnicodeDecodeError:
             return None
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from hermes_doctor.files import listing, read
+from hermes_doctor.files import listing, read, read_head
 from hermes_doctor.home import Home
 from hermes_doctor.model import CouldNotLook, Gateway
 
@@ -95,9 +95,8 @@ def _behind(command: Path) -> Iterator[Path]:
     try:
         real = command.resolve()
         yield real.parent.parent
-        with real.open("rb") as script:
-            first = script.readline(4096)
-    except (OSError, RuntimeError):
+        first = read_head(real, 4096)[0].split(b"\n")[0]
+    except (OSError, RuntimeError, CouldNotLook):
         return
     if first.startswith(b"#!"):
         words = os.fsdecode(first[2:]).split()

@@ -60,7 +60,7 @@ def candidates() -> Iterator[Candidate]:
         home = _home_by_files(pid)
         if home is None and not titled:
             home = _home_by_environment(pid, argv)
-        if home is not None or not titled:
+        if home is not None or (not titled and _alive(pid)):
             yield Candidate(gateway, home)
 
 
@@ -102,6 +102,17 @@ def _command(pid: int) -> tuple[list[str], bool]:
         return argv, len(argv) <= 1 and process.name() == "hermes"
     except (psutil.Error, OSError):
         return [], False
+
+
+def _alive(pid: int) -> bool:
+    """Whether a process is still there; one that has just ended tells nothing of its home."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True
+    return True
 
 
 def _pids() -> list[int]:

@@ -37,8 +37,9 @@ def unfinished(home: Home) -> list[UnfinishedRun]:
             state, started = str(journal["state"]), journal.get("started_at")
         except FileNotFoundError:
             continue
-        except (ValueError, KeyError, TypeError, RecursionError):
-            raise CouldNotLook(f"the journal of run {name} cannot be read") from None
+        except (CouldNotLook, ValueError, KeyError, TypeError, RecursionError):
+            found.append(UnfinishedRun(name, "unreadable", None, busy))
+            continue
         if state not in FINAL:
             found.append(UnfinishedRun(name, state, _time(started), busy))
     return found

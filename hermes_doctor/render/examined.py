@@ -86,7 +86,7 @@ def _groups(findings: Sequence[Finding]) -> list[list[Finding]]:
 
     def likeness(finding: Finding) -> tuple[object, ...]:
         same = finding.title.replace(finding.subject, "") if finding.subject else finding.title
-        return finding.severity.rank, finding.code, same, finding.detail, finding.fix
+        return finding.severity.rank, finding.code, same, finding.detail, finding.fix or ""
 
     return [list(group) for _, group in groupby(sorted(findings, key=likeness), key=likeness)]
 
@@ -123,9 +123,7 @@ def _block(report: Report, group: Sequence[Finding], depth: int) -> Iterator[Lin
     else:
         more = f"hermes-doctor explain {first.code}"
         yield row("more: ", (more, "command"), indent=inner)
-    consequences = [
-        f for f in report.findings if (c := _cause(f, report.findings)) and c.code == first.code
-    ]
+    consequences = [f for f in report.findings if _cause(f, report.findings) in group]
     for sub in _groups(consequences):
         yield from _block(report, sub, depth + 1)
 

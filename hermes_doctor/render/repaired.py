@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from hermes_doctor import masking
+from hermes_doctor.home import Home
 from hermes_doctor.journal import ItemRecord, Journal
 from hermes_doctor.model import Safety
 from hermes_doctor.plan import Planned
@@ -86,7 +87,7 @@ def receipt_lines(journal: Journal, options: str) -> Iterator[Line]:
     if journal.note and journal.state != "abandoned":
         yield row(f"Run {journal.id}: {journal.note}.")
     if any(item.outcome == "verified" for item in journal.items):
-        yield row(f"Backup and receipt: {tilde(Path(journal.vault) / journal.id)}")
+        yield row(f"Backup and receipt: {tilde(_backup(journal))}")
         if journal.kind != "undo":
             yield row("Take it back: ", (f"hermes-doctor undo {journal.id}{options}", "command"))
 
@@ -119,10 +120,14 @@ def run_document(journal: Journal) -> dict[str, Any]:
         "kind": journal.kind,
         "state": journal.state,
         "of": journal.of,
-        "backup": str(Path(journal.vault) / journal.id),
+        "backup": str(_backup(journal)),
         "note": journal.note,
         "items": [_item(item) for item in journal.items],
     }
+
+
+def _backup(journal: Journal) -> Path:
+    return journal.root(Home(Path(journal.home))) / journal.id
 
 
 def _item(item: ItemRecord) -> dict[str, Any]:

@@ -1,0 +1,200 @@
+"""One path of a run: swapped in, given back, compared with what it was."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from hermes_doctor import durable
+from hermes_doctor.files import Snapshot, snapshot
+from hermes_doctor.home import DATABASES, SIDECARS, Home
+from hermes_doctor.journal import Journal, PathRecord, State
+from hermes_doctor.model import Trouble
+from hermes_doctor.steps import Change, sidecars
+from hermes_doctor.vault import Backup, Entry
+
+_NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOTSUP, errno.EMLINK, errno.ENOSYS)
+"""A drive without hard links; the vault has the file."""
+
+
+def staged(path: Path, run: str) -> Path:
+    """Where the new content of a path waits."""
+    return path.with_name(f".{path.name}.hermes-doctor-{run}.new")
+
+
+def kept(path: Path, run: str) -> Path:
+    """The second name that the old file keeps until the run has ended."""
+    return path.with_name(f".{path.name}.hermes-doctor-{run}.old")
+
+
+def commit(change: Change, taken: Snapshot, run: str) -> None:
+    """Compare and swap one path."""
+    path = change.path
+    for other, known in ((path, taken), *change.beside):
+        if snapshot(other) != known:
+            raise Trouble(f"{other.name} was changed meanwhile")
+    if change.absent:
+        durable.rename(path, kept(path, run))
+    elif change.make is not None:
+        if change.expect.kind != "absent":
+            try:
+                durable.link(path, kept(path, run))
+            except OSError as error:
+                if error.errno not in _NO_LINKS:
+                    raise
+        durable.rename(staged(path, run), path)
+    else:
+        if change.owner is not None:
+            durable.set_owner(path, *change.owner)
+        if change.mode is not None:
+            durable.set_mode(path, change.mode)
+        with contextlib.suppress(OSError):  # unreadable for us; the journal knows all the same
+            durable.sync_file(path)
+
+
+def roll_back(home: Home, log: Journal, backup: Backup, records: Sequence[PathRecord]) -> list[str]:
+    """Give back what the paths were; names those that somebody else has changed since."""
+    left = []
+    for record in reversed(records):
+        if record.reverted:
+            continue
+        path = home.path / record.path
+        if not _committed(path, record, log.id) or _given_back(path, record, backup, log.id):
+            record.reverted = True
+        else:
+            left.append(record.path)
+    for folder in sorted({(home.path / record.path).parent for record in records}):
+        with contextlib.suppress(OSError):
+            durable.sync_folder(folder)
+    return left
+
+
+def _committed(path: Path, record: PathRecord, run: str) -> bool:
+    """Whether the run got as far as this path; what others did to it before is theirs."""
+    if record.after.kind == "absent":
+        return os.path.lexists(kept(path, run)) or not os.path.lexists(path)
+    if _only_mode(record):
+        return True
+    return not os.path.lexists(staged(path, run))
+
+
+def _given_back(path: Path, record: PathRecord, backup: Backup, run: str) -> bool:
+    """Put one committed path back; False when somebody has changed it since."""
+    now = look(path, content=not _only_mode(record))
+    same = matches(now, record.before)
+    if not same and not _ours(now, record):
+        return False
+    if os.path.lexists(kept(path, run)):  # the very file, which somebody may have open
+        durable.rename(kept(path, run), path)
+    elif not same:
+        restore(backup, backup.entry(record.path), path, run)
+    return True
+
+
+def _only_mode(record: PathRecord) -> bool:
+    return record.before.kind == "file" and record.before.sha256 is None
+
+
+def _ours(now: State, record: PathRecord) -> bool:
+    """Whether a path is what the run made of it, mode and owner perhaps only half-way."""
+    before, after = record.before, record.after
+    if _only_mode(record) and now.kind == "file":
+        owners = ((before.uid, before.gid), (after.uid, after.gid))
+        return now.mode in (before.mode, after.mode) and (now.uid, now.gid) in owners
+    return matches(now, after)
+
+
+def restore(backup: Backup, entry: Entry | None, path: Path, run: str) -> None:
+    """Give one path back from the vault."""
+    if entry is None:
+        raise Trouble(f"backup {backup.id} holds nothing of {path.name}")
+    if entry.kind == "absent":
+        durable.remove(path)
+    elif entry.kind == "mode":
+        now = snapshot(path)
+        if (now.uid, now.gid) != (entry.uid, entry.gid):
+            durable.set_owner(path, entry.uid, entry.gid)
+        durable.set_mode(path, entry.mode)
+    else:
+        new = staged(path, run)
+        durable.remove(new)
+        rebuild(backup, entry, new)
+        durable.rename(new, path)
+
+
+def rebuild(backup: Backup, entry: Entry, new: Path) -> None:
+    """The file or symlink of an entry, complete with owner, mode, attributes and times."""
+    if entry.kind == "symlink":
+        durable.make_symlink(entry.target or "", new)
+    else:
+        with durable.fresh(new) as fd:
+            found, _ = durable.copy(backup.copy_of(entry), fd)
+        if found != entry.sha256:
+            durable.remove(new)
+            raise Trouble(f"the copy of {entry.path} in backup {backup.id} is damaged")
+    now = snapshot(new)
+    if (now.uid, now.gid) != (entry.uid, entry.gid):
+        durable.set_owner(new, entry.uid, entry.gid)
+    if entry.kind == "file":
+        durable.set_extended(new, entry.xattrs)
+        durable.set_time(new, entry.mtime_ns)
+        durable.sync_file(new)
+        durable.set_mode(new, entry.mode)
+
+
+def clean(home: Home, log: Journal) -> None:
+    """Remove what the run left beside its targets."""
+    for record in log.paths:
+        path = home.path / record.path
+        for leftover in (staged(path, log.id), kept(path, log.id)):
+            for name in (leftover, *sidecars(leftover)):
+                durable.remove(name)
+
+
+def look(path: Path, *, content: bool = True) -> State:
+    """What a path is now, in the terms of a journal."""
+    taken = snapshot(path)
+    if taken.kind == "symlink":
+        return State("symlink", uid=taken.uid, gid=taken.gid, target=os.readlink(path))
+    if taken.kind != "file":
+        return State(taken.kind)
+    sha = durable.digest(path) if content else None
+    return State("file", sha, taken.mode, taken.uid, taken.gid)
+
+
+def matches(now: State, known: State) -> bool:
+    """Whether a path is what was written down; a hash that was not taken is not compared."""
+    if known.sha256 is None:
+        now = replace(now, sha256=None)
+    return now == known
+
+
+def state_of(entry: Entry) -> State:
+    """What a path was, in the terms of a journal."""
+    if entry.kind == "absent":
+        return State("absent")
+    if entry.kind == "symlink":
+        return State("symlink", uid=entry.uid, gid=entry.gid, target=entry.target)
+    return State("file", entry.sha256, entry.mode, entry.uid, entry.gid)
+
+
+def is_database(path: Path) -> bool:
+    """Whether a path is one of Hermes' databases or a sidecar of one."""
+    name = path.name
+    for suffix in SIDECARS:
+        name = name.removesuffix(suffix)
+    return name in {Path(one).name for one in DATABASES} or name.endswith(".db")
+
+
+def is_mount(path: Path) -> bool:
+    """Whether a single file is mounted there, as containers do; it cannot be renamed over."""
+    try:
+        table = Path("/proc/self/mountinfo").read_text()
+    except OSError:
+        return False
+    escaped = str(path).replace("\\", "\\134").replace(" ", "\\040").replace("\t", "\\011")
+    return any(line.split(" ")[4] == escaped for line in table.splitlines())
