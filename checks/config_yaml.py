@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
-from hermes_doctor.api import Evidence, Finding, Probes, Severity, Skip, check
+from hermes_doctor.api import CouldNotLook, Evidence, Finding, Probes, Severity, Skip, check
 
 
 @check(id="config-yaml", group="configuration", codes=["CFG-YAML"])
@@ -18,7 +18,10 @@ def config_yaml(probes: Probes) -> Iterator[Finding]:
     where = "config.yaml" + (f":{fault.line}" if fault.line else "")
     column = f", column {fault.column}" if fault.column else ""
     place = f"line {fault.line}{column}: " if fault.line else ""
-    copies = probes.config_copies()
+    try:
+        copies = probes.config_copies()
+    except CouldNotLook:
+        copies = []
     yield Finding(
         code="CFG-YAML",
         severity=Severity.CRITICAL,
@@ -36,6 +39,13 @@ def config_yaml(probes: Probes) -> Iterator[Finding]:
             )
         ),
         evidence=(Evidence(where, f"{place}{fault.what}"),),
-        since=datetime.fromtimestamp(config.snapshot.mtime_ns / 1e9, UTC),
+        since=_moment(config.snapshot.mtime_ns),
         fix="restore-config" if copies else None,
     )
+
+
+def _moment(ns: int) -> datetime | None:
+    try:
+        return datetime.fromtimestamp(ns / 1e9, UTC)
+    except (OverflowError, ValueError, OSError):
+        return None

@@ -16,9 +16,10 @@ _LOSSES = {
 def database_header(probes: Probes) -> Iterator[Finding | CouldNotLook]:
     """Does every database begin as a database does?"""
     databases = probes.databases()
-    if not databases:
+    if not databases.paths and not databases.doubts:
         raise Skip("there is no database yet")
-    for path in databases:
+    yield from map(CouldNotLook, databases.doubts)
+    for path in databases.paths:
         name = probes.home.name_of(path)
         try:
             header = probes.header(path)

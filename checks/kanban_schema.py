@@ -22,14 +22,19 @@ Release = tuple[int, ...]
 @check(id="kanban-schema", group="databases", codes=["KANBAN-SCHEMA"])
 def kanban_schema(probes: Probes) -> Iterator[Finding | CouldNotLook]:
     """Has every kanban database the columns that the installed Hermes asks for?"""
-    boards = [path for path in probes.databases() if path.name == "kanban.db"]
-    if not boards:
+    databases = probes.databases()
+    boards = [path for path in databases.paths if path.name == "kanban.db"]
+    doubts = [doubt for doubt in databases.doubts if "kanban" in doubt]
+    if not boards and not doubts:
         raise Skip("there is no kanban database")
+    yield from map(CouldNotLook, doubts)
     for path in boards:
         try:
             yield from _board(probes, path)
         except CouldNotLook as doubt:
             yield CouldNotLook(f"{probes.home.name_of(path)}: {doubt}")
+        except FileNotFoundError:
+            yield CouldNotLook(f"{probes.home.name_of(path)}: is gone, or a symlink to nowhere")
 
 
 def _board(probes: Probes, path: Path) -> Iterator[Finding]:
@@ -106,4 +111,4 @@ def _level(knowledge: dict[str, Any], tables: Any) -> Release:
 
 def _release(version: str) -> Release:
     parts = version.split(".")
-    return tuple(int(part) for part in parts if part.isdigit())
+    return tuple(int(part) for part in parts if part.isdecimal() and len(part) < 10)

@@ -53,7 +53,7 @@ def _add(copy: Path, missing: tuple[tuple[str, str], ...], version: tuple[int, .
                         index["columns"], name, unique=index["unique"], if_not_exists=True
                     )
     except sqlite3.Error as error:
-        raise CannotFix(f"the columns cannot be added ({error})") from error
+        raise CannotFix(f"the columns cannot be added ({error.sqlite_errorname})") from error
 
 
 def _declare(column: str, facts: dict[str, Any]) -> str:

@@ -75,7 +75,7 @@ class Home:
     def profiles(self) -> list[Path]:
         """The profile homes under this root home."""
         folder = self.path / "profiles"
-        return [folder / name for name in listing(folder) if (folder / name).is_dir()]
+        return [folder / name for name in listing(folder) if os.path.isdir(folder / name)]
 
     def databases(self) -> Iterator[Path]:
         """Every place where this home may have a database, boards of the kanban included."""
@@ -88,6 +88,11 @@ class Home:
         folder = self.path / "kanban" / "boards"
         for name in listing(folder):
             yield folder / name / "kanban.db"
+
+
+def user_home() -> Path:
+    """The user's own folder; `~` itself for a user that the machine does not know."""
+    return Path(os.path.expanduser("~"))
 
 
 def looks_like_home(path: Path) -> bool:
@@ -104,8 +109,8 @@ def find(option: Path | None, environ: Mapping[str, str] = os.environ) -> Home:
     if not option and environ.get("HERMES_HOME"):
         named = [("HERMES_HOME", Path(environ["HERMES_HOME"]).expanduser())]
     for source, path in named:
-        if not path.is_dir():
-            state = "is not a folder" if path.exists() else "does not exist"
+        if not os.path.isdir(path):
+            state = "is not a folder" if os.path.exists(path) else "does not exist"
             raise Trouble(f"{source} names {path}, which {state}. {_HINT}")
         if not os.access(path, os.R_OK | os.X_OK):
             raise Trouble(f"{source} names {path}, which you may not read. Try it with sudo.")
@@ -115,9 +120,9 @@ def find(option: Path | None, environ: Mapping[str, str] = os.environ) -> Home:
                 f"(no config.yaml, .env, state.db, …). {_HINT}"
             )
         return Home(path.resolve())
-    looked = [Path.home() / ".hermes", CONTAINER_HOME]
+    looked = [user_home() / ".hermes", CONTAINER_HOME]
     for path in looked:
-        if path.is_dir() and looks_like_home(path):
+        if os.path.isdir(path) and looks_like_home(path):
             return Home(path.resolve())
     others = _homes_of_others(environ)
     also = f" There is one at {others[0]}: use --home {others[0]}." if others else ""
@@ -134,7 +139,7 @@ def _homes_of_others(environ: Mapping[str, str]) -> list[Path]:
     """Under sudo the home is most often that of the user who called."""
     user = environ.get("SUDO_USER")
     path = Path(f"~{user}").expanduser() / ".hermes" if user else None
-    return [path] if path and path.is_dir() and looks_like_home(path) else []
+    return [path] if path and os.path.isdir(path) and looks_like_home(path) else []
 
 
 def all_homes(first: Home | None, used: list[Path]) -> list[Home]:
@@ -146,7 +151,7 @@ def all_homes(first: Home | None, used: list[Path]) -> list[Home]:
         home = Home(path.resolve())
         root = Home(home.path.parent.parent) if home.profile else home
         for candidate in (root.path, home.path, *_profiles(root)):
-            if candidate.is_dir() and looks_like_home(candidate):
+            if os.path.isdir(candidate) and looks_like_home(candidate):
                 found.setdefault(candidate.resolve(), Home(candidate.resolve()))
     return list(found.values())
 

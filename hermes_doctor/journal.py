@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -129,7 +130,10 @@ class Journals:
         path = self.home.runs / id / FILE
         try:
             data, _ = read(path, 32 * MEGABYTE)
-            return _parse(json.loads(data))
+            journal = _parse(json.loads(data))
+            if journal.id != id:
+                raise ValueError("another run's receipt")
+            return journal
         except FileNotFoundError:
             known = self.ids()
             newest = f" The newest is {known[-1]}." if known else " No run was made here yet."
@@ -141,7 +145,7 @@ class Journals:
 
     def ids(self) -> list[str]:
         """All runs, oldest first."""
-        return [n for n in listing(self.home.runs) if (self.home.runs / n / FILE).is_file()]
+        return [n for n in listing(self.home.runs) if os.path.isfile(self.home.runs / n / FILE)]
 
     def all(self) -> list[Journal]:
         """All journals that can be read, oldest first."""
@@ -167,4 +171,26 @@ def _parse(document: dict[str, Any]) -> Journal:
         PathRecord(**record | {k: State(**record[k]) for k in ("before", "after")})
         for record in fields["paths"]
     ]
-    return Journal(**fields)
+    journal = Journal(**fields)
+    _insist(journal)
+    return journal
+
+
+_STATES = FINAL | {BACKING_UP, STAGING, COMMITTING, VERIFYING}
+_ID = re.compile(r"[0-9A-Za-z][0-9A-Za-z-]*")
+
+
+def _insist(journal: Journal) -> None:
+    """Types and names are what this tool writes; anything else was not written by it."""
+    texts = [journal.id, journal.kind, journal.home, journal.vault, journal.started_at]
+    texts += [r.path for r in journal.paths]
+    texts += [t for i in journal.items for t in (i.fix, i.code, i.subject, i.check, i.outcome)]
+    texts += [s.kind for r in journal.paths for s in (r.before, r.after)]
+    if not all(isinstance(text, str) for text in texts):
+        raise ValueError("a text is none")
+    if journal.state not in list(_STATES) or journal.kind not in ("fix", "undo", "restore"):
+        raise ValueError("an unknown state or kind")
+    if not _ID.fullmatch(journal.id) or (journal.vault and not os.path.isabs(journal.vault)):
+        raise ValueError("a name is a path, or a path is none")
+    if any(".." in Path(record.path).parts for record in journal.paths):
+        raise ValueError("a path leads out of the home")

@@ -8,16 +8,15 @@ from collections.abc import Iterator
 
 HIDDEN = "‹hidden›"
 MOST_LINES = 40
-_PAIR = re.compile(
-    r"""^(\s*(?:-\s+)?(?:export\s+)?["']?[A-Za-z_][\w.-]{0,63}["']?\s*[:=]\s*)(\S.*)$"""
-)
-_HEADING = re.compile(r"""^\s*(?:-\s+)?["']?[A-Za-z_][\w.-]{0,63}["']?\s*[:=]\s*$""")
-_NAME = re.compile(r"""[A-Za-z_][\w.-]*""")
-_PLAIN = re.compile(r"true|false|yes|no|on|off|null|~|-?\d{1,7}(?:\.\d{1,4})?", re.IGNORECASE)
+_KEY = r"""["']?[A-Za-z_][\w.-]{0,63}["']?"""
+_PAIR = re.compile(rf"^(\s*(?:-\s+)?(?:export\s+)?{_KEY}\s*[:=]\s*)(\S.*)$")
+_HEADING = re.compile(rf"^(\s*(?:-\s+)?{_KEY}\s*[:=]\s*)$")
+_NAME = re.compile(r"[A-Za-z_][\w.-]*")
+_SWITCH = re.compile(r"true|false|yes|no|on|off|null|~", re.IGNORECASE)
+_NUMBER = re.compile(r"-?\d{1,7}(?:\.\d{1,4})?")
 _TOKEN = re.compile(
     r"(?i)^[\"']?(sk|pk|rk|gh[a-z]|xox[a-z]|eyj|akia|aiza)[-_a-z0-9]|[A-Za-z0-9]{16,}"
 )
-_SECRET = re.compile(r"(?i)pass|pwd|secret|token|(?<![a-z])(key|pin|otp|auth|code)(?![a-z])")
 _SHOWN = frozenset(
     {
         "_config_version",
@@ -58,24 +57,21 @@ def line(text: str) -> str:
 
 
 def _line(text: str) -> str:
-    if not text.strip() or text.strip() in ("---", "..."):
+    bare = text.lstrip()
+    margin = text[: len(text) - len(bare)]
+    if not bare or bare in ("---", "..."):
         return text
-    if text.lstrip().startswith("#"):
-        return f"{text[: len(text) - len(text.lstrip())]}# {HIDDEN}"
-    hidden = f"{text[: len(text) - len(text.lstrip())]}{HIDDEN}"
-    heading, pair = _HEADING.match(text), _PAIR.match(text)
-    name = _NAME.search((heading or pair or [""])[0].strip("- ").removeprefix("export "))
-    if not name or _TOKEN.search(name[0]) or (text.rstrip().endswith("=") and "==" in text):
-        return hidden  # a secret on a line of its own, which only looks like a name
-    if heading:
-        return text
-    assert pair is not None
-    head, value = pair[1], pair[2].strip()
-    if _PLAIN.fullmatch(value) and not (_SECRET.search(name[0]) and any(map(str.isdigit, value))):
+    if bare.startswith("#"):
+        return f"{margin}# {HIDDEN}"
+    pair = _PAIR.match(text) or _HEADING.match(text)
+    name = _NAME.search(pair[1].strip("- ").removeprefix("export ")) if pair else None
+    if not pair or not name or _TOKEN.search(name[0]) or bare.endswith("=="):
+        return margin + HIDDEN  # a secret on a line of its own may look like a name
+    head, value = pair[1], (pair[2].strip() if pair.re is _PAIR else "")
+    if not value or _SWITCH.fullmatch(value):
         return head + value
-    if name and name[0] in _SHOWN and _WORD.fullmatch(value) and not _TOKEN.search(value):
-        return head + value
-    return head + HIDDEN
+    plain = _NUMBER.fullmatch(value) or (_WORD.fullmatch(value) and not _TOKEN.search(value))
+    return head + (value if name[0] in _SHOWN and plain else HIDDEN)
 
 
 def diff(label: str, before: bytes, after: bytes) -> Iterator[str]:

@@ -21,6 +21,22 @@ _NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOTSUP, errno.EMLINK, errno.E
 """A drive without hard links; the vault has the file."""
 
 
+def distrust(home: Home, log: Journal) -> None:
+    """A receipt lies in the home, where its owner can write: root does nothing with it that the
+    owner could not do."""
+    owner = os.stat(home.path).st_uid
+    if os.geteuid() != 0 or owner == 0:
+        return
+    for record in log.paths:
+        folder = (home.path / record.path).parent.resolve()
+        inside = folder.is_relative_to(home.path)
+        if not inside and (not folder.exists() or os.stat(folder).st_uid != owner):
+            raise Trouble(
+                f"The receipt of run {log.id} names {record.path}, which is not the home's. "
+                f"Nothing was changed."
+            )
+
+
 def staged(path: Path, run: str) -> Path:
     """Where the new content of a path waits."""
     return path.with_name(f".{path.name}.hermes-doctor-{run}.new")

@@ -222,5 +222,12 @@ def _bytecode(allowed: bool) -> Iterator[None]:
 
 def _short(error: BaseException) -> str:
     """One line for an error of somebody else's code."""
-    first = str(error).strip().splitlines()[:1]
-    return f"{type(error).__name__}: {first[0]}" if first else type(error).__name__
+    if isinstance(error, SyntaxError):
+        return f"SyntaxError at line {error.lineno}: {error.msg}"
+    if isinstance(error, ImportError) and error.name:
+        return f"{type(error).__name__}: {error.name}"
+    trace, where = error.__traceback__, ""
+    while trace is not None:
+        where = f" at {Path(trace.tb_frame.f_code.co_filename).name}:{trace.tb_lineno}"
+        trace = trace.tb_next
+    return type(error).__name__ + where

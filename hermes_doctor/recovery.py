@@ -11,7 +11,7 @@ from hermes_doctor.files import listing, snapshot
 from hermes_doctor.home import Home
 from hermes_doctor.interrupts import interruptible, uninterrupted
 from hermes_doctor.journal import Journal, Journals
-from hermes_doctor.model import Trouble
+from hermes_doctor.model import CouldNotLook, Trouble
 from hermes_doctor.repair import Verify
 from hermes_doctor.vault import PARTIAL, Vault
 
@@ -25,13 +25,16 @@ def recover(home: Home, verify: Verify) -> list[str]:
     back, and what was complete but unverified is verified now.
     """
     book = Journals(home)
+    Vault(home).distrust()
     tidy(Vault(home))
     said = [_end(home, book, journal, verify) for journal in book.all() if not journal.final]
     for journal in book.all():  # an undo that ended, but was cut off before it could say so
         if journal.kind == "undo" and journal.state == journals.DONE and journal.of:
             with contextlib.suppress(Trouble):  # its receipt is gone; so be it
                 mark_undone(book, journal.of, journal.id)
-        paths.clean(home, journal)  # ended, but cut off before it had cleaned up
+        with contextlib.suppress(Trouble):
+            paths.distrust(home, journal)
+            paths.clean(home, journal)  # ended, but cut off before it had cleaned up
     return said
 
 
@@ -65,6 +68,7 @@ def mark_undone(book: Journals, id: str, by: str) -> None:
 
 
 def _end(home: Home, book: Journals, journal: Journal, verify: Verify) -> str:
+    paths.distrust(home, journal)
     vault = Vault(home, journal.root(home))
     down = journal.gateway == "stopped"
     started = (
@@ -122,7 +126,7 @@ def pending(home: Home, options: str) -> list[str]:
         return []
     try:
         cut_off = [journal for journal in Journals(home).all() if not journal.final]
-    except Trouble:
+    except (Trouble, CouldNotLook, OSError):
         return []
     return [
         f"Run {journal.id} ({journal.kind}) was cut off while {journal.state}. "

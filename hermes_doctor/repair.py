@@ -179,6 +179,7 @@ class Run:
                 "This runs inside the gateway that would be restarted, which would cut off the "
                 "answer in the middle. Run it from a shell of your own."
             )
+        self.vault.distrust()
         for target in targets:
             self._preflight_path(target, uid)
         excused = [pid for step in services if step.restart and (pid := step.service.running())]

@@ -140,13 +140,14 @@ class ReplaceDatabase(Step):
 
     def _make(self, target: Path) -> None:
         source = real(self.path)
-        log, copied = source.with_name(source.name + "-wal"), target.with_name(target.name + "-wal")
         try:
             with durable.fresh(target) as fd:
                 durable.copy(source, fd)
-            if snapshot(log).kind == "file":
-                with durable.fresh(copied) as fd:
-                    durable.copy(log, fd)
+            for suffix in ("-wal", "-journal"):  # SQLite replays the one and rolls back the other
+                log = source.with_name(source.name + suffix)
+                if snapshot(log).kind == "file":
+                    with durable.fresh(target.with_name(target.name + suffix)) as fd:
+                        durable.copy(log, fd)
             self.rebuild(target)
             prove(target)
         except BaseException:
@@ -171,10 +172,15 @@ def prove(database: Path) -> None:
             connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
             verdict = [row[0] for row in connection.execute("PRAGMA integrity_check(5)")]
     except sqlite3.Error as error:
-        raise CannotFix(f"the repaired copy does not open ({error})") from error
+        raise CannotFix(f"the repaired copy does not open ({_name(error)})") from error
     if verdict != ["ok"]:
         raise CannotFix("the repaired copy is still damaged; the rest of the file needs more")
     durable.sync_file(database)
+
+
+def _name(error: Exception) -> str:
+    """SQLite's name for an error; its text may quote names out of the file."""
+    return getattr(error, "sqlite_errorname", None) or type(error).__name__
 
 
 @dataclass(frozen=True)

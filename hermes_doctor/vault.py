@@ -126,7 +126,11 @@ class Vault:
             data, _ = read(folder / MANIFEST, 256 * MEGABYTE)
         except (CouldNotLook, OSError):
             raise Trouble(f"The manifest of backup {id} cannot be read ({folder}).") from None
-        return parse(folder, data)
+        backup = parse(folder, data)
+        stranger = os.geteuid() == 0 and self.owner[0] != 0 and backup.home != str(self.home.path)
+        if stranger and not self.root.is_relative_to(self.home.path):
+            raise Trouble(f"Backup {id} in {self.root} is one of {backup.home}, another home.")
+        return backup
 
     def verify(self, backup: Backup, progress: Progress | None = None) -> list[str]:
         """Everything that is no longer as it was written; empty when the backup is whole."""
@@ -148,15 +152,20 @@ class Vault:
 
     # -- writing ---------------------------------------------------------------------------
 
+    def distrust(self) -> None:
+        """Root follows nobody's symlinks: where it writes for another user is that user's own."""
+        if os.geteuid() != 0 or self.owner[0] == 0:
+            return
+        for place in (self.home.vault.parent, self.home.vault, self.home.runs, self.root):
+            if place.is_relative_to(self.home.path) and place.is_symlink():
+                raise Trouble(
+                    f"{place} is a symlink, which root does not follow for another user. Nothing "
+                    f"was changed. Run it as the home's owner."
+                )
+
     def prepare(self) -> None:
         """Make the vault's folder, private and owned like the home."""
-        ours = (self.root, *self.root.parents)
-        inside = [place for place in ours if place.is_relative_to(self.home.path)]
-        if os.geteuid() == 0 and self.owner[0] != 0 and any(p.is_symlink() for p in inside[:-1]):
-            raise Trouble(
-                f"{self.root} leads out of the home through a symlink, which root does not follow "
-                f"for another user. Nothing was changed. Another place: --vault DIR"
-            )
+        self.distrust()
         try:
             durable.make_folder(self.root, self.owner)
             st = os.stat(self.root)
@@ -343,12 +352,30 @@ def parse(folder: Path, data: bytes) -> Backup:
             reason=document["reason"],
             hermes=document["hermes"],
             tool=document["tool"],
-            entries=tuple(Entry(**entry) for entry in document["entries"]),
+            entries=tuple(_entry(**entry) for entry in document["entries"]),
         )
-    except (ValueError, KeyError, TypeError, RecursionError):
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise Trouble(
             f"The manifest of backup {folder.name} is damaged ({folder / MANIFEST})."
         ) from None
+
+
+def _entry(**fields: Any) -> Entry:
+    """An entry whose every field is what this tool writes."""
+    entry = Entry(**fields)
+    texts = [entry.path, entry.kind, entry.method, *entry.xattrs, *entry.xattrs.values()]
+    maybe = [entry.sha256, entry.target, entry.integrity]
+    numbers = [entry.size, entry.mode, entry.uid, entry.gid, entry.mtime_ns]
+    if (
+        not all(isinstance(text, str) for text in texts)
+        or not all(text is None or isinstance(text, str) for text in maybe)
+        or not all(type(number) is int for number in numbers)
+        or entry.kind not in ("file", "symlink", "absent", "mode")
+        or not entry.path
+        or ".." in Path(entry.path).parts
+    ):
+        raise ValueError("not an entry")
+    return entry
 
 
 def _canonical(document: Mapping[str, object]) -> bytes:

@@ -12,6 +12,7 @@ from hermes_doctor.probes.once import Cell, once
 if TYPE_CHECKING:
     from hermes_doctor.model import Gateway
     from hermes_doctor.probes.configuration import ConfigCopy, ConfigFile
+    from hermes_doctor.probes.databases import Databases
     from hermes_doctor.probes.environment import EnvFile
     from hermes_doctor.probes.installation import Installation
     from hermes_doctor.probes.runs import UnfinishedRun
@@ -55,11 +56,11 @@ class Probes:
         return environment.read(self.home)
 
     @once(limit=2)
-    def databases(self) -> list[Path]:
+    def databases(self) -> Databases:
         """The databases that this home has."""
         from hermes_doctor.probes import databases
 
-        return databases.present(self.home)
+        return databases.find(self.home)
 
     @once(limit=2)
     def header(self, path: Path) -> Header:

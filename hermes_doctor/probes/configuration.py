@@ -12,12 +12,20 @@ from typing import Any
 
 import yaml
 
-from hermes_doctor.files import MEGABYTE, Snapshot, listing, read as read_file, snapshot
+from hermes_doctor.files import (
+    MEGABYTE,
+    Snapshot,
+    listing,
+    open_regular,
+    read as read_file,
+    snapshot,
+)
 from hermes_doctor.home import Home
 from hermes_doctor.model import CouldNotLook, Trouble
 
 NAME = "config.yaml"
 LIMIT = 4 * MEGABYTE
+ZIP_LIMIT = 2048 * MEGABYTE
 DEEPEST = 100
 """libyaml's bindings overrun the C stack on hostile nesting; no real file comes near this."""
 
@@ -89,7 +97,7 @@ def parse(data: bytes) -> tuple[dict[Any, Any] | None, Fault | None]:
         position = _position(error)
         at = text.count("\n", 0, position) + 1 if position else None
         return None, Fault("holds a character that YAML does not allow", at)
-    except (ValueError, TypeError, RecursionError, OverflowError) as error:
+    except Exception as error:  # noqa: BLE001 (PyYAML raises nearly anything)
         return None, Fault(f"holds a value that YAML cannot build ({type(error).__name__})")
     if values is None:
         return {}, None
@@ -112,9 +120,9 @@ def copies(home: Home) -> list[ConfigCopy]:
 
 def _candidates(home: Home) -> Iterator[ConfigCopy]:
     """Every copy that can be read: beside the file, in snapshots, in the vault, in zips."""
-    beside = [home / name for name in listing(home.path) if _is_copy(name)]
+    beside = [home / name for name in _names(home.path) if _is_copy(name)]
     snapshots = [
-        home / "state-snapshots" / name / NAME for name in listing(home / "state-snapshots")
+        home / "state-snapshots" / name / NAME for name in _names(home / "state-snapshots")
     ]
     for path in beside + snapshots:
         try:
@@ -124,7 +132,7 @@ def _candidates(home: Home) -> Iterator[ConfigCopy]:
         if _trusted(home, path, taken):
             yield ConfigCopy(home.name_of(path), data, _moment(taken.mtime_ns / 1e9))
     yield from _from_vault(home)
-    for name in listing(home / "backups"):
+    for name in _names(home / "backups"):
         if name.endswith(".zip"):
             yield from _from_zip(home, home / "backups" / name)
 
@@ -136,7 +144,11 @@ def _from_vault(home: Home) -> Iterator[ConfigCopy]:
     from hermes_doctor.vault import Vault
 
     vault = Vault(home)
-    for id in vault.ids():
+    try:
+        ids = vault.ids()
+    except CouldNotLook:
+        return
+    for id in ids:
         try:
             backup = vault.load(id)
             entry = backup.entry(NAME)
@@ -156,6 +168,14 @@ def _trusted(home: Home, path: Path, taken: Snapshot) -> bool:
     return snapshot(path).kind == "file" and (os.geteuid() != 0 or taken.uid == owner)
 
 
+def _names(folder: Path) -> list[str]:
+    """A folder that cannot be listed has no copies for us; the others still may."""
+    try:
+        return listing(folder)
+    except CouldNotLook:
+        return []
+
+
 def _is_copy(name: str) -> bool:
     """config.yaml.bak, config.yaml~, config.yaml.corrupt.20261115.bak, …, never the file itself."""
     return name.startswith(NAME) and name != NAME and ".hermes-doctor-" not in name
@@ -168,14 +188,16 @@ def _from_zip(home: Home, path: Path) -> Iterator[ConfigCopy]:
     if snapshot(path).kind != "file":
         return
     try:
-        with zipfile.ZipFile(path) as archive:
+        if snapshot(path).size > ZIP_LIMIT:
+            return
+        with os.fdopen(open_regular(path), "rb") as file, zipfile.ZipFile(file) as archive:
             info = next((i for i in archive.infolist() if i.filename == NAME), None)
             if info is None or info.file_size > LIMIT:
                 return
             with archive.open(info) as member:
                 data = member.read(LIMIT + 1)
             taken = datetime(*info.date_time).astimezone(UTC)
-    except (OSError, ValueError, zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError):
+    except Exception:  # noqa: BLE001 (zlib.error, LZMAError, struct.error, BadZipFile, …)
         return
     if len(data) <= LIMIT:
         yield ConfigCopy(f"{home.name_of(path)}:{NAME}", data, taken)
@@ -194,4 +216,6 @@ def _position(error: yaml.YAMLError) -> int:
 
 def _mask(problem: str) -> str:
     """The parser's words without the file's own: it quotes names, and a name may be a secret."""
-    return re.sub(r"""(['"])(.{3,}?)\1""", lambda m: f"{m[1]}…{m[1]}", problem.split("\n")[0])
+    said = re.sub(r"""(['"])(.)\1""", r"‘\2’", problem.split("\n")[0])
+    before, quote, _ = re.match(r"""([^'"]*)(['"]?)(.*)""", said, re.DOTALL).groups()  # type: ignore[union-attr]
+    return f"{before.rstrip()} …" if quote else before

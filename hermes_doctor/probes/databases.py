@@ -2,12 +2,37 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 from hermes_doctor.files import snapshot
 from hermes_doctor.home import Home
+from hermes_doctor.model import CouldNotLook
 
 
-def present(home: Home) -> list[Path]:
-    """The databases that are there, in the order of their worth."""
-    return [path for path in home.databases() if snapshot(path).kind != "absent"]
+@dataclass(frozen=True)
+class Databases:
+    """The databases that are there, in the order of their worth, and where there is no telling."""
+
+    paths: tuple[Path, ...]
+    doubts: tuple[str, ...]
+
+
+def find(home: Home) -> Databases:
+    """Look at every place; one that cannot be looked at does not hide the others."""
+    paths, doubts = [], []
+    for path in _places(home, doubts):
+        try:
+            if snapshot(path).kind != "absent":
+                paths.append(path)
+        except CouldNotLook as doubt:
+            doubts.append(f"{home.name_of(path)}: {doubt}")
+    return Databases(tuple(paths), tuple(doubts))
+
+
+def _places(home: Home, doubts: list[str]) -> Iterator[Path]:
+    try:
+        yield from home.databases()
+    except CouldNotLook as doubt:
+        doubts.append(f"kanban/boards: {doubt}")

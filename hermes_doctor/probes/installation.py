@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hermes_doctor.files import listing, read, read_head
-from hermes_doctor.home import Home
+from hermes_doctor.home import Home, user_home
 from hermes_doctor.model import CouldNotLook, Gateway
 
 _DIST = re.compile(r"hermes_agent-(\d[^-]*)\.dist-info")
-_CHECKOUT = re.compile(r'^version\s*=\s*"([^"]+)"', re.MULTILINE)
+_CHECKOUT = re.compile(r'^version\s*=\s*"([^"\n]{1,64})"', re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Installation:
 
 def release(version: str) -> tuple[int, ...]:
     """The leading numbers of a version."""
-    match = re.match(r"\d+(?:\.\d+)*", version)
+    match = re.match(r"[0-9]{1,9}(?:\.[0-9]{1,9}){0,9}", version)
     return tuple(int(part) for part in match[0].split(".")) if match else ()
 
 
@@ -77,7 +77,7 @@ def _places(home: Home) -> Iterator[Path]:
     command = shutil.which("hermes")
     if command:
         yield from _behind(Path(command))
-    user = Path.home()
+    user = user_home()
     root = home.path.parent.parent if home.profile else home.path
     for base in (root / "hermes-agent", user / ".hermes" / "hermes-agent", Path("/opt/hermes")):
         yield from (base / "venv", base / ".venv", base)

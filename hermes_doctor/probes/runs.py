@@ -6,12 +6,13 @@ import json
 from dataclasses import dataclass
 from datetime import datetime
 
-from hermes_doctor.files import MEGABYTE, listing, read
+from hermes_doctor.files import MEGABYTE, listing, read, snapshot
 from hermes_doctor.home import Home
 from hermes_doctor.model import CouldNotLook
 from hermes_doctor.probes import locks
 
 FINAL = frozenset({"done", "partly", "rolled-back", "abandoned", "undone"})
+GOING = frozenset({"backing-up", "staging", "committing", "verifying"})
 LIMIT = 32 * MEGABYTE
 
 
@@ -34,8 +35,12 @@ def unfinished(home: Home) -> list[UnfinishedRun]:
         try:
             data, _ = read(home.runs / name / "run.json", LIMIT)
             journal = json.loads(data)
-            state, started = str(journal["state"]), journal.get("started_at")
+            state, started = journal["state"], journal.get("started_at")
+            if state not in (*FINAL, *GOING):
+                raise ValueError("an unknown state")
         except FileNotFoundError:
+            if snapshot(home.runs / name / "run.json").kind != "absent":  # a link to nowhere
+                found.append(UnfinishedRun(name, "unreadable", None, busy))
             continue
         except (CouldNotLook, ValueError, KeyError, TypeError, RecursionError):
             found.append(UnfinishedRun(name, "unreadable", None, busy))

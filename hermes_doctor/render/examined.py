@@ -166,4 +166,7 @@ def _next(report: Report) -> Iterator[Line]:
 
 
 def _time(moment: datetime) -> str:
-    return f"{moment.astimezone():%Y-%m-%d %H:%M}"
+    try:
+        return f"{moment.astimezone():%Y-%m-%d %H:%M}"
+    except (OverflowError, ValueError, OSError):
+        return f"{moment:%Y-%m-%d %H:%M}"

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO
 
+from hermes_doctor.home import user_home
 from hermes_doctor.masking import clean
 
 Span = tuple[str, str]
@@ -40,7 +41,7 @@ BLANK = Line(())
 
 def tilde(path: Path | str) -> str:
     """A path as people write it; reports get pasted in public."""
-    home = str(Path.home())
+    home = str(user_home())
     text = str(path)
     return "~" + text[len(home) :] if text == home or text.startswith(home + "/") else text
 

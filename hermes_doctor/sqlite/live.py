@@ -44,7 +44,7 @@ def copy(source: Path, target: Path, progress: Callable[[int], None] | None = No
                 writer.execute("PRAGMA journal_mode=DELETE")
     except sqlite3.Error as error:
         raise Trouble(
-            f"{source.name} is in use and cannot be copied through SQLite ({error}). "
+            f"{source.name} is in use and cannot be copied through SQLite ({_name(error)}). "
             f"Stop the gateway and try again."
         ) from None
     durable.sync_file(target)
@@ -58,5 +58,10 @@ def verdict(path: Path) -> str:
         with contextlib.closing(sqlite3.connect(address, uri=True)) as connection:
             rows = [str(row[0]) for row in connection.execute("PRAGMA integrity_check(3)")]
     except sqlite3.Error as error:
-        return str(error)
-    return "; ".join(rows)
+        return _name(error)
+    return "ok" if rows == ["ok"] else "damaged"
+
+
+def _name(error: sqlite3.Error) -> str:
+    """SQLite's name for an error; its text may quote names out of the file."""
+    return getattr(error, "sqlite_errorname", None) or type(error).__name__

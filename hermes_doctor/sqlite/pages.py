@@ -8,10 +8,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from hermes_doctor.files import MEGABYTE, Snapshot, open_regular, size
+from hermes_doctor.files import MEGABYTE, Snapshot, open_regular, read_head, size
 from hermes_doctor.model import CouldNotLook
 from hermes_doctor.sqlite import header as headers
 
+JOURNAL = bytes.fromhex("d9d505f920a163d7")
 WAL_LIMIT = 64 * MEGABYTE
 """Only the frame heads of a log are read (24 bytes each), so this bounds time, not memory."""
 
@@ -25,6 +26,8 @@ class Pages:
         head = headers.Header(os.pread(db, 128, 0), Snapshot.of(os.fstat(db)))
         if not head.magic or not head.page_size:
             raise CouldNotLook("is not a database")
+        if int.from_bytes(head.head[56:60], "big") not in (0, 1):
+            raise CouldNotLook("its text is UTF-16, which is not read here")
         self.page_size = head.page_size
         self.usable = head.page_size - head.head[20]
         self.frames = _committed(wal, self.page_size) if wal is not None else {}
@@ -48,6 +51,10 @@ def opened(path: Path) -> Iterator[Pages]:
     """The pages of the database at `path`; nothing is locked, created or changed."""
     descriptors = [open_regular(path)]
     try:
+        journal = path.with_name(path.name + "-journal")
+        with suppress(FileNotFoundError):
+            if read_head(journal, 8)[0] == JOURNAL:
+                raise CouldNotLook("a crash left half a transaction in it")
         with suppress(FileNotFoundError):
             descriptors.append(open_regular(path.with_name(path.name + "-wal")))
         yield Pages(descriptors[0], descriptors[1] if len(descriptors) > 1 else None)
