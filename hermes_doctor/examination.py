@@ -165,6 +165,7 @@ def report(
     checks: Sequence[Check],
     *,
     options: str = "",
+    page_options: str = "",
     limit: float = LIMIT,
     progress: Callable[[str], None] | None = None,
 ) -> Report:
@@ -181,6 +182,7 @@ def report(
         findings=tuple(findings),
         fixes={fix.id: fix.safety for fix in plugins.fixes},
         options=options,
+        page_options=page_options,
         gateways=_gateways(probes),
     )
 

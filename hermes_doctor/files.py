@@ -138,6 +138,11 @@ def listing(folder: Path, limit: int = 20_000) -> list[str]:
     return sorted(names)
 
 
+def user_home() -> Path:
+    """The user's own folder; `~` itself for a user that the machine does not know."""
+    return Path(os.path.expanduser("~"))
+
+
 def size(count: int) -> str:
     """A byte count for people."""
     for unit, step in (("GB", 1024**3), ("MB", 1024**2), ("KB", 1024)):

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from hermes_doctor.files import listing
+from hermes_doctor.files import listing, user_home
 from hermes_doctor.model import CouldNotLook, Trouble
 
 CONTAINER_HOME = Path("/opt/data")
@@ -88,11 +88,6 @@ class Home:
         folder = self.path / "kanban" / "boards"
         for name in listing(folder):
             yield folder / name / "kanban.db"
-
-
-def user_home() -> Path:
-    """The user's own folder; `~` itself for a user that the machine does not know."""
-    return Path(os.path.expanduser("~"))
 
 
 def looks_like_home(path: Path) -> bool:

@@ -23,6 +23,8 @@ BACKING_UP = "backing-up"
 STAGING = "staging"
 COMMITTING = "committing"
 VERIFYING = "verifying"
+ENDING = "ending"
+"""The outcome is decided and written down; only leftovers are being removed."""
 DONE = "done"
 PARTLY = "partly"
 ROLLED_BACK = "rolled-back"
@@ -92,6 +94,8 @@ class Journal:
     items: list[ItemRecord] = field(default_factory=list)
     paths: list[PathRecord] = field(default_factory=list)
     note: str | None = None
+    end: str | None = None
+    """While ending: the state that it will end in."""
 
     def root(self, home: Home) -> Path:
         """The vault that holds its backup."""
@@ -103,10 +107,19 @@ class Journal:
         return self.state in FINAL
 
     def finish(self, state: str, note: str | None = None) -> None:
-        """Close the run."""
-        self.state = state
+        """Decide how the run ends; `close` ends it once nothing of it lies about any more."""
+        self.state, self.end = ENDING, state
         self.note = note or self.note
         self.ended_at = datetime.now(UTC).isoformat()
+
+    def close(self) -> None:
+        """End it."""
+        self.state = self.end or self.state
+
+    @property
+    def backup(self) -> Path:
+        """Where its backup lies."""
+        return self.root(Home(Path(self.home))) / self.id
 
 
 class Journals:
@@ -176,7 +189,7 @@ def _parse(document: dict[str, Any]) -> Journal:
     return journal
 
 
-_STATES = FINAL | {BACKING_UP, STAGING, COMMITTING, VERIFYING}
+_STATES = FINAL | {BACKING_UP, STAGING, COMMITTING, VERIFYING, ENDING}
 _ID = re.compile(r"[0-9A-Za-z][0-9A-Za-z-]*")
 
 
@@ -188,6 +201,8 @@ def _insist(journal: Journal) -> None:
     texts += [s.kind for r in journal.paths for s in (r.before, r.after)]
     if not all(isinstance(text, str) for text in texts):
         raise ValueError("a text is none")
+    if journal.end is not None and journal.end not in list(FINAL):
+        raise ValueError("an unknown end")
     if journal.state not in list(_STATES) or journal.kind not in ("fix", "undo", "restore"):
         raise ValueError("an unknown state or kind")
     if not _ID.fullmatch(journal.id) or (journal.vault and not os.path.isabs(journal.vault)):

@@ -13,6 +13,7 @@ _PAIR = re.compile(rf"^(\s*(?:-\s+)?(?:export\s+)?{_KEY}\s*[:=]\s*)(\S.*)$")
 _HEADING = re.compile(rf"^(\s*(?:-\s+)?{_KEY}\s*[:=]\s*)$")
 _NAME = re.compile(r"[A-Za-z_][\w.-]*")
 _SWITCH = re.compile(r"true|false|yes|no|on|off|null|~", re.IGNORECASE)
+_SECRET = re.compile(r"(?i)pass|pwd|secret|token|(?<![a-z])(key|pin|otp|auth|code)(?![a-z])")
 _NUMBER = re.compile(r"-?\d{1,7}(?:\.\d{1,4})?")
 _TOKEN = re.compile(
     r"(?i)^[\"']?(sk|pk|rk|gh[a-z]|xox[a-z]|eyj|akia|aiza)[-_a-z0-9]|[A-Za-z0-9]{16,}"
@@ -70,8 +71,9 @@ def _line(text: str) -> str:
     head, value = pair[1], (pair[2].strip() if pair.re is _PAIR else "")
     if not value or _SWITCH.fullmatch(value):
         return head + value
-    plain = _NUMBER.fullmatch(value) or (_WORD.fullmatch(value) and not _TOKEN.search(value))
-    return head + (value if name[0] in _SHOWN and plain else HIDDEN)
+    number = _NUMBER.fullmatch(value) and not _SECRET.search(name[0])
+    word = name[0] in _SHOWN and _WORD.fullmatch(value) and not _TOKEN.search(value)
+    return head + (value if number or word else HIDDEN)
 
 
 def diff(label: str, before: bytes, after: bytes) -> Iterator[str]:

@@ -134,6 +134,8 @@ class Report:
     """By id: the fixes that there are, and what each needs from the operator."""
     options: str = ""
     """What a hint must repeat so that it works when pasted: ` --home DIR` and the like."""
+    page_options: str = ""
+    """The same for a hint at a page, which belongs to no home."""
     gateways: tuple[Gateway, ...] | None = None
     """None when that could not be looked at."""
 

@@ -47,6 +47,11 @@ def kept(path: Path, run: str) -> Path:
     return path.with_name(f".{path.name}.hermes-doctor-{run}.old")
 
 
+def returning(path: Path, run: str) -> Path:
+    """Where old content waits on its way back out of the vault."""
+    return path.with_name(f".{path.name}.hermes-doctor-{run}.back")
+
+
 def commit(change: Change, taken: Snapshot, run: str) -> None:
     """Compare and swap one path."""
     path = change.path
@@ -136,10 +141,10 @@ def restore(backup: Backup, entry: Entry | None, path: Path, run: str) -> None:
             durable.set_owner(path, entry.uid, entry.gid)
         durable.set_mode(path, entry.mode)
     else:
-        new = staged(path, run)
-        durable.remove(new)
-        rebuild(backup, entry, new)
-        durable.rename(new, path)
+        back = returning(path, run)
+        durable.remove(back)
+        rebuild(backup, entry, back)
+        durable.rename(back, path)
 
 
 def rebuild(backup: Backup, entry: Entry, new: Path) -> None:
@@ -166,7 +171,7 @@ def clean(home: Home, log: Journal) -> None:
     """Remove what the run left beside its targets."""
     for record in log.paths:
         path = home.path / record.path
-        for leftover in (staged(path, log.id), kept(path, log.id)):
+        for leftover in (staged(path, log.id), kept(path, log.id), returning(path, log.id)):
             for name in (leftover, *sidecars(leftover)):
                 durable.remove(name)
 

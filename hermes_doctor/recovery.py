@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+from dataclasses import dataclass
 
 from hermes_doctor import durable, journal as journals, lock, paths
 from hermes_doctor.files import listing, snapshot
@@ -18,24 +19,31 @@ from hermes_doctor.vault import PARTIAL, Vault
 ID = re.compile(r"[0-9]{8}-[0-9]{6}-[0-9a-f]+")
 
 
-def recover(home: Home, verify: Verify) -> list[str]:
+@dataclass(frozen=True)
+class Ended:
+    """A run that was cut off and has been brought to its end now."""
+
+    text: str
+    finished: bool
+    """Its changes stay; else there are none any more."""
+    kind: str
+
+
+def recover(home: Home, verify: Verify) -> list[Ended]:
     """Bring every cut-off run of this home to an end; the home's lock must be held.
 
-    One sentence a run. What was not committed is dropped, what was half committed is taken
-    back, and what was complete but unverified is verified now.
+    What was not committed is dropped, what was half committed is taken back, and what was
+    complete but unverified is verified now.
     """
     book = Journals(home)
     Vault(home).distrust()
     tidy(Vault(home))
-    said = [_end(home, book, journal, verify) for journal in book.all() if not journal.final]
+    ended = [_end(home, book, journal, verify) for journal in book.all() if not journal.final]
     for journal in book.all():  # an undo that ended, but was cut off before it could say so
         if journal.kind == "undo" and journal.state == journals.DONE and journal.of:
             with contextlib.suppress(Trouble):  # its receipt is gone; so be it
                 mark_undone(book, journal.of, journal.id)
-        with contextlib.suppress(Trouble):
-            paths.distrust(home, journal)
-            paths.clean(home, journal)  # ended, but cut off before it had cleaned up
-    return said
+    return ended
 
 
 def tidy(vault: Vault) -> None:
@@ -67,40 +75,44 @@ def mark_undone(book: Journals, id: str, by: str) -> None:
         book.save(undone)
 
 
-def _end(home: Home, book: Journals, journal: Journal, verify: Verify) -> str:
+def _end(home: Home, book: Journals, journal: Journal, verify: Verify) -> Ended:
     paths.distrust(home, journal)
-    vault = Vault(home, journal.root(home))
-    down = journal.gateway == "stopped"
-    started = (
-        f"{'The gateway was stopped for a run that was cut off: start it again. ' if down else ''}"
-        f"Run {journal.id} ({journal.kind}) was cut off"
-    )
     with interruptible(), uninterrupted():
-        if journal.state in (journals.BACKING_UP, journals.STAGING):
-            paths.clean(home, journal)
-            with contextlib.suppress(OSError):
-                vault.discard(journal.id + PARTIAL)
-            journal.finish(journals.ABANDONED, "cut off before anything was changed")
-            book.save(journal)
-            return f"{started} before it had changed anything. Its leftovers are removed."
-        backup = vault.load(journal.id)
-        if journal.state == journals.VERIFYING:
-            pending = [item for item in journal.items if item.outcome == "planned"]
-            if _in_place(home, journal) and (journal.kind != "fix" or not any(verify(pending))):
-                for item in pending:
-                    item.outcome = "verified"
-                paths.clean(home, journal)
-                journal.finish(journals.DONE, "cut off before it was verified; verified later")
-                book.save(journal)
-                return f"{started} after all its changes. They are verified now: it is finished."
-        left = paths.roll_back(home, journal, backup, journal.paths)
-        paths.clean(home, journal)
-        for item in journal.items:
-            item.outcome, item.reason = "rolled-back", "the run was cut off"
-        journal.finish(
-            journals.PARTLY if left else journals.ROLLED_BACK, "cut off, and taken back later"
-        )
+        text = _finish_or_take_back(home, journal, verify)
         book.save(journal)
+        paths.clean(home, journal)
+        journal.close()
+        book.save(journal)
+    if journal.gateway == "stopped":
+        text += " The gateway was stopped for it: start it again."
+    return Ended(text, journal.state in (journals.DONE, journals.PARTLY), journal.kind)
+
+
+def _finish_or_take_back(home: Home, journal: Journal, verify: Verify) -> str:
+    """Decide what becomes of a cut-off run, and do it."""
+    vault = Vault(home, journal.root(home))
+    started = f"Run {journal.id} ({journal.kind}) was cut off"
+    if journal.state == journals.ENDING:
+        return f"{started} while it was cleaning up. It is finished."
+    if journal.state in (journals.BACKING_UP, journals.STAGING):
+        with contextlib.suppress(OSError):
+            vault.discard(journal.id + PARTIAL)
+        journal.finish(journals.ABANDONED, "cut off before anything was changed")
+        return f"{started} before it had changed anything. Its leftovers are removed."
+    backup = vault.load(journal.id)
+    pending = [item for item in journal.items if item.outcome == "planned"]
+    complete = journal.state == journals.VERIFYING and _in_place(home, journal)
+    if complete and (journal.kind != "fix" or not any(verify(pending))):
+        for item in pending:
+            item.outcome = "verified"
+        journal.finish(journals.DONE, "cut off before it was verified; verified later")
+        return f"{started} after all its changes. They are verified now: it is finished."
+    left = paths.roll_back(home, journal, backup, journal.paths)
+    for item in journal.items:
+        item.outcome, item.reason = "rolled-back", "the run was cut off"
+    journal.finish(
+        journals.PARTLY if left else journals.ROLLED_BACK, "cut off, and taken back later"
+    )
     if left:
         return (
             f"{started} half-way. It is taken back, but for {', '.join(left)}, which somebody "

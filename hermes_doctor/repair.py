@@ -99,11 +99,13 @@ class Run:
         services = [s for item in items for s in item.steps if isinstance(s, GatewayStep)]
         if not targets and not services:
             log.finish(journals.ABANDONED, "there was nothing to do")
+            log.close()
             return log
         try:
             self._preflight(targets, services)
         except Refused as error:
             log.finish(journals.ABANDONED, f"nothing was changed: {error}")
+            log.close()
             return _refused(log, error)
         with interruptible(), contextlib.ExitStack() as guards:
             try:
@@ -231,7 +233,7 @@ class Run:
                 f"gateway (and any other Hermes on this home) first, then try again."
             )
             items = {n for one in wanted for n in one.items}
-            if items >= {n for one in targets for n in one.items}:
+            if self.kind != "fix" or items >= {n for one in targets for n in one.items}:
                 raise Trouble(why)
             raise Refused(why, sorted(items))
 
@@ -314,13 +316,11 @@ class Run:
     ) -> None:
         """Nothing was changed, and nothing is left lying about."""
         with contextlib.suppress(OSError):
-            paths.clean(self.home, log)
             self.vault.discard(self.id + PARTIAL)
         log.finish(journals.ABANDONED, f"nothing was changed: {_why(error)}")
         guards.close()
         self._start_again(services, log, book)
-        with contextlib.suppress(OSError):  # on a full disk not even the last word may fit
-            book.save(log)
+        self._end(log, book)
 
     # -- the change, and after -------------------------------------------------------------
 
@@ -377,8 +377,7 @@ class Run:
             else:
                 log.finish(journals.ROLLED_BACK, "the fix did not hold and was taken back")
             book.save(log)
-            with contextlib.suppress(OSError):  # the next run removes what is left
-                paths.clean(self.home, log)
+            self._end(log, book)
 
     def _give_back(
         self,
@@ -399,7 +398,15 @@ class Run:
         self._start_again(services, log, book)
         with contextlib.suppress(OSError):
             book.save(log)
+        self._end(log, book)
+
+    def _end(self, log: Journal, book: Journals) -> None:
+        """Remove what lies about, and close; on a full disk the last word may have to wait."""
+        with contextlib.suppress(OSError):
             paths.clean(self.home, log)
+        log.close()
+        with contextlib.suppress(OSError):
+            book.save(log)
 
     # -- the gateway -----------------------------------------------------------------------
 

@@ -33,12 +33,12 @@ MOMENTARY = frozenset({"gateway.pid", "gateway.lock"})
 """Files that tell of a process: restored, they would lie."""
 
 
-def everything(home: Home, vault: Path) -> list[Source]:
+def everything(home: Home, vault: Path | None = None) -> list[Source]:
     """Every path to copy; databases that are in use are marked to go through SQLite."""
     from hermes_doctor.probes import processes
     from hermes_doctor.sqlite import header
 
-    paths = list(_walk(home, vault))
+    paths = list(_walk(home, vault or home.vault))
     databases = [path for path in paths if is_database(path) and _main(path) == path]
     beside = {side: path for path in databases for side in _sides(path)}
     held = processes.holders([*databases, *beside])

@@ -40,6 +40,7 @@ CALLS = (
     "remove",
     "rmdir",
     "chmod",
+    "chmod",
     "fchmod",
     "chown",
     "fchown",

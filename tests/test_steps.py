@@ -212,7 +212,7 @@ def test_set_owner(home: Path) -> None:
 
 
 @root_only
-@pytest.mark.parametrize("before_call", ["chown", "fchmod"])
+@pytest.mark.parametrize("before_call", ["chown", "chmod"])
 def test_owner_and_mode_cut_off_between(
     home: Path, before_call: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

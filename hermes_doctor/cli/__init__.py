@@ -38,9 +38,9 @@ app.command("check", epilog=check.EPILOG)(check.check)
 app.command("fix", epilog=fix.EPILOG)(fix.fix)
 app.command("undo", epilog=undo.EPILOG)(undo.undo)
 app.add_typer(backup.app, name="backup")
-app.command("explain")(explain.explain)
-app.command("list")(listing.listing)
-app.command("demo")(demo.demo)
+app.command("explain", epilog=explain.EPILOG)(explain.explain)
+app.command("list", epilog=listing.EPILOG)(listing.listing)
+app.command("demo", epilog=demo.EPILOG)(demo.demo)
 
 
 def _version(wanted: bool) -> None:

@@ -33,7 +33,19 @@ Exit codes:
 IdArgument = Annotated[str | None, typer.Argument(help="The backup; else the newest.")]
 
 
-@app.command()
+@app.command(
+    epilog="""\b
+Examples:
+  hermes-doctor backup create
+  hermes-doctor backup create --reason 'before the update' --vault /mnt/disk
+
+\b
+Exit codes:
+  0  made and verified
+  1  made, but a database in it was damaged already
+  2  no backup was made
+"""
+)
 def create(
     home: HomeOption = None,
     vault: VaultOption = None,
@@ -83,7 +95,19 @@ def create(
     return int(bool(unsound))
 
 
-@app.command("list")
+@app.command(
+    "list",
+    epilog="""\b
+Examples:
+  hermes-doctor backup list
+  hermes-doctor backup list --json
+
+\b
+Exit codes:
+  0  listed
+  2  could not run
+""",
+)
 def list_(home: HomeOption = None, vault: VaultOption = None, json: JsonOption = False) -> int:
     """List the backups, oldest first."""
     from hermes_doctor.cli.options import repeated
@@ -120,7 +144,19 @@ def list_(home: HomeOption = None, vault: VaultOption = None, json: JsonOption =
     return 0
 
 
-@app.command()
+@app.command(
+    epilog="""\b
+Examples:
+  hermes-doctor backup verify
+  hermes-doctor backup verify --all
+
+\b
+Exit codes:
+  0  whole
+  1  damaged
+  2  could not run
+"""
+)
 def verify(
     id: IdArgument = None,
     every: Annotated[bool, typer.Option("--all", help="All backups.")] = False,
@@ -157,7 +193,19 @@ def verify(
     return int(any(wrong for _, wrong in results))
 
 
-@app.command()
+@app.command(
+    epilog="""\b
+Examples:
+  hermes-doctor backup restore ID
+  hermes-doctor backup restore ID config.yaml state.db --yes
+
+\b
+Exit codes:
+  0  restored and verified
+  1  taken back, or not agreed to
+  2  could not run; nothing was changed
+"""
+)
 def restore(
     id: Annotated[str, typer.Argument(help="The backup.")],
     paths: Annotated[
@@ -179,7 +227,7 @@ def restore(
     from hermes_doctor.vault import Vault
 
     where = homes.find(home)
-    with locked(where), recovered(where, plugins.load(), json=json) as said:
+    with locked(where), recovered(where, plugins.load(), json=json) as ended:
         store = Vault(where, vault)
         backup = store.load(id)
         unknown = [path for path in paths or () if backup.entry(path) is None]
@@ -195,7 +243,7 @@ def restore(
             restoring.items_for(where, backup, wanted, "restore"),
             kind="restore",
             of=id,
-            said=said,
+            ended=ended,
             yes=yes,
             json=json,
             vault=vault,
@@ -204,7 +252,18 @@ def restore(
     return int(done is None or done.state != "done")
 
 
-@app.command()
+@app.command(
+    epilog="""\b
+Examples:
+  hermes-doctor backup prune --keep 10
+  hermes-doctor backup prune --older-than 30d --yes
+
+\b
+Exit codes:
+  0  done
+  2  could not run, or not agreed to; nothing was removed
+"""
+)
 def prune(
     keep: Annotated[int, typer.Option("--keep", min=1, help="Keep this many of the newest.")] = 10,
     older_than: Annotated[

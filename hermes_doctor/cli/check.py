@@ -68,7 +68,12 @@ def check(
         repeat = options.repeated(one.path if all_homes else home, plugins)
         with _progress(deep and not json, len(checks)) as step:
             report = examination.report(
-                Probes(one, deep=deep), found, checks, options=repeat, progress=step
+                Probes(one, deep=deep),
+                found,
+                checks,
+                options=repeat,
+                page_options=options.repeated(None, plugins),
+                progress=step,
             )
         reports.append(options.narrowed(report, codes))
     _print(reports, json=json, many=all_homes)

@@ -7,6 +7,17 @@ from typing import Annotated
 
 import typer
 
+EPILOG = """\b
+Examples:
+  hermes-doctor demo
+  hermes-doctor demo --keep
+
+\b
+Exit codes:
+  0  the story went as it should
+  1  it did not
+"""
+
 
 def demo(
     keep: Annotated[

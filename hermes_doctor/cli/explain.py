@@ -8,6 +8,17 @@ import typer
 
 from hermes_doctor.cli.options import PluginsOption, complete_code
 
+EPILOG = """\b
+Examples:
+  hermes-doctor explain CFG-YAML
+  hermes-doctor explain MY-CODE --plugins ./mine
+
+\b
+Exit codes:
+  0  printed
+  2  there is no such page
+"""
+
 
 def explain(
     code: Annotated[str, typer.Argument(help="A code.", autocompletion=complete_code)],

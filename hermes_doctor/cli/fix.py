@@ -62,7 +62,8 @@ def fix(
         from hermes_doctor.cli.restoring import recovered
         from hermes_doctor.lock import locked
 
-        with locked(where), recovered(where, loaded, json=json) as said:
+        with locked(where), recovered(where, loaded, json=json) as ended:
+            said = [one.text for one in ended]
             return _apply(session, said, vault=vault, yes=yes, json=json)
     return _show(session, json=json)
 

@@ -12,6 +12,18 @@ from hermes_doctor.cli.options import JsonOption, PluginsOption
 if TYPE_CHECKING:
     from hermes_doctor.plugins import Plugins
 
+EPILOG = """\b
+Examples:
+  hermes-doctor list
+  hermes-doctor list codes
+  hermes-doctor list fixes --json
+
+\b
+Exit codes:
+  0  listed
+  2  could not run
+"""
+
 
 class Kind(enum.StrEnum):
     """What can be listed."""

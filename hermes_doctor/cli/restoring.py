@@ -14,12 +14,13 @@ if TYPE_CHECKING:
     from hermes_doctor.home import Home
     from hermes_doctor.journal import Journal
     from hermes_doctor.plugins import Plugins
+    from hermes_doctor.recovery import Ended
     from hermes_doctor.repair import Item
     from hermes_doctor.vault import Backup
 
 
 @contextmanager
-def recovered(home: Home, plugins: Plugins, *, json: bool) -> Iterator[list[str]]:
+def recovered(home: Home, plugins: Plugins, *, json: bool) -> Iterator[list[Ended]]:
     """End runs that were cut off, and make sure that it is said whatever comes after."""
     from hermes_doctor import recovery
     from hermes_doctor.model import Trouble
@@ -27,14 +28,14 @@ def recovered(home: Home, plugins: Plugins, *, json: bool) -> Iterator[list[str]
     from hermes_doctor.probes import Probes
     from hermes_doctor.render.lines import row, show
 
-    said = recovery.recover(home, verifier(lambda: Probes(home), plugins))
+    ended = recovery.recover(home, verifier(lambda: Probes(home), plugins))
     if not json:
-        show([row(("! ", "warning"), text, hang=2) for text in said])
+        show([row(("! ", "warning"), one.text, hang=2) for one in ended])
     try:
-        yield said
+        yield ended
     except Trouble as trouble:
-        if json and said:
-            raise Trouble(" ".join([*said, str(trouble)])) from None
+        if json and ended:
+            raise Trouble(" ".join([*(one.text for one in ended), str(trouble)])) from None
         raise
 
 
@@ -45,7 +46,7 @@ def carry_out(
     *,
     kind: str,
     of: str,
-    said: Sequence[str],
+    ended: Sequence[Ended],
     yes: bool,
     json: bool,
     vault: Path | None,
@@ -84,7 +85,11 @@ def carry_out(
         done = run.apply(items, restoring.proven(home, backup))
     if json:
         made = {"schema": "hermes-doctor/run-report/1", "home": str(home.path)}
-        typer.echo(document.dump(made | repaired.run_document(done) | {"recovered": list(said)}))
+        typer.echo(
+            document.dump(
+                made | repaired.run_document(done) | {"recovered": [one.text for one in ended]}
+            )
+        )
     else:
         show(repaired.receipt_lines(done, repeat))
     return done

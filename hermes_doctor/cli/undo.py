@@ -44,10 +44,11 @@ def undo(
     from hermes_doctor.lock import locked
 
     where = homes.find(home)
-    with locked(where), recovered(where, options.loaded(plugins), json=json) as said:
+    with locked(where), recovered(where, options.loaded(plugins), json=json) as ended:
         book = Journals(where)
-        if said and run is None:  # the run that was cut off is the last one, and it is taken back
-            return _said(said, json=json)
+        gone = [one for one in ended if one.kind != "undo" and not one.finished]
+        if gone and run is None:  # the last run is the one that was cut off, and is taken back
+            return _said([one.text for one in ended], json=json)
         journal = book.load(run) if run else restoring.last_run(book)
         backup, items = restoring.undo_plan(where, journal, force=force)
         done = carry_out(
@@ -56,7 +57,7 @@ def undo(
             items,
             kind="undo",
             of=journal.id,
-            said=said,
+            ended=ended,
             yes=yes,
             json=json,
             vault=None,

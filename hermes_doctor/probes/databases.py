@@ -21,7 +21,8 @@ class Databases:
 
 def find(home: Home) -> Databases:
     """Look at every place; one that cannot be looked at does not hide the others."""
-    paths, doubts = [], []
+    paths: list[Path] = []
+    doubts: list[str] = []
     for path in _places(home, doubts):
         try:
             if snapshot(path).kind != "absent":

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from hermes_doctor.files import listing, read, read_head
-from hermes_doctor.home import Home, user_home
+from hermes_doctor.files import listing, read, read_head, user_home
+from hermes_doctor.home import Home
 from hermes_doctor.model import CouldNotLook, Gateway
 
 _DIST = re.compile(r"hermes_agent-(\d[^-]*)\.dist-info")

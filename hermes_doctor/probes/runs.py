@@ -12,7 +12,7 @@ from hermes_doctor.model import CouldNotLook
 from hermes_doctor.probes import locks
 
 FINAL = frozenset({"done", "partly", "rolled-back", "abandoned", "undone"})
-GOING = frozenset({"backing-up", "staging", "committing", "verifying"})
+GOING = frozenset({"backing-up", "staging", "committing", "verifying", "ending"})
 LIMIT = 32 * MEGABYTE
 
 

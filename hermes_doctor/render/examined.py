@@ -121,7 +121,7 @@ def _block(report: Report, group: Sequence[Finding], depth: int) -> Iterator[Lin
     if offer:
         yield row("fix: ", (offer.command, "command"), _ASKS[offer.safety], indent=inner, hang=5)
     else:
-        more = f"hermes-doctor explain {first.code}"
+        more = f"hermes-doctor explain {first.code}{report.page_options}"
         yield row("more: ", (more, "command"), indent=inner)
     consequences = [f for f in report.findings if _cause(f, report.findings) in group]
     for sub in _groups(consequences):

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO
 
-from hermes_doctor.home import user_home
+from hermes_doctor.files import user_home
 from hermes_doctor.masking import clean
 
 Span = tuple[str, str]

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 from hermes_doctor import masking
-from hermes_doctor.home import Home
 from hermes_doctor.journal import ItemRecord, Journal
 from hermes_doctor.model import Safety
 from hermes_doctor.plan import Planned
@@ -87,7 +85,7 @@ def receipt_lines(journal: Journal, options: str) -> Iterator[Line]:
     if journal.note and journal.state != "abandoned":
         yield row(f"Run {journal.id}: {journal.note}.")
     if any(item.outcome == "verified" for item in journal.items):
-        yield row(f"Backup and receipt: {tilde(_backup(journal))}")
+        yield row(f"Backup and receipt: {tilde(journal.backup)}")
         if journal.kind != "undo":
             yield row("Take it back: ", (f"hermes-doctor undo {journal.id}{options}", "command"))
 
@@ -120,14 +118,10 @@ def run_document(journal: Journal) -> dict[str, Any]:
         "kind": journal.kind,
         "state": journal.state,
         "of": journal.of,
-        "backup": str(_backup(journal)),
+        "backup": str(journal.backup),
         "note": journal.note,
         "items": [_item(item) for item in journal.items],
     }
-
-
-def _backup(journal: Journal) -> Path:
-    return journal.root(Home(Path(journal.home))) / journal.id
 
 
 def _item(item: ItemRecord) -> dict[str, Any]:
