@@ -143,8 +143,12 @@ def save(path: Path, data: bytes, owner: tuple[int, int]) -> None:
     remove(temp)
     with fresh(temp) as fd:
         write(fd, data)
-    give(temp, owner)
-    rename(temp, path)
+    try:
+        give(temp, owner)
+        rename(temp, path)
+    except OSError:
+        remove(temp)
+        raise
     sync_folder(path.parent)
 
 

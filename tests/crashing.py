@@ -40,7 +40,6 @@ CALLS = (
     "remove",
     "rmdir",
     "chmod",
-    "chmod",
     "fchmod",
     "chown",
     "fchown",

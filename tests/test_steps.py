@@ -229,7 +229,7 @@ def test_owner_and_mode_cut_off_between(
         real = getattr(os, before_call)
 
         def killing(what: object, *args: object, **options: object) -> object:
-            if isinstance(what, int) or Path(str(what)).name == ".env":
+            if os.path.realpath(str(what)) == str(path):
                 os.kill(os.getpid(), signal.SIGKILL)
             return real(what, *args, **options)
 
@@ -240,7 +240,7 @@ def test_owner_and_mode_cut_off_between(
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == -signal.SIGKILL
     where = Home(home)
     with locked(where):
-        (said,) = recover(where, cured)
+        (said,) = [one.text for one in recover(where, cured)]
     assert "changed since" not in said, said
     assert crashing.state(home) == before
 
@@ -652,7 +652,7 @@ def test_killed_while_the_gateway_is_down(home: Path, service: Child) -> None:
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == -signal.SIGKILL
     where = Home(home)
     with locked(where):
-        (said,) = recover(where, cured)
+        (said,) = [one.text for one in recover(where, cured)]
     assert "gateway" in said
     assert crashing.state(home) == before and crashing.leftovers(home) == []
 
