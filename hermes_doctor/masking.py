@@ -71,7 +71,8 @@ def _line(text: str) -> str:
     head, value = pair[1], (pair[2].strip() if pair.re is _PAIR else "")
     if not value or _SWITCH.fullmatch(value):
         return head + value
-    number = _NUMBER.fullmatch(value) and not _SECRET.search(name[0])
+    short = sum(map(str.isdigit, value)) <= 4 and not _SECRET.search(name[0])
+    number = _NUMBER.fullmatch(value) and (short or name[0] in _SHOWN)
     word = name[0] in _SHOWN and _WORD.fullmatch(value) and not _TOKEN.search(value)
     return head + (value if number or word else HIDDEN)
 
