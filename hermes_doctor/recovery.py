@@ -57,8 +57,10 @@ def tidy(vault: Vault) -> None:
         durable.remove(runs / id / (journals.FILE + ".new"))
         if not (runs / id / journals.FILE).exists():
             durable.remove_folder(runs / id)
+    own = vault.root == vault.home.vault  # elsewhere other homes may be backing up just now
     for name in listing(vault.root):
-        if ID.fullmatch(name.removesuffix(PARTIAL)) and name.endswith(PARTIAL):
+        id = name.removesuffix(PARTIAL)
+        if name != id and ID.fullmatch(id) and (own or (runs / id).exists()):
             vault.discard(name)
     if os.geteuid() == 0 and vault.owner[0] != 0:
         for path in (vault.home.vault.parent, vault.home.vault, *vault.home.vault.rglob("*")):

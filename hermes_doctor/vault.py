@@ -132,6 +132,15 @@ class Vault:
             raise Trouble(f"Backup {id} in {self.root} is one of {backup.home}, another home.")
         return backup
 
+    def is_ours(self, id: str) -> bool:
+        """Whether a backup is this home's; a vault elsewhere may serve several homes."""
+        if self.root == self.home.vault:
+            return True
+        try:
+            return self.load(id).home == str(self.home.path)
+        except Trouble:
+            return False
+
     def verify(self, backup: Backup, progress: Progress | None = None) -> list[str]:
         """Everything that is no longer as it was written; empty when the backup is whole."""
         wrong = []

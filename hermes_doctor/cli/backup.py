@@ -55,12 +55,13 @@ def create(
     """Back up all that cannot be made anew, and verify it."""
     from hermes_doctor import home as homes, recovery, scope
     from hermes_doctor.cli.copying import bar
+    from hermes_doctor.interrupts import interruptible
     from hermes_doctor.lock import locked
     from hermes_doctor.probes import Probes
     from hermes_doctor.vault import Vault, total
 
     where = homes.find(home)
-    with locked(where):
+    with locked(where), interruptible():
         store = Vault(where, vault)
         recovery.tidy(store)
         sources = scope.everything(where, store.root)
@@ -277,13 +278,14 @@ def prune(
     """Remove old backups. The newest that verifies always stays."""
     from hermes_doctor import home as homes, recovery
     from hermes_doctor.cli.options import sure
+    from hermes_doctor.interrupts import interruptible
     from hermes_doctor.lock import locked
     from hermes_doctor.model import Trouble
     from hermes_doctor.render.lines import row, show
 
     age = _age(older_than)
     where = homes.find(home)
-    with locked(where):
+    with locked(where), interruptible():
         store = _vault(home, vault)
         recovery.tidy(store)
         doomed = _doomed(store, keep, age)
@@ -305,7 +307,7 @@ def _doomed(store: Vault, keep: int, age: timedelta) -> list[str]:
     from hermes_doctor.journal import Journals
     from hermes_doctor.model import Trouble
 
-    ids = store.ids()
+    ids = [id for id in store.ids() if store.is_ours(id)]
     needed = {journal.id for journal in Journals(store.home).all() if not journal.final}
     limit = datetime.now(UTC) - age
     doomed = []
