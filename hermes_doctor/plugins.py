@@ -205,7 +205,7 @@ def mount(folder: Path, package: str) -> None:
             module = ModuleType(name)
             module.__path__ = places
             sys.modules[name] = module
-    importlib.invalidate_caches()
+    sys.path_importer_cache.pop(str(folder), None)  # its files may have changed since
 
 
 @contextmanager
