@@ -79,7 +79,23 @@ def _board(probes: Probes, path: Path) -> Iterator[Finding]:
     else:
         severity = Severity.ERROR
         detail = "Hermes does not add it by itself: it fails with `no such column` or worse."
-    curable = version <= newest and not any(facts["key"] for facts in missing.values())
+    # What this Hermes adds by itself it also fills from older columns: that is left to it.
+    ours = {
+        key: facts
+        for key, facts in missing.items()
+        if not installed or not _heals(facts, installed.version)
+    }
+    older = any(
+        column not in known["columns"]
+        for table, known in knowledge["tables"].items()
+        for column in tables.get(table, ())
+    )
+    curable = (
+        bool(ours)
+        and version <= newest
+        and not any(facts["key"] for facts in ours.values())
+        and not (older and installed is None)
+    )
     yield Finding(
         code="KANBAN-SCHEMA",
         severity=severity,
@@ -88,7 +104,7 @@ def _board(probes: Probes, path: Path) -> Iterator[Finding]:
         detail=detail,
         evidence=(Evidence(name, f"missing: {columns}"),),
         fix="add-columns" if curable else None,
-        data={"missing": tuple(sorted(missing)), "version": version},
+        data={"missing": tuple(sorted(ours)), "version": version},
     )
 
 

@@ -123,6 +123,29 @@ def give(path: Path, owner: tuple[int, int]) -> None:
         set_owner(path, *owner)
 
 
+def hand_over(base: Path, names: tuple[str, ...], owner: tuple[int, int]) -> None:
+    """Give root's folders on the way down, and those directly in the last one, to their owner.
+
+    Step by step from one descriptor to the next, so that no symlink is ever followed.
+    """
+    flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+    fds = [os.open(base, flags)]
+    try:
+        with contextlib.suppress(OSError):
+            for name in names:
+                fds.append(os.open(name, flags, dir_fd=fds[-1]))
+            last = fds[-1]
+            for name in os.listdir(last):
+                with contextlib.suppress(OSError):
+                    fds.append(os.open(name, flags, dir_fd=last))
+        for fd in fds[1:]:
+            if os.fstat(fd).st_uid == 0:
+                os.fchown(fd, *owner)
+    finally:
+        for fd in fds:
+            os.close(fd)
+
+
 @contextmanager
 def fresh(path: Path, mode: int = FILE_MODE) -> Iterator[int]:
     """A descriptor on a file that did not exist; synced at the end, removed on failure."""
@@ -198,6 +221,8 @@ def extended(path: Path) -> dict[str, str]:
     found = {}
     with contextlib.suppress(OSError):
         for name in os.listxattr(path, follow_symlinks=False):
+            if name.startswith(("security.", "trusted.")):  # the machine's, not the file's
+                continue
             with contextlib.suppress(OSError):
                 value = os.getxattr(path, name, follow_symlinks=False)
                 found[name] = base64.b64encode(value).decode("ascii")

@@ -84,7 +84,9 @@ def roll_back(home: Home, log: Journal, backup: Backup, records: Sequence[PathRe
         if record.reverted:
             continue
         path = home.path / record.path
-        if not _committed(path, record, log.id) or _given_back(path, record, backup, log.id):
+        if not _committed(path, record, log.id) or (
+            not used_since(home, log, path) and _given_back(path, record, backup, log.id)
+        ):
             record.reverted = True
         else:
             left.append(record.path)
@@ -92,6 +94,29 @@ def roll_back(home: Home, log: Journal, backup: Backup, records: Sequence[PathRe
         with contextlib.suppress(OSError):
             durable.sync_folder(folder)
     return left
+
+
+def used_since(home: Home, log: Journal, path: Path) -> bool:
+    """Whether somebody has worked on a database since the run: one file of it tells for all.
+
+    An old database under a new log, or the reverse, would be neither.
+    """
+    if not is_database(path):
+        return False
+    name = path.name
+    for suffix in SIDECARS:
+        name = name.removesuffix(suffix)
+    main = path.with_name(name)
+    known = {home.path / record.path: record for record in log.paths}
+    for one in (main, *sidecars(main)):
+        record = known.get(one)
+        if record is not None:
+            now = look(one, content=not _only_mode(record))
+            if not matches(now, record.before) and not _ours(now, record):
+                return True
+        elif one != main and one.name.endswith(("-wal", "-journal")) and snapshot(one).size:
+            return True
+    return False
 
 
 def _committed(path: Path, record: PathRecord, run: str) -> bool:
@@ -184,7 +209,7 @@ def look(path: Path, *, content: bool = True) -> State:
     if taken.kind != "file":
         return State(taken.kind)
     sha = durable.digest(path) if content else None
-    return State("file", sha, taken.mode, taken.uid, taken.gid)
+    return State("file", sha, taken.mode & 0o777, taken.uid, taken.gid)
 
 
 def matches(now: State, known: State) -> bool:

@@ -64,6 +64,12 @@ def _plan(probes: Probes, plugins: Plugins, finding: Finding) -> Planned:
     return Planned(finding, fix, steps, None if steps else "there is nothing left to do")
 
 
+def _about(record: ItemRecord, reason: str) -> bool:
+    """Whether a doubt concerns this item, and not only some other file that the check looks at."""
+    others = reason.startswith(("took longer", "the time for all", "looking at"))
+    return others or record.subject in reason or ": " not in reason
+
+
 def verifier(
     make: Callable[[], Probes], plugins: Plugins
 ) -> Callable[[Sequence[ItemRecord]], list[str | None]]:
@@ -84,7 +90,7 @@ def verifier(
                 said.append("the check still finds it")
             elif result.status is Status.CRASHED:
                 said.append(f"the check could not be repeated: {result.reason}")
-            elif result.status is Status.UNKNOWN:
+            elif result.status is Status.UNKNOWN and _about(record, result.reason or ""):
                 said.append(f"the check could not look: {result.reason}")
             else:
                 said.append(None)

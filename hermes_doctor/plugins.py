@@ -97,9 +97,15 @@ def _installed(broken: list[Broken]) -> Iterator[tuple[str, Path]]:
     if not _offered():
         return
     from importlib.metadata import entry_points
+    from importlib.util import find_spec
 
     for entry in sorted(entry_points(group=ENTRY_POINTS), key=lambda entry: entry.name):
         try:
+            spec = find_spec(entry.module.partition(".")[0])
+            why = distrust(Path(spec.origin).parent) if spec and spec.origin else None
+            if why:
+                broken.append(Broken(Path(entry.value), why))
+                continue
             module = entry.load()
             yield entry.name.replace("-", "_"), Path(module.__file__).parent
         except BaseException as error:
@@ -153,17 +159,19 @@ def _load(kind: type[T], roots: Sequence[tuple[str, Path]]) -> Loaded[T]:
     for prefix, folder, ours in folders:
         if not folder.is_dir():
             continue
-        why = None if ours else distrust(folder) or _distrusted_inside(folder)
+        why = None if ours else distrust(folder)
         if why:
             found.broken.append(Broken(folder, why))
             continue
         package = f"{prefix}.{name}"
         with _bytecode(ours):
             mount(folder, package)
+            refused = {} if ours else _refused(folder)
+            for path, why in refused.items():
+                found.broken.append(Broken(path, why))
+                sys.modules[f"{package}.{path.name.partition('.')[0]}"] = None  # type: ignore[assignment]
             for path in sorted(folder.glob("[!_]*.py")):
-                why = None if ours else distrust(path)
-                if why:
-                    found.broken.append(Broken(path, why))
+                if path in refused:
                     continue
                 try:
                     module = importlib.import_module(f"{package}.{path.stem}")
@@ -184,11 +192,17 @@ def _load(kind: type[T], roots: Sequence[tuple[str, Path]]) -> Loaded[T]:
     return found
 
 
-def _distrusted_inside(folder: Path) -> str | None:
-    """Whatever a file of the folder may import from it: helpers, packages, bytecode."""
-    inside = [path for path in sorted(folder.rglob("*")) if path.name != "__pycache__"]
-    helpers = [p for p in inside if p.is_dir() or p.parent != folder or p.name.startswith("_")]
-    return next((why for path in helpers if (why := distrust(path))), None)
+def _refused(folder: Path) -> dict[Path, str]:
+    """What in the folder must not be imported, not even by a file that may: with the reason."""
+    found = {}
+    for path in sorted(folder.iterdir()):
+        if path.name == "__pycache__":  # never read from
+            continue
+        inside = sorted(path.rglob("*")) if path.is_dir() and not path.is_symlink() else []
+        why = next((why for one in (path, *inside) if (why := distrust(one))), None)
+        if why:
+            found[path] = why
+    return found
 
 
 def mount(folder: Path, package: str) -> None:

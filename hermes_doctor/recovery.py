@@ -8,7 +8,7 @@ import re
 from dataclasses import dataclass
 
 from hermes_doctor import durable, journal as journals, lock, paths
-from hermes_doctor.files import listing, snapshot
+from hermes_doctor.files import listing
 from hermes_doctor.home import Home
 from hermes_doctor.interrupts import interruptible, uninterrupted
 from hermes_doctor.journal import Journal, Journals
@@ -53,20 +53,21 @@ def tidy(vault: Vault) -> None:
     yet handed over is handed over.
     """
     runs = vault.home.runs
-    for id in listing(runs):
-        durable.remove(runs / id / (journals.FILE + ".new"))
-        if not (runs / id / journals.FILE).exists():
-            durable.remove_folder(runs / id)
     own = vault.root == vault.home.vault  # elsewhere other homes may be backing up just now
+    for id in filter(ID.fullmatch, listing(runs)):
+        with contextlib.suppress(OSError):
+            durable.remove(runs / id / (journals.FILE + ".new"))
+            if not os.path.lexists(runs / id / journals.FILE):
+                durable.remove_folder(runs / id)
     for name in listing(vault.root):
         id = name.removesuffix(PARTIAL)
         if name != id and ID.fullmatch(id) and (own or (runs / id).exists()):
-            vault.discard(name)
+            with contextlib.suppress(OSError):
+                vault.discard(name)
     if os.geteuid() == 0 and vault.owner[0] != 0:
-        for path in (vault.home.vault.parent, vault.home.vault, *vault.home.vault.rglob("*")):
-            taken = snapshot(path)
-            if taken.kind != "absent" and taken.uid == 0:
-                durable.give(path, vault.owner)
+        with contextlib.suppress(OSError):
+            durable.hand_over(vault.home.path, ("backups", "doctor"), vault.owner)
+            durable.hand_over(vault.home.path, ("backups", "doctor", "runs"), vault.owner)
 
 
 def mark_undone(book: Journals, id: str, by: str) -> None:
@@ -109,6 +110,7 @@ def _finish_or_take_back(home: Home, journal: Journal, verify: Verify) -> str:
             item.outcome = "verified"
         journal.finish(journals.DONE, "cut off before it was verified; verified later")
         return f"{started} after all its changes. They are verified now: it is finished."
+    _refuse_holders(home, journal)
     left = paths.roll_back(home, journal, backup, journal.paths)
     for item in journal.items:
         item.outcome, item.reason = "rolled-back", "the run was cut off"
@@ -121,6 +123,19 @@ def _finish_or_take_back(home: Home, journal: Journal, verify: Verify) -> str:
             f"changed since; what it was before lies in backup {backup.id}."
         )
     return f"{started} half-way. It is taken back: everything is as it was before."
+
+
+def _refuse_holders(home: Home, journal: Journal) -> None:
+    """A database must not be given back under somebody who has it open."""
+    from hermes_doctor.probes import processes
+
+    targets = [home.path / record.path for record in journal.paths]
+    held = processes.holders(path for path in targets if paths.is_database(path))
+    for path, pids in held.items():
+        raise Trouble(
+            f"Run {journal.id} was cut off and has to be taken back, but {path.name} is in use by "
+            f"process {pids[0]}. Nothing was changed. Stop it, then try again."
+        )
 
 
 def _in_place(home: Home, journal: Journal) -> bool:

@@ -130,6 +130,11 @@ def undo_plan(home: Home, journal: Journal, *, force: bool) -> tuple[Backup, lis
             record.after,
         )
     ]
+    changed += [
+        record.path
+        for record in records
+        if record.path not in changed and paths.used_since(home, journal, home.path / record.path)
+    ]
     if changed and not force:
         raise Trouble(
             f"{', '.join(changed)} changed since run {journal.id}; undoing would take that change "

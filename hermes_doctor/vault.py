@@ -248,6 +248,9 @@ class Vault:
             folder = self.root / (name + PARTIAL)
             durable.rename(self.root / name, folder)
             durable.sync_folder(self.root)
+        if folder.is_symlink():  # never anything behind it
+            durable.remove(folder)
+            return
         durable.remove(folder / MANIFEST)
         for base, folders, files in os.walk(folder, topdown=False):
             for file in files:
@@ -273,7 +276,7 @@ class Vault:
             name,
             "file" if source.content else "mode",
             size=taken.size,
-            mode=taken.mode,
+            mode=taken.mode & 0o777,
             uid=taken.uid,
             gid=taken.gid,
             mtime_ns=taken.mtime_ns,
@@ -380,6 +383,8 @@ def _entry(**fields: Any) -> Entry:
         or not all(text is None or isinstance(text, str) for text in maybe)
         or not all(type(number) is int for number in numbers)
         or entry.kind not in ("file", "symlink", "absent", "mode")
+        or entry.mode & ~0o777  # a forged manifest must not make root set a user id
+        or any(name.startswith(("security.", "trusted.")) for name in entry.xattrs)
         or not entry.path
         or ".." in Path(entry.path).parts
     ):

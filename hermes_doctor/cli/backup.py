@@ -231,6 +231,8 @@ def restore(
     with locked(where), recovered(where, plugins.load(), json=json) as ended:
         store = Vault(where, vault)
         backup = store.load(id)
+        if not store.is_ours(id):
+            raise Trouble(f"Backup {id} is one of {backup.home}. Nothing was changed.")
         unknown = [path for path in paths or () if backup.entry(path) is None]
         if unknown:
             raise Trouble(f"Backup {id} holds no {unknown[0]!r}. Nothing was changed.")

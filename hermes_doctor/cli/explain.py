@@ -40,7 +40,7 @@ def explain(
             f"There is no page for {code!r}.{nearest(code, names)} See: hermes-doctor list codes"
         )
     text = page.read_text(encoding="utf-8")
-    if sys.stdout.isatty():
+    if sys.stdout.isatty() and (sys.stdout.encoding or "").lower().startswith("utf"):
         from rich.console import Console
         from rich.markdown import Markdown
 

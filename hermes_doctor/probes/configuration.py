@@ -29,7 +29,10 @@ ZIP_LIMIT = 2048 * MEGABYTE
 DEEPEST = 100
 """libyaml's bindings overrun the C stack on hostile nesting; no real file comes near this."""
 
-Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_Fast = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+SMALL = 16 * 1024
+_DISPUTED = re.compile(r"[\t?]|\\[uUx]")
+"""What libyaml and PyYAML's own parser, which the gateway uses, judge differently."""
 
 
 @dataclass(frozen=True)
@@ -82,13 +85,10 @@ def parse(data: bytes) -> tuple[dict[Any, Any] | None, Fault | None]:
         line = data.count(b"\n", 0, error.start) + 1
         return None, Fault(f"byte 0x{data[error.start]:02x} is not UTF-8", line)
     try:
-        depth = 0
-        for event in yaml.parse(text, Loader):
-            depth += isinstance(event, yaml.CollectionStartEvent)
-            depth -= isinstance(event, yaml.CollectionEndEvent)
-            if depth > DEEPEST:
-                return None, Fault(f"nested more than {DEEPEST} levels deep")
-        values = yaml.load(text, Loader)
+        if _too_deep(text):
+            return None, Fault(f"nested more than {DEEPEST} levels deep")
+        same = len(text) > SMALL and not _DISPUTED.search(text)
+        values = yaml.load(text, _Fast if same else yaml.SafeLoader)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         place = (mark.line + 1, mark.column + 1) if mark else (None, None)
@@ -104,6 +104,19 @@ def parse(data: bytes) -> tuple[dict[Any, Any] | None, Fault | None]:
     if not isinstance(values, dict):
         return None, Fault(f"is a {type(values).__name__} at the top, not a mapping", 1)
     return values, None
+
+
+def _too_deep(text: str) -> bool:
+    depth = 0
+    try:
+        for event in yaml.parse(text, _Fast):
+            depth += isinstance(event, yaml.CollectionStartEvent)
+            depth -= isinstance(event, yaml.CollectionEndEvent)
+            if depth > DEEPEST:
+                return True
+    except yaml.YAMLError:  # the judgement is the other parser's
+        pass
+    return False
 
 
 def copies(home: Home) -> list[ConfigCopy]:

@@ -12,7 +12,8 @@ from hermes_doctor.files import Snapshot, listing, snapshot
 from hermes_doctor.home import SIDECARS, Home
 from hermes_doctor.model import CouldNotLook
 
-PRIVATE = 0o600
+_RW_OTHERS = stat.S_IROTH | stat.S_IWOTH
+_RW_GROUP = stat.S_IRGRP | stat.S_IWGRP
 _IX_GROUP = stat.S_IXGRP | stat.S_IXOTH  # a member may pass a folder as either
 _NAMES = (
     ".env",
@@ -57,8 +58,8 @@ def find(home: Home) -> list[SecretFile]:
                 SecretFile(
                     path,
                     taken,
-                    by_others=bool(taken.mode & stat.S_IROTH) and _open_to(path, stat.S_IXOTH),
-                    by_group=bool(taken.mode & stat.S_IRGRP) and _open_to(path, _IX_GROUP),
+                    by_others=bool(taken.mode & _RW_OTHERS) and _open_to(path, stat.S_IXOTH),
+                    by_group=bool(taken.mode & _RW_GROUP) and _open_to(path, _IX_GROUP),
                 )
             )
     return found

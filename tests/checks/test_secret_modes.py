@@ -73,8 +73,8 @@ MODES = {
     0o666: Severity.ERROR,
     0o640: Severity.WARNING,
     0o660: Severity.WARNING,
-    0o620: Severity.INFO,
-    0o602: Severity.INFO,
+    0o620: Severity.WARNING,
+    0o602: Severity.ERROR,
 }
 
 

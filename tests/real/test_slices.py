@@ -227,10 +227,9 @@ def test_column_that_hermes_heals(patient: Patient) -> None:
     assert stranger.json["hermes"]["version"] is None
     assert support.finding(stranger, "KANBAN-SCHEMA")["severity"] == "error"
 
-    cure(patient, "KANBAN-SCHEMA")
+    assert found["fix"] is None  # Hermes fills it from older columns when it adds it itself
     assert patient.ask(WORK).splitlines() == TASKS
-
-    undo(patient, sick)
+    assert support.contents(patient.home) == sick
 
 
 @pytest.mark.parametrize(
