@@ -13,7 +13,11 @@ _PAIR = re.compile(rf"^(\s*(?:-\s+)?(?:export\s+)?{_KEY}\s*[:=]\s*)(\S.*)$")
 _HEADING = re.compile(rf"^(\s*(?:-\s+)?{_KEY}\s*[:=]\s*)$")
 _NAME = re.compile(r"[A-Za-z_][\w.-]*")
 _SWITCH = re.compile(r"true|false|yes|no|on|off|null|~", re.IGNORECASE)
-_SECRET = re.compile(r"(?i)pass|pwd|secret|token|(?<![a-z])(key|pin|otp|auth|code)(?![a-z])")
+_COUNTS = re.compile(
+    r"(?i)(^|_)(timeout|ratio|limit|max|min|retries|interval|size|count|length|depth|turns|"
+    r"seconds|minutes|hours|days|version|temperature)(_|$)"
+)
+_BLOCK = re.compile(r"[:=-]\s*[|>][-+0-9]*\s*(#.*)?$")
 _NUMBER = re.compile(r"-?\d{1,7}(?:\.\d{1,4})?")
 _TOKEN = re.compile(
     r"(?i)^[\"']?(sk|pk|rk|gh[a-z]|xox[a-z]|eyj|akia|aiza)[-_a-z0-9]|[A-Za-z0-9]{16,}"
@@ -66,15 +70,38 @@ def _line(text: str) -> str:
         return f"{margin}# {HIDDEN}"
     pair = _PAIR.match(text) or _HEADING.match(text)
     name = _NAME.search(pair[1].strip("- ").removeprefix("export ")) if pair else None
-    if not pair or not name or _TOKEN.search(name[0]) or bare.endswith("=="):
+    odd = pair is not None and "=" in pair[1] and name is not None and not name[0].isupper()
+    if not pair or not name or _TOKEN.search(name[0]) or bare.endswith("==") or odd:
         return margin + HIDDEN  # a secret on a line of its own may look like a name
     head, value = pair[1], (pair[2].strip() if pair.re is _PAIR else "")
     if not value or _SWITCH.fullmatch(value):
         return head + value
-    short = sum(map(str.isdigit, value)) <= 4 and not _SECRET.search(name[0])
-    number = _NUMBER.fullmatch(value) and (short or name[0] in _SHOWN)
+    number = _NUMBER.fullmatch(value) and (name[0] in _SHOWN or _COUNTS.search(name[0]))
     word = name[0] in _SHOWN and _WORD.fullmatch(value) and not _TOKEN.search(value)
     return head + (value if number or word else HIDDEN)
+
+
+def lines(texts: list[str]) -> list[str]:
+    """All lines of a settings file, masked; text that runs over several lines is hidden whole."""
+    shown: list[str] = []
+    inside: int | None = None  # the margin of the name whose block of text this is
+    quote = ""
+    for text in texts:
+        bare = text.lstrip()
+        margin = len(text) - len(bare)
+        if quote:
+            shown.append(HIDDEN)
+            quote = "" if bare.rstrip().endswith(quote) else quote
+            continue
+        if inside is not None and (not bare or margin > inside):
+            shown.append(HIDDEN if bare else "")
+            continue
+        inside = margin if _BLOCK.search(text) else None
+        value = re.split(r"[:=]\s+|=", bare, maxsplit=1)[-1].rstrip()
+        if value[:1] in ("'", '"') and (len(value) == 1 or not value.endswith(value[0])):
+            quote = value[0]
+        shown.append(line(text))
+    return shown
 
 
 def diff(label: str, before: bytes, after: bytes) -> Iterator[str]:
@@ -83,14 +110,21 @@ def diff(label: str, before: bytes, after: bytes) -> Iterator[str]:
 
     old = before.decode("utf-8", "replace").splitlines()
     new = after.decode("utf-8", "replace").splitlines()
-    lines = list(
-        difflib.unified_diff(old, new, f"{label} (now)", f"{label} (after)", n=1, lineterm="")
-    )
-    for number, text in enumerate(lines):
+    old_shown, new_shown = lines(old), lines(new)
+    made = [f"--- {label} (now)", f"+++ {label} (after)"]
+    for group in difflib.SequenceMatcher(None, old, new).get_grouped_opcodes(1):
+        first, last = group[0], group[-1]
+        made.append(
+            f"@@ -{first[1] + 1},{last[2] - first[1]} +{first[3] + 1},{last[4] - first[3]} @@"
+        )
+        for tag, i1, i2, j1, j2 in group:
+            if tag == "equal":
+                made += [" " + text for text in old_shown[i1:i2]]
+            else:
+                made += ["-" + text for text in old_shown[i1:i2]]
+                made += ["+" + text for text in new_shown[j1:j2]]
+    for number, text in enumerate(made if len(made) > 2 else []):
         if number >= MOST_LINES:
-            yield f"… {len(lines) - number} more lines"
+            yield f"… {len(made) - number} more lines"
             return
-        if number < 2 or text.startswith("@@"):
-            yield clean(text)
-        else:
-            yield text[:1] + line(text[1:])
+        yield clean(text)

@@ -183,7 +183,10 @@ class Run:
             )
         self.vault.distrust()
         for target in targets:
-            self._preflight_path(target, uid)
+            try:
+                self._preflight_path(target, uid)
+            except Trouble as why:
+                self._refuse(targets, target.items, str(why))
         excused = [pid for step in services if step.restart and (pid := step.service.running())]
         self._refuse_holders(targets, excused)
 
@@ -192,6 +195,12 @@ class Run:
         path, owner = target.path, target.change.expect.uid
         if snapshot(path) != target.change.expect:
             raise Trouble(f"{path.name} was changed meanwhile. Nothing was changed; try again.")
+        euid = os.geteuid()
+        if euid not in (0, owner) and target.change.expect.kind == "file":
+            raise Trouble(
+                f"{path.name} belongs to uid {owner}, so you may not change it. Nothing was "
+                f"changed. Run it with sudo."
+            )
         outside = not path.resolve().is_relative_to(self.home.path)
         if os.geteuid() == 0 and uid != 0 and outside and owner != uid:
             raise Trouble(
@@ -232,10 +241,14 @@ class Run:
                 f"{target.path.name} is in use by process {who}. Nothing was changed. Stop the "
                 f"gateway (and any other Hermes on this home) first, then try again."
             )
-            items = {n for one in wanted for n in one.items}
-            if self.kind != "fix" or items >= {n for one in targets for n in one.items}:
-                raise Trouble(why)
-            raise Refused(why, sorted(items))
+            self._refuse(targets, [n for one in wanted for n in one.items], why)
+
+    def _refuse(self, targets: Sequence[Target], items: Sequence[int], why: str) -> None:
+        """Leave these items out, or give up where they are all there is."""
+        every = {n for target in targets for n in target.items}
+        if self.kind != "fix" or set(items) >= every:
+            raise Trouble(why)
+        raise Refused(why, items)
 
     def _back_up(self, targets: Sequence[Target], log: Journal, book: Journals) -> Backup:
         sources = [

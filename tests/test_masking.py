@@ -100,7 +100,7 @@ def test_shape_is_shown(text: str) -> None:
 
 def test_marks() -> None:
     """Invisible things that matter are made visible."""
-    assert masking.line("\ufeffA=1") == "<BOM>A=1"
+    assert masking.line("\ufeffMAX_TURNS=1") == "<BOM>MAX_TURNS=1"
     assert masking.line("\tdefault: x") == "<TAB>default: x"
 
 
@@ -118,11 +118,12 @@ def test_escape_in_a_line() -> None:
 
 def test_diff() -> None:
     """Both sides are masked line by line, and the heads name the file."""
-    made = list(masking.diff("x.yaml", b"a: 1\nkey: canary1\n", b"a: 2\nkey: canary2\nb: true\n"))
+    before, after = b"port: 1\nkey: canary1\n", b"port: 2\nkey: canary2\nb: true\n"
+    made = list(masking.diff("x.yaml", before, after))
 
     assert [text[:10] for text in made[:2]] == ["--- x.yaml", "+++ x.yaml"]
-    assert "-a: 1" in made
-    assert "+a: 2" in made
+    assert "-port: 1" in made
+    assert "+port: 2" in made
     assert "+b: true" in made
     assert "canary" not in "".join(made)
 
@@ -142,3 +143,14 @@ def test_diff_of_any_bytes(data: bytes) -> None:
     """Whatever the bytes are, each row of the difference is one line."""
     for text in masking.diff("x", data, b"a: 1\n"):
         assert text == masking.clean(text)
+
+
+def test_text_over_several_lines() -> None:
+    """Blocks and quoted runs may hold anything, names and numbers included."""
+    text = "a: |\n  canary.one: true\n\n  port: 4242\nb: 'canary\n  port: 7'\nport: 8\n"
+    made = "\n".join(masking.diff("x.yaml", b"", text.encode()))
+
+    assert "canary" not in made
+    assert "4242" not in made
+    assert "port: 7" not in made
+    assert "+port: 8" in made

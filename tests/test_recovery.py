@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
+import sqlite3
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -194,3 +198,36 @@ def test_root_hands_over_what_it_left(server: Server, sick: Path, tmp_path: Path
         server("fix", "--apply", "--yes", "--home", sick, cuts=(Cut(n, "kill"),))
         assert server("fix", "--apply", "--yes", "--home", sick).code == 0
         assert crashing.strangers(sick) == [], f"killed before {calls[n]}"
+
+
+def test_leftover_that_is_a_symlink(home: Path, tmp_path: Path) -> None:
+    """What looks like half a backup and leads elsewhere is unlinked, never followed."""
+    treasure = support.put(tmp_path / "elsewhere" / "treasure", "gold")
+    (home / "backups" / "doctor").mkdir(parents=True)
+    link = home / "backups" / "doctor" / "20261115-044916-51325.partial"
+    link.symlink_to(treasure.parent)
+
+    assert support.doctor("backup", "create", "--home", home).code == 0
+    assert treasure.read_text() == "gold"
+    assert not link.is_symlink()
+
+
+def test_rows_written_since_are_not_undone(home: Path) -> None:
+    """Rows that lie only in the log of a killed writer are a change like any other."""
+    (home / "kanban.db").unlink()
+    support.board(home / "kanban.db", without=(("tasks", "session_id"),))
+    with contextlib.closing(sqlite3.connect(home / "kanban.db")) as db:
+        db.execute("PRAGMA journal_mode=WAL")
+    assert support.doctor("fix", "--apply", "--yes", "--home", home).code == 0
+    script = (
+        "import os, sqlite3, sys; db = sqlite3.connect(sys.argv[1]);"
+        "db.execute(\"UPDATE tasks SET title = 'new'\"); db.commit(); os._exit(0)"
+    )
+    subprocess.run([sys.executable, "-c", script, str(home / "kanban.db")], check=True)
+    assert (home / "kanban.db-wal").stat().st_size
+
+    refused = support.doctor("undo", "--yes", "--home", home)
+    assert refused.code == 2
+    assert "kanban.db changed since" in refused.err
+    with contextlib.closing(sqlite3.connect(home / "kanban.db")) as db:
+        assert db.execute("SELECT title FROM tasks").fetchall() == [("new",)]

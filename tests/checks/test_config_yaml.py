@@ -7,6 +7,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
+import yaml
 
 from hermes_doctor import plugins
 from hermes_doctor.examination import examine
@@ -161,3 +162,17 @@ def test_evidence_quotes_no_value(home: Path) -> None:
         _, [finding] = look(home)
 
         assert "canary" not in str(finding)
+
+
+@pytest.mark.parametrize(
+    "text", ["model:\n  provider:\topenrouter\n", "a: b\t# c\n", "{u: http://x?y=1}\n", "[x?y]\n"]
+)
+def test_what_only_libyaml_accepts(home: Path, text: str) -> None:
+    """The gateway reads with PyYAML's own parser; its verdict is the one that counts."""
+    support.put(home / "config.yaml", text)
+    try:
+        rejected = not isinstance(yaml.safe_load(text), dict)
+    except yaml.YAMLError:
+        rejected = True
+
+    assert ("CFG-YAML" in support.check(home).codes) is rejected
