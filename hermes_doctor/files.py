@@ -5,6 +5,8 @@ from __future__ import annotations
 import errno
 import os
 import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -126,7 +128,7 @@ def listing(folder: Path, limit: int = 20_000) -> list[str]:
     """The names in a folder, sorted; an absent folder is empty, an endless one is refused."""
     names: list[str] = []
     try:
-        with os.scandir(folder) as entries:
+        with _folder(folder) as fd, os.scandir(fd) as entries:
             for entry in entries:
                 names.append(entry.name)
                 if len(names) > limit:
@@ -136,6 +138,20 @@ def listing(folder: Path, limit: int = 20_000) -> list[str]:
     except (OSError, ValueError) as error:
         raise CouldNotLook(reason(error, folder)) from error
     return sorted(names)
+
+
+@contextmanager
+def _folder(path: Path) -> Iterator[int]:
+    """A descriptor on a folder that does not move its access time where that is allowed."""
+    flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | os.O_NONBLOCK
+    try:
+        fd = os.open(path, flags | _NOATIME)
+    except PermissionError:
+        fd = os.open(path, flags)
+    try:
+        yield fd
+    finally:
+        os.close(fd)
 
 
 def user_home() -> Path:

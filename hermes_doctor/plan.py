@@ -59,7 +59,7 @@ def _plan(probes: Probes, plugins: Plugins, finding: Finding) -> Planned:
             step.changes()
     except (CannotFix, CouldNotLook) as why:
         return Planned(finding, fix, (), str(why))
-    except Exception as error:  # noqa: BLE001 (an operator's fix may raise anything)
+    except (Exception, SystemExit) as error:  # noqa: BLE001 (an operator's fix may raise anything)
         return Planned(finding, fix, (), f"the fix {fix.id} crashed: {crash(error)}")
     return Planned(finding, fix, steps, None if steps else "there is nothing left to do")
 

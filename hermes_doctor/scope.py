@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from hermes_doctor.files import snapshot
@@ -38,7 +38,7 @@ def everything(home: Home, vault: Path | None = None) -> list[Source]:
     from hermes_doctor.probes import processes
     from hermes_doctor.sqlite import header
 
-    paths = list(_walk(home, vault or home.vault))
+    paths = list(_with_targets(home, _walk(home, vault or home.vault)))
     databases = [path for path in paths if is_database(path) and _main(path) == path]
     beside = {side: path for path in databases for side in _sides(path)}
     held = processes.holders([*databases, *beside])
@@ -54,6 +54,32 @@ def everything(home: Home, vault: Path | None = None) -> list[Source]:
         if taken.kind in ("file", "symlink"):
             sources.append(Source(path, taken, live=path in live, patient=True))
     return sources
+
+
+def _with_targets(home: Home, found: Iterable[Path]) -> Iterator[Path]:
+    """The paths, and behind each symlink that leads out of the home what it leads to."""
+    for path in found:
+        yield path
+        if not path.is_symlink():
+            continue
+        try:
+            real = path.resolve(strict=True)
+        except (OSError, RuntimeError):
+            continue  # it leads nowhere
+        if real.is_relative_to(home.path):
+            continue  # it is saved in its own place
+        behind = [real, *_sides(real)]
+        for base, folders, files in os.walk(real) if real.is_dir() else ():
+            folders[:] = sorted(name for name in folders if name not in ANYWHERE)
+            behind += [Path(base) / name for name in sorted(files)]
+        yield from (one for one in behind if _lent(home, one))
+
+
+def _lent(home: Home, path: Path) -> bool:
+    """Whether a file outside is the home's: root must not copy anybody's file into the vault."""
+    taken = snapshot(path)
+    owner = home.path.stat().st_uid
+    return taken.kind == "file" and (os.geteuid() != 0 or owner == 0 or taken.uid == owner)
 
 
 def _walk(home: Home, vault: Path) -> Iterator[Path]:

@@ -439,10 +439,12 @@ def test_restore_in_use(home: Path) -> None:
     assert support.contents(home) == before
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can act for another user")
 def test_entries_cannot_lead_out(home: Path, tmp_path: Path) -> None:
-    """The scope of a whole backup is the home: what a symlinked folder leads to is not copied."""
+    """Root copies nobody's file into another user's vault, wherever a symlink leads."""
     support.put(tmp_path / "outside" / "secret", "x")
     (home / "skills").symlink_to(tmp_path / "outside")
+    os.chown(home, 12345, 12345)
 
     names = [Home(home).name_of(source.path) for source in scope.everything(Home(home))]
 
@@ -552,3 +554,25 @@ def test_prune_leaves_cut_off_runs_their_backup(home: Path) -> None:
     support.put(receipt.parent.parent / needed / "run.json", json.dumps(journal))
 
     assert needed in prune(home, "--keep", "1")["kept"]
+
+
+def test_what_symlinks_lead_to_is_saved(home: Path, tmp_path: Path) -> None:
+    """A database and a folder on another disk are part of the home, and come back from there."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    (home / "state.db").rename(disk / "state.db")
+    (home / "state.db").symlink_to(disk / "state.db")
+    talk = support.put(disk / "sessions" / "talk.json", "{}")
+    (home / "sessions").symlink_to(disk / "sessions")
+    rows = (disk / "state.db").read_bytes()
+    made = support.doctor("backup", "create", "--json", "--home", home)
+    assert made.code == 0, made
+
+    talk.unlink()
+    (disk / "state.db").write_bytes(b"gone")
+    restored = support.doctor("backup", "restore", made.json["id"], "--yes", "--home", home)
+
+    assert restored.code == 0, restored
+    assert (home / "state.db").is_symlink()
+    assert (disk / "state.db").read_bytes() == rows
+    assert talk.read_text() == "{}"

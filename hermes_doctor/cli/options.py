@@ -39,7 +39,7 @@ def complete_code(incomplete: str) -> list[str]:
 
 def repeated(home: Path | None, plugins: Sequence[Path] | None) -> str:
     """The options that a hint must repeat to work when pasted."""
-    words = ["--home", str(home.absolute())] if home else []
+    words = ["--home", str(home.expanduser().absolute())] if home else []
     for folder in plugins or ():
         words += ["--plugins", str(folder.absolute())]
     return " " + shlex.join(words) if words else ""
