@@ -54,6 +54,8 @@ class Answer:
             for said in self.check.look(probes):
                 if isinstance(said, CouldNotLook):
                     self.doubts.append(str(said))
+                elif not isinstance(said, Finding) or not isinstance(said.severity, Severity):
+                    raise Undeclared("yields something that is not a finding")
                 elif said.code not in self.check.codes:
                     raise Undeclared(f"reports {said.code}, which it does not declare")
                 else:

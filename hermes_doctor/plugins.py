@@ -6,6 +6,7 @@ import importlib
 import os
 import stat
 import sys
+import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -14,8 +15,11 @@ from types import ModuleType
 from typing import Generic, TypeVar
 
 from hermes_doctor.api import Check, Fix
+from hermes_doctor.probes.once import Cell
 
 T = TypeVar("T", Check, Fix)
+IMPORT_LIMIT = 5.0
+"""Seconds that a file of an operator's may take to load."""
 ENTRY_POINTS = "hermes_doctor.plugins"
 _FOLDERS: dict[type[Check] | type[Fix], str] = {Check: "checks", Fix: "fixes"}
 
@@ -174,7 +178,7 @@ def _load(kind: type[T], roots: Sequence[tuple[str, Path]]) -> Loaded[T]:
                 if path in refused:
                     continue
                 try:
-                    module = importlib.import_module(f"{package}.{path.stem}")
+                    module = _import(f"{package}.{path.stem}", patient=ours)
                 except BaseException as error:
                     if isinstance(error, KeyboardInterrupt):
                         raise
@@ -190,6 +194,23 @@ def _load(kind: type[T], roots: Sequence[tuple[str, Path]]) -> Loaded[T]:
                         seen[thing.id] = path
                         found.items.append(thing)
     return found
+
+
+def _import(name: str, *, patient: bool) -> ModuleType:
+    """Import one file; an operator's that never ends is left behind in its thread."""
+    if patient:
+        return importlib.import_module(name)
+    cell = Cell()
+    thread = threading.Thread(
+        target=cell.fill, args=(lambda: importlib.import_module(name),), daemon=True
+    )
+    thread.start()
+    if not cell.done.wait(IMPORT_LIMIT):
+        raise TimeoutError
+    if cell.error is not None:
+        raise cell.error
+    module: ModuleType = cell.answer
+    return module
 
 
 def _refused(folder: Path) -> dict[Path, str]:

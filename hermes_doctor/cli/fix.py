@@ -101,11 +101,12 @@ def _show(session: Session, *, json: bool) -> int:
     if json:
         _document(report, planned, [], said)
     else:
-        from hermes_doctor.render import repaired
+        from hermes_doctor.render import examined, repaired
         from hermes_doctor.render.lines import row, show
 
         show([row(("! ", "warning"), text, hang=2) for text in said])
         show(repaired.plan_lines(planned, session.options))
+        show(examined.open_questions(report))
     return int(_left([one.finding for one in planned]) or any(one.ready for one in planned))
 
 
@@ -121,14 +122,18 @@ def _apply(
     verify = verifier(lambda: Probes(session.home), session.plugins)
     runs: list[Journal] = []
     words = Words(yes=yes, quiet=json)
-    first, planned = session.look()
+    report, planned = session.look()
     shown = planned
     outcomes: dict[tuple[str, str], str] = {}
     for _ in range(ROUNDS):
-        chosen = [one for one in planned if words.agrees(one)]
+        chosen = [
+            one
+            for one in planned
+            if outcomes.get(one.finding.key, "left") == "left" and words.agrees(one)
+        ]
         if not chosen:
             break
-        run = _run(session, chosen, vault, first.hermes_version, verify, quiet=json)
+        run = _run(session, chosen, vault, report.hermes_version, verify, quiet=json)
         runs.append(run)
         for item in run.items:
             outcomes[item.code, item.subject] = item.outcome
@@ -136,10 +141,7 @@ def _apply(
                 words.refused[item.code, item.subject] = item.reason or "refused"
         if not json:
             show(repaired.receipt_lines(run, session.options))
-        if "left" not in {item.outcome for item in run.items}:
-            break
-        _, planned = session.look()
-    report, planned = session.look() if runs else (first, planned)
+        report, planned = session.look()  # what was hidden behind it may show now
     if json:
         _document(report, shown, runs, said)
     else:
@@ -220,10 +222,12 @@ def _close(
     words: Words,
 ) -> None:
     """What is left, and what to do about it."""
+    from hermes_doctor.render import examined
     from hermes_doctor.render.lines import row, show
 
     if not shown:
         show([row(("✓ ", "good"), "There is nothing to fix.")])
+    show(examined.open_questions(report))
     for one in planned:
         finding = one.finding
         why = words.refused.get(finding.key) or one.refusal

@@ -24,7 +24,8 @@ def lines(report: Report) -> Iterator[Line]:
     )
     yield BLANK
     yield _verdict(report)
-    for group in _groups(_roots(report.findings)):
+    groups = _groups(_roots(report.findings))
+    for group in sorted(groups, key=lambda one: _worst(report, one)):
         yield BLANK
         yield from _block(report, group, depth=0)
     yield BLANK
@@ -91,6 +92,13 @@ def _groups(findings: Sequence[Finding]) -> list[list[Finding]]:
     return [list(group) for _, group in groupby(sorted(findings, key=likeness), key=likeness)]
 
 
+def _worst(report: Report, group: Sequence[Finding]) -> int:
+    """How bad a cause is together with all that follows from it."""
+    behind = [f for f in report.findings if _cause(f, report.findings) in group]
+    ranks = [finding.severity.rank for finding in group]
+    return min([*ranks, *(_worst(report, [finding]) for finding in behind)])
+
+
 def _block(report: Report, group: Sequence[Finding], depth: int) -> Iterator[Line]:
     first = group[0]
     indent = depth * 3
@@ -141,6 +149,11 @@ def _rest(report: Report) -> Iterator[Line]:
         yield row(("✓ ", "good"), f"In order: {parts}.")
     if skipped:
         yield row(("– ", "faint"), (f"Does not apply here: {skipped}.", "faint"))
+    yield from open_questions(report)
+
+
+def open_questions(report: Report) -> Iterator[Line]:
+    """What could not be answered, and why."""
     for check in report.checks:
         if check.status in (Status.UNKNOWN, Status.CRASHED):
             yield _open_question(check)
