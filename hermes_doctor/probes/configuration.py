@@ -30,7 +30,8 @@ DEEPEST = 100
 """libyaml's bindings overrun the C stack on hostile nesting; no real file comes near this."""
 
 _Fast = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-SMALL = 16 * 1024
+SMALL, MIDDLING = 16 * 1024, 48 * 1024
+"""PyYAML's own parser reads some 50 KB a second: longer files are judged by libyaml."""
 _DISPUTED = re.compile(r"[\t?]|\\[uUx]")
 """What libyaml and PyYAML's own parser, which the gateway uses, judge differently."""
 
@@ -87,8 +88,8 @@ def parse(data: bytes) -> tuple[dict[Any, Any] | None, Fault | None]:
     try:
         if _too_deep(text):
             return None, Fault(f"nested more than {DEEPEST} levels deep")
-        same = len(text) > SMALL and not _DISPUTED.search(text)
-        values = yaml.load(text, _Fast if same else yaml.SafeLoader)
+        disputed = len(text) <= SMALL or (len(text) <= MIDDLING and _DISPUTED.search(text))
+        values = yaml.load(text, yaml.SafeLoader if disputed else _Fast)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         place = (mark.line + 1, mark.column + 1) if mark else (None, None)
