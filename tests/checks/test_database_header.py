@@ -171,7 +171,7 @@ def test_healthy(home: Path) -> None:
 
 def test_every_database(home: Path) -> None:
     """Every database of a home is looked at, boards of the kanban included; each is a finding."""
-    names = ["cron/executions.db", "kanban/boards/work/kanban.db", "projects.db", "state.db"]
+    names = ["cron/executions.db", "kanban/boards/team/kanban.db", "projects.db", "state.db"]
     for name in names:
         support.put(home / name, b"not a database, only text\n" * 30)
 

@@ -204,11 +204,11 @@ def test_newer_hermes_than_known(home: Path) -> None:
 
 def test_boards(home: Path) -> None:
     """Boards beside the default one are looked at too."""
-    support.board(home / "kanban" / "boards" / "work" / "kanban.db", (("tasks", "session_id"),))
+    support.board(home / "kanban" / "boards" / "team" / "kanban.db", (("tasks", "session_id"),))
 
     _, [finding] = look(home)
 
-    assert finding.subject == "kanban/boards/work/kanban.db"
+    assert finding.subject == "kanban/boards/team/kanban.db"
 
 
 def test_other_faults_are_left_to_other_checks(home: Path) -> None:
@@ -250,13 +250,13 @@ def test_column_in_the_log(home: Path) -> None:
 def test_damaged_schema(home: Path) -> None:
     """A schema that cannot be read is unknown, not fine; another board is still judged."""
     support.clobber(home / "kanban.db", b"\xff" * 3000, 104)
-    support.board(home / "kanban" / "boards" / "work" / "kanban.db", (("tasks", "session_id"),))
+    support.board(home / "kanban" / "boards" / "team" / "kanban.db", (("tasks", "session_id"),))
 
     result, [finding] = look(home)
 
-    assert finding.subject == "kanban/boards/work/kanban.db"
+    assert finding.subject == "kanban/boards/team/kanban.db"
     assert "kanban.db" in (result.reason or "")
-    (home / "kanban/boards/work/kanban.db").unlink()
+    (home / "kanban/boards/team/kanban.db").unlink()
     result, findings = look(home)
     assert (result.status, findings) == (Status.UNKNOWN, [])
 

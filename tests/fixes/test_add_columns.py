@@ -101,7 +101,7 @@ def test_index_comes_with_its_column(home: Path) -> None:
 def test_boards(home: Path) -> None:
     """Two boards are cured in one run and undone in one."""
     board = support.board(
-        home / "kanban" / "boards" / "work" / "kanban.db", (("tasks", "session_id"),)
+        home / "kanban" / "boards" / "team" / "kanban.db", (("tasks", "session_id"),)
     )
     sick = remade(home, ("tasks", "session_id"))
 
