@@ -1,0 +1,53 @@
+"""What a database of one Hermes release is made of: the form in which the atlas is read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column as that release declares it."""
+
+    name: str
+    type: str
+    notnull: bool = False
+    default: str | None = None
+    """The SQL text of its default."""
+    key: int = 0
+    """Its place in the primary key, from 1; 0 when it is not part of it."""
+    if_missing: str = "unknown"
+    """What that release does without it: healed, silent, crash, or unknown."""
+
+
+@dataclass(frozen=True)
+class Table:
+    """One ordinary table; the shadow tables of a virtual one are not listed."""
+
+    name: str
+    sql: str
+    columns: tuple[Column, ...]
+    orders: tuple[tuple[str, ...], ...] = ()
+    """The orders in which its columns can lie in a file, by the releases it went through."""
+    lazy: bool = False
+    """Made only when it is first needed, so that its absence means nothing."""
+
+    def column(self, name: str) -> Column | None:
+        """The column of that name."""
+        return next((one for one in self.columns if one.name == name), None)
+
+
+@dataclass(frozen=True)
+class Blueprint:
+    """The schema of one database in one release."""
+
+    database: str
+    release: str
+    tables: Mapping[str, Table]
+    virtual: Mapping[str, str] = field(default_factory=dict)
+    """The SQL of the full-text tables."""
+    indexes: Mapping[str, str] = field(default_factory=dict)
+    triggers: Mapping[str, str] = field(default_factory=dict)
+    version: int | None = None
+    """What its `schema_version` says, where it keeps one."""
