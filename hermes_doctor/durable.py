@@ -1,7 +1,8 @@
 """Every write of the tool goes through here: complete, on the disk, with the right owner.
 
 Nothing else in the engine writes, renames or removes. The crash tests count on that: they
-kill the process at each of these calls in turn.
+kill the process at each of these calls in turn. Each call names its folder by descriptor
+(`pinned`), so that nobody can lead root elsewhere by swapping a folder for a symlink.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hermes_doctor.files import open_regular
+from hermes_doctor.pinned import pinned
 
 if TYPE_CHECKING:
     import hashlib
@@ -46,7 +48,8 @@ def sync_file(path: Path) -> None:
 
 def sync_folder(folder: Path) -> None:
     """The names in a folder onto the disk."""
-    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    with pinned(folder / "_") as inside:
+        fd = os.open(inside.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         sync(fd)
     except OSError as error:
@@ -58,42 +61,47 @@ def sync_folder(folder: Path) -> None:
 
 def rename(old: Path, new: Path) -> None:
     """Atomically, replacing what is there."""
-    os.rename(old, new)
+    with pinned(old) as here, pinned(new) as there:
+        os.rename(here, there)
 
 
 def link(old: Path, new: Path) -> None:
     """A second name for the same file."""
-    os.link(old, new, follow_symlinks=False)
+    with pinned(old) as here, pinned(new) as there:
+        os.link(here, there, follow_symlinks=False)
 
 
 def make_symlink(target: str, path: Path) -> None:
     """A symlink that did not exist."""
-    os.symlink(target, path)
+    with pinned(path) as here:
+        os.symlink(target, here)
 
 
 def set_time(path: Path, mtime_ns: int) -> None:
     """When a file was last changed."""
-    os.utime(path, ns=(mtime_ns, mtime_ns), follow_symlinks=False)
+    with pinned(path) as here:
+        os.utime(here, ns=(mtime_ns, mtime_ns), follow_symlinks=False)
 
 
 def remove(path: Path) -> None:
     """A file or a symlink; gone already is fine."""
-    with contextlib.suppress(FileNotFoundError):
-        os.unlink(path)
+    with contextlib.suppress(FileNotFoundError), pinned(path) as here:
+        os.unlink(here)
 
 
 def remove_folder(path: Path) -> None:
     """An empty folder; gone already is fine."""
-    with contextlib.suppress(FileNotFoundError):
-        os.rmdir(path)
+    with contextlib.suppress(FileNotFoundError), pinned(path) as here:
+        os.rmdir(here)
 
 
 def set_mode(path: Path, mode: int) -> None:
     """The permissions of a file, never through a symlink."""
-    if os.chmod in os.supports_follow_symlinks:
-        os.chmod(path, mode, follow_symlinks=False)
-        return
-    fd = os.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)  # its owner may be unable to read
+    with pinned(path) as here:
+        if os.chmod in os.supports_follow_symlinks:
+            os.chmod(here, mode, follow_symlinks=False)
+            return
+        fd = os.open(here, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)  # perhaps unreadable for us
     try:
         os.chmod(f"/proc/self/fd/{fd}", mode)
     finally:
@@ -102,7 +110,8 @@ def set_mode(path: Path, mode: int) -> None:
 
 def set_owner(path: Path, uid: int, gid: int) -> None:
     """The owner of a file, never through a symlink."""
-    os.chown(path, uid, gid, follow_symlinks=False)
+    with pinned(path) as here:
+        os.chown(here, uid, gid, follow_symlinks=False)
 
 
 def make_folder(path: Path, owner: tuple[int, int]) -> None:
@@ -112,7 +121,8 @@ def make_folder(path: Path, owner: tuple[int, int]) -> None:
         missing.append(path)
         path = path.parent
     for folder in reversed(missing):
-        os.mkdir(folder, FOLDER_MODE)
+        with pinned(folder) as here:
+            os.mkdir(here, FOLDER_MODE)
         give(folder, owner)
         sync_folder(folder.parent)
 
@@ -149,7 +159,9 @@ def hand_over(base: Path, names: tuple[str, ...], owner: tuple[int, int]) -> Non
 @contextmanager
 def fresh(path: Path, mode: int = FILE_MODE) -> Iterator[int]:
     """A descriptor on a file that did not exist; synced at the end, removed on failure."""
-    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, mode)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
+    with pinned(path) as here:
+        fd = os.open(here, flags, mode)
     try:
         yield fd
         sync(fd)
@@ -179,7 +191,8 @@ def copy(source: Path, target: int, progress: Progress | None = None) -> tuple[s
     """Copy a regular file into an open descriptor; its SHA-256 and size."""
     digest = _sha256()
     total = 0
-    fd = open_regular(source)
+    with pinned(source) as here:
+        fd = open_regular(here, follow=False)
     try:
         while chunk := os.read(fd, CHUNK):
             write(target, chunk)
@@ -201,7 +214,8 @@ def _sha256() -> hashlib._Hash:
 def digest(path: Path, progress: Progress | None = None) -> str:
     """The SHA-256 of a regular file, read from the disk rather than from memory where possible."""
     total = _sha256()
-    fd = open_regular(path)
+    with pinned(path) as here:
+        fd = open_regular(here, follow=False)
     try:
         if hasattr(os, "posix_fadvise"):
             os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
@@ -219,12 +233,12 @@ def extended(path: Path) -> dict[str, str]:
     if not hasattr(os, "listxattr"):
         return {}
     found = {}
-    with contextlib.suppress(OSError):
-        for name in os.listxattr(path, follow_symlinks=False):
+    with contextlib.suppress(OSError), pinned(path) as here:
+        for name in os.listxattr(here, follow_symlinks=False):
             if name.startswith(("security.", "trusted.")):  # the machine's, not the file's
                 continue
             with contextlib.suppress(OSError):
-                value = os.getxattr(path, name, follow_symlinks=False)
+                value = os.getxattr(here, name, follow_symlinks=False)
                 found[name] = base64.b64encode(value).decode("ascii")
     return found
 
@@ -237,7 +251,8 @@ def set_extended(path: Path, attributes: Mapping[str, str]) -> None:
     """
     for name, value in attributes.items():
         try:
-            os.setxattr(path, name, base64.b64decode(value), follow_symlinks=False)
+            with pinned(path) as here:
+                os.setxattr(here, name, base64.b64decode(value), follow_symlinks=False)
         except OSError:
             if not name.startswith(("security.", "trusted.")):
                 raise
@@ -245,7 +260,8 @@ def set_extended(path: Path, attributes: Mapping[str, str]) -> None:
 
 @contextmanager
 def _on(path: Path) -> Iterator[int]:
-    fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    with pinned(path) as here:
+        fd = os.open(here, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         yield fd
     finally:

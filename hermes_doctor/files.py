@@ -67,9 +67,10 @@ def reason(error: OSError | ValueError, path: Path) -> str:
     return f"{path.name or path}: {why.lower()}"
 
 
-def open_regular(path: Path) -> int:
+def open_regular(path: Path, *, follow: bool = True) -> int:
     """A read-only descriptor on a regular file; never blocks on a FIFO, never touches its atime."""
     flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
+    flags |= 0 if follow else os.O_NOFOLLOW
     try:
         try:
             fd = os.open(path, flags | _NOATIME)

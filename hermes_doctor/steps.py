@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from hermes_doctor import durable
+from hermes_doctor import durable, owner
 from hermes_doctor.files import Snapshot, snapshot
 from hermes_doctor.home import SIDECARS
 from hermes_doctor.model import CannotFix
@@ -148,14 +148,21 @@ class ReplaceDatabase(Step):
                 if snapshot(log).kind == "file":
                     with durable.fresh(target.with_name(target.name + suffix)) as fd:
                         durable.copy(log, fd)
-            self.rebuild(target)
-            prove(target)
+            for made in (target, *sidecars(target)):
+                if snapshot(made).kind == "file":
+                    durable.give(made, owner.of_folder(made))
+            owner.with_rights_of_owner(target, lambda: self._rebuilt(target))
         except BaseException:
             durable.remove(target)
             raise
         finally:
             for leftover in sidecars(target):
                 durable.remove(leftover)
+
+    def _rebuilt(self, target: Path) -> str:
+        self.rebuild(target)
+        prove(target)
+        return ""
 
 
 def sidecars(database: Path) -> list[Path]:
