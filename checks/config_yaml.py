@@ -7,7 +7,7 @@ from hermes_doctor.api import CouldNotLook, Evidence, Finding, Probes, Severity,
 
 
 @check(id="config-yaml", group="configuration", codes=["CFG-YAML"])
-def config_yaml(probes: Probes) -> Iterator[Finding]:
+def config_yaml(probes: Probes) -> Iterator[Finding | CouldNotLook]:
     """Does config.yaml parse to settings?"""
     config = probes.config()
     if config is None:
@@ -18,10 +18,18 @@ def config_yaml(probes: Probes) -> Iterator[Finding]:
     where = "config.yaml" + (f":{fault.line}" if fault.line else "")
     column = f", column {fault.column}" if fault.column else ""
     place = f"line {fault.line}{column}: " if fault.line else ""
+    copies = []
+    found = " No older copy that parses was found."
     try:
         copies = probes.config_copies()
-    except CouldNotLook:
-        copies = []
+    except CouldNotLook as why:
+        found = " Older copies could not be looked at."
+        yield CouldNotLook(f"older copies of config.yaml: {why}")
+    if copies:
+        found = (
+            f" The newest copy that parses is {copies[0].label}, of "
+            f"{copies[0].modified:%Y-%m-%d %H:%M} UTC."
+        )
     yield Finding(
         code="CFG-YAML",
         severity=Severity.CRITICAL,
@@ -30,13 +38,7 @@ def config_yaml(probes: Probes) -> Iterator[Finding]:
         detail=(
             "Hermes starts on its defaults instead: another model, no fallbacks, no platform "
             "settings. Do not run `hermes config set` now: it would write the defaults over "
-            "the file."
-            + (
-                f" The newest copy that parses is {copies[0].label}, of "
-                f"{copies[0].modified:%Y-%m-%d %H:%M} UTC."
-                if copies
-                else " No older copy that parses was found."
-            )
+            "the file." + found
         ),
         evidence=(Evidence(where, f"{place}{fault.what}"),),
         since=_moment(config.snapshot.mtime_ns),

@@ -22,7 +22,7 @@ from hermes_doctor.journal import ItemRecord, Journal, Journals, PathRecord, Sta
 from hermes_doctor.model import CannotFix, CouldNotLook, Trouble
 from hermes_doctor.sqlite.guard import alone
 from hermes_doctor.steps import Change, GatewayStep, Step, sidecars
-from hermes_doctor.vault import PARTIAL, Backup, Source, Vault, check_room, new_id
+from hermes_doctor.vault import PARTIAL, Backup, Source, Vault, check_room
 
 GATEWAY_LIMIT = 120.0
 
@@ -81,7 +81,10 @@ class Run:
     hermes: str | None = None
     of: str | None = None
     progress: Callable[[int], None] | None = None
-    id: str = field(default_factory=new_id)
+    id: str = ""
+
+    def __post_init__(self) -> None:
+        self.id = self.id or self.vault.next_id()
 
     def apply(self, items: Sequence[Item], verify: Verify) -> Journal:
         """Do it. The home's lock must be held; the journal that comes back is the receipt."""

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from hermes_doctor.files import snapshot
+from hermes_doctor.files import listing, snapshot
 from hermes_doctor.home import SIDECARS, Home
 from hermes_doctor.model import CouldNotLook, Trouble
 from hermes_doctor.paths import is_database
@@ -31,6 +31,11 @@ REBUILT = frozenset(
 ANYWHERE = frozenset({"__pycache__", "node_modules", ".venv", "venv", ".git"})
 MOMENTARY = frozenset({"gateway.pid", "gateway.lock"})
 """Files that tell of a process: restored, they would lie."""
+
+
+def left_out(home: Home) -> list[str]:
+    """The folders that a whole backup of this home passes over."""
+    return [name for name in listing(home.path) if name in REBUILT and name != "backups"]
 
 
 def everything(home: Home, vault: Path | None = None) -> list[Source]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -58,6 +59,15 @@ def real(path: Path) -> Path:
         raise CannotFix(f"{path.name} is a symlink that leads nowhere") from None
 
 
+def _other_names(path: Path) -> str:
+    """What is to be said of a file with hard links: the others stay what they were."""
+    try:
+        more = os.stat(path).st_nlink - 1
+    except OSError:
+        return ""
+    return f" ({more} other hard link of it keeps the old content)" if more > 0 else ""
+
+
 def _writer(data: bytes) -> Maker:
     def make(path: Path) -> None:
         with durable.fresh(path) as fd:
@@ -77,7 +87,7 @@ class ReplaceFile(Step):
     before: bytes = b""
 
     def sentence(self) -> str:
-        return f"replace {self.path.name}: {self.why}"
+        return f"replace {self.path.name}: {self.why}{_other_names(self.path)}"
 
     def texts(self) -> tuple[str, bytes, bytes] | None:
         return self.path.name, self.before, self.data
@@ -105,7 +115,7 @@ class ReplaceSpan(Step):
 
     def sentence(self) -> str:
         line = self.before.count(b"\n", 0, self.start) + 1
-        return f"change line {line} of {self.path.name}: {self.why}"
+        return f"change line {line} of {self.path.name}: {self.why}{_other_names(self.path)}"
 
     def texts(self) -> tuple[str, bytes, bytes] | None:
         return self.path.name, self.before, self.after
@@ -129,7 +139,8 @@ class ReplaceDatabase(Step):
     expect: Snapshot
 
     def sentence(self) -> str:
-        return f"rebuild {self.path.name} on a copy and swap it in: {self.why}"
+        also = _other_names(self.path)
+        return f"rebuild {self.path.name} on a copy and swap it in: {self.why}{also}"
 
     def changes(self) -> Sequence[Change]:
         path = real(self.path)

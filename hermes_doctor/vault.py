@@ -6,10 +6,11 @@ import contextlib
 import hashlib
 import json
 import os
+import re
 import secrets
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -62,6 +63,8 @@ class Backup:
     hermes: str | None
     tool: str
     entries: tuple[Entry, ...]
+    whole: bool = False
+    """Of everything in the home, not only of what one run was about to change."""
 
     @property
     def size(self) -> int:
@@ -93,9 +96,20 @@ class Source:
     """Copy it as it is by now, and again if it is written meanwhile; a run never does that."""
 
 
-def new_id(now: datetime | None = None) -> str:
-    """A name that sorts by time and is never used twice."""
-    now = now or datetime.now(UTC)
+_ID = re.compile(r"(\d{8}-\d{6}-\d{3})[0-9a-f]{2}")
+_STAMP = "%Y%m%d-%H%M%S-%f"
+
+
+def new_id(known: Iterable[str] = ()) -> str:
+    """A name that sorts by time, is never used twice, and comes after all that are known.
+
+    The newest must be the newest also where somebody has set the clock back.
+    """
+    now = datetime.now(UTC)
+    stamps = [found[1] for name in known if (found := _ID.match(name))]
+    with contextlib.suppress(ValueError, OverflowError):  # a name that is no time
+        last = datetime.strptime(max(stamps, default=""), _STAMP).replace(tzinfo=UTC)
+        now = max(now, last + timedelta(milliseconds=1))
     return f"{now:%Y%m%d-%H%M%S}-{now.microsecond // 1000:03d}{secrets.token_hex(1)}"
 
 
@@ -115,9 +129,18 @@ class Vault:
         names = [name for name in listing(self.root) if not name.endswith(PARTIAL)]
         return [n for n in names if os.path.lexists(self.root / n / MANIFEST)]
 
+    def next_id(self) -> str:
+        """A name for a new backup or run."""
+        known: list[str] = []
+        for place in (self.root, self.home.runs):
+            with contextlib.suppress(CouldNotLook):
+                known += listing(place)
+        return new_id(known)
+
     def load(self, id: str) -> Backup:
         """One backup, its manifest checked against its seal."""
-        if id not in self.ids():
+        named = id == Path(id).name and not id.endswith(PARTIAL)
+        if not named or not os.path.lexists(self.root / id / MANIFEST):
             raise Trouble(
                 f"There is no backup {id!r} in {self.root}. See: hermes-doctor backup list"
             )
@@ -203,10 +226,11 @@ class Vault:
         reason: str,
         hermes: str | None,
         id: str | None = None,
+        whole: bool = False,
         progress: Progress | None = None,
     ) -> Backup:
         """Copy, verify by hash, seal. Until the last rename it is no backup, only a .partial."""
-        id = id or new_id()
+        id = id or self.next_id()
         self.prepare()
         self.room(sum(source.expect.size for source in sources if source.content))
         partial, folder = self.root / (id + PARTIAL), self.root / id
@@ -222,6 +246,7 @@ class Vault:
                 hermes=hermes,
                 tool=__version__,
                 entries=entries,
+                whole=whole,
             )
             wrong = self.verify(backup)
             if wrong:
@@ -342,6 +367,7 @@ def seal(backup: Backup) -> bytes:
         "reason": backup.reason,
         "tool": backup.tool,
         "hermes": backup.hermes,
+        "whole": backup.whole,
         "entries": [asdict(entry) for entry in backup.entries],
     }
     body = _canonical(document)
@@ -365,6 +391,7 @@ def parse(folder: Path, data: bytes) -> Backup:
             hermes=document["hermes"],
             tool=document["tool"],
             entries=tuple(_entry(**entry) for entry in document["entries"]),
+            whole=document["whole"] is True,
         )
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise Trouble(

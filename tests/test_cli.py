@@ -319,11 +319,12 @@ def test_backup_documents(home: Path) -> None:
         "hermes": (str,),
         "files": int,
         "bytes": int,
+        "whole": bool,
         "folder": str,
     }
     options = ("--json", "--home", home)
     made = support.doctor("backup", "create", *options).json
-    shape(made, {"schema": "hermes-doctor/backup/1", "entries": int} | one)
+    shape(made, {"schema": "hermes-doctor/backup/1", "entries": int, "left_out": [str]} | one)
     listed = support.doctor("backup", "list", *options).json
     shape(listed, {"schema": "hermes-doctor/backups/1", "vault": str, "backups": [one]})
     verified = support.doctor("backup", "verify", *options).json
@@ -491,11 +492,12 @@ def test_hints_work_when_pasted(tmp_path: Path, name: str) -> None:
 
 
 def test_hints_by_environment(sick: Path) -> None:
-    """With HERMES_HOME the hints stay short and work in the same shell."""
+    """A home named by HERMES_HOME is repeated: the hint may be pasted into another shell."""
     done = support.doctor("check", env={"HERMES_HOME": str(sick)})
 
-    assert "hermes-doctor fix ENV-BOM --apply\n" in done.out
-    shell("hermes-doctor fix ENV-BOM --apply", HERMES_HOME=str(sick))
+    hint = f"hermes-doctor fix ENV-BOM --apply --home {sick}"
+    assert hint + "\n" in done.out
+    shell(hint)
     assert (sick / ".env").read_bytes() == b"A=1\n"
 
 
@@ -609,7 +611,7 @@ def test_colour_on_a_terminal(sick: Path) -> None:
     ids=" ".join,
 )
 def test_eighty_columns(short: Path, args: list[str]) -> None:
-    """No row on an 80-column terminal is wider than it."""
+    """No row on an 80-column terminal is wider than it, but a command that must stay whole."""
     home = support.healthy(short / "home")
     support.put(home / ".env", MARKED)
     support.put(home / "config.yaml.bak", "a: 1\nname: " + "词" * 100 + "\n")
@@ -618,8 +620,8 @@ def test_eighty_columns(short: Path, args: list[str]) -> None:
 
     _, text = terminal(*args, columns=80, HERMES_HOME=str(home), TMPDIR=str(short))
 
-    wide = [row for row in plain(text).split("\n") if cell_len(row) > 80]
-    assert wide == []
+    rows = [row for row in plain(text).split("\n") if not row.lstrip().startswith("hermes-doctor ")]
+    assert [row for row in rows if cell_len(row) > 80] == []
 
 
 def test_commands_stay_whole_on_a_terminal(short: Path) -> None:
@@ -638,6 +640,41 @@ def test_commands_stay_whole_on_a_terminal(short: Path) -> None:
         f"hermes-doctor fix --home {home}",
     ):
         assert [row for row in rows if command in row], command
+
+
+def test_long_commands_stay_whole_on_a_terminal(tmp_path: Path) -> None:
+    """One that is longer than the terminal stands on a row of its own, unbroken."""
+    home = support.healthy(tmp_path / ("long" * 12) / ("name" * 12))
+    support.put(home / ".env", MARKED)
+
+    _, text = terminal("check", "--home", home, columns=80)
+
+    rows = [row.strip() for row in plain(text).split("\n")]
+    assert f"hermes-doctor fix ENV-BOM --apply --home {home}" in rows
+    assert f"hermes-doctor fix --home {home}" in rows
+
+
+def test_hints_repeat_codes_and_vault(sick: Path, tmp_path: Path) -> None:
+    """What was asked for and where backups go is part of what to type next."""
+    vault = tmp_path / "vault"
+    done = support.doctor("fix", "ENV-BOM", "--home", sick, "--vault", vault)
+
+    hint = f"hermes-doctor fix ENV-BOM --apply --home {sick} --vault {vault}"
+    assert hint + "\n" in done.out
+    shell(hint)
+    assert list(vault.iterdir())
+    listed = support.doctor("backup", "list", "--home", sick, "--vault", tmp_path / "other").out
+    assert f"backup create --home {sick} --vault {tmp_path / 'other'}" in listed
+
+
+def test_a_full_disk_for_the_output_is_said(home: Path) -> None:
+    """`check --json > /dev/full` must not look like a success without an answer."""
+    words = [sys.executable, "-P", "-c", COMMAND, "check", "--json", "--home", str(home)]
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(words, stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
+
+    assert done.returncode == 2
+    assert "No space left on device" in done.stderr.splitlines()[0]
 
 
 @pytest.mark.parametrize(

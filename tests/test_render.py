@@ -255,13 +255,13 @@ LONG = report(
 
 @pytest.mark.parametrize("width", [40, 60, 80, 100, 200])
 def test_width(monkeypatch: pytest.MonkeyPatch, width: int) -> None:
-    """No row is wider than the terminal, nor than 100 columns, whatever the letters."""
+    """No row but a command of its own is wider than the terminal, nor than 100 columns."""
     monkeypatch.setenv("COLUMNS", str(width))
     out = io.StringIO()
 
     terminal.show(examined.lines(LONG), out)
 
-    rows = out.getvalue().splitlines()
+    rows = [r for r in out.getvalue().splitlines() if not r.lstrip().startswith("hermes-doctor ")]
     assert max(map(cell_len, rows)) <= min(width, 100)
     assert "".join(out.getvalue().split()).count("word") == 60, "nothing is lost"
 

@@ -710,3 +710,13 @@ def test_edited_before_the_rollback(home: Path) -> None:
     assert (home / ".env").read_text() == "EDITED=1\n"
     assert done.state == "partly" and ".env" in (done.note or "")
     assert crashing.leftovers(home) == []
+
+
+def test_hard_links_are_named(home: Path) -> None:
+    """A replaced file leaves its other names behind, and the plan says so."""
+    path = home / "config.yaml"
+    one = ReplaceFile(path, b"a: 2\n", "to try it", snapshot(path))
+    assert "hard link" not in one.sentence()
+    os.link(path, home / "config.second")
+
+    assert "1 other hard link of it keeps the old content" in one.sentence()

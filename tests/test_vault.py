@@ -508,6 +508,57 @@ def test_prune_keeps_the_newest_verified(home: Path, manifest: bool) -> None:
     assert old not in kept
 
 
+def test_prune_keeps_the_newest_of_the_whole_home(home: Path) -> None:
+    """What a run kept of one file does not push out the last backup of everything."""
+    whole = create(home)["id"]
+    runs = [backup_of(home, "config.yaml").id for _ in range(3)]
+
+    assert prune(home, "--keep", "1")["removed"] == runs[:-1]
+    assert Vault(Home(home)).ids() == [whole, runs[-1]]
+
+
+def test_the_newest_is_the_newest_although_the_clock_was_set_back(home: Path) -> None:
+    """A name always sorts after those that are there, of backups and of runs."""
+    ahead = datetime.now(UTC) + timedelta(days=400)
+    future = backup_of(home, "config.yaml", id=f"{ahead:%Y%m%d-%H%M%S}-123ab").id
+    run = home / "backups" / "doctor" / "runs" / f"{ahead:%Y%m%d-%H%M%S}-456ab"
+    support.put(run / "run.json", "{}")
+
+    second, third = create(home)["id"], create(home)["id"]
+
+    assert [future, run.name, second, third] == sorted([future, run.name, second, third])
+    assert (
+        support.doctor("backup", "verify", "--json", "--home", home).json["backups"][0]["id"]
+        == third
+    )
+
+
+@pytest.mark.parametrize("name", ["x", "99999999-999999-999zz", "00000000-000000-000aa"])
+def test_names_that_are_no_time(name: str) -> None:
+    """A stranger's folder in the vault does not stop a new backup."""
+    assert vaults.new_id([name]) >= f"{datetime.now(UTC):%Y%m%d}"
+
+
+def test_left_out_is_said(home: Path) -> None:
+    """A backup names the folders that it passes over."""
+    support.put(home / "logs" / "gateway.log", "x")
+    support.put(home / "checkpoints" / "x", "x")
+
+    assert create(home)["left_out"] == ["checkpoints", "logs"]
+    assert ": checkpoints, logs" in support.doctor("backup", "create", "--home", home).out
+
+
+def test_backups_of_another_home_are_named(home: Path, tmp_path: Path) -> None:
+    """In a vault that several homes share, the list says whose a backup is."""
+    other = support.healthy(tmp_path / "other")
+    shared = tmp_path / "shared"
+    create(home, "--vault", shared)
+
+    listed = support.doctor("backup", "list", "--home", other, "--vault", shared).out
+
+    assert f"(of {home})" in listed
+
+
 def test_prune_with_nothing_whole(home: Path) -> None:
     """When no backup is whole, none is removed."""
     ids = [aged(home, days) for days in (3, 2, 1)]

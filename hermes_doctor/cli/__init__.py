@@ -77,8 +77,10 @@ def main() -> None:
     try:
         if sys.stdout is not None:  # closed by the caller
             sys.stdout.flush()
-    except OSError:  # `| head` has seen enough, or the disk that it goes to is full
+    except OSError as error:  # `| head` has seen enough, or the disk that it goes to is full
         code = code or 1
+        if not isinstance(error, BrokenPipeError):
+            typer.echo(f"The output could not be written: {error.strerror}.", err=True)
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     # Threads of checks that ran out of time may still hang in a system call: do not wait.
     if sys.stderr is not None:

@@ -71,11 +71,15 @@ def create(
                 sources,
                 reason=reason,
                 hermes=found.version if found else None,
+                whole=True,
                 progress=progress,
             )
     unsound = [entry for entry in made.entries if entry.integrity not in (None, "ok")]
     if json:
-        _echo("backup", _document(made) | {"entries": len(made.entries)})
+        _echo(
+            "backup",
+            _document(made) | {"entries": len(made.entries), "left_out": scope.left_out(where)},
+        )
     else:
         from hermes_doctor.files import size
         from hermes_doctor.render.lines import row, show, tilde
@@ -90,6 +94,10 @@ def create(
                 )
             ]
         )
+        passed = ", ".join(scope.left_out(where))
+        if passed:
+            text = f"Left out (logs, caches, code, copies that Hermes made): {passed}"
+            show([row((text, "faint"), indent=2)])
         for entry in unsound:
             text = f"{entry.path} is saved as it is, but it is damaged: {entry.integrity}"
             show([row(("! ", "warning"), text, hang=2)])
@@ -111,10 +119,10 @@ Exit codes:
 )
 def list_(home: HomeOption = None, vault: VaultOption = None, json: JsonOption = False) -> int:
     """List the backups, oldest first."""
-    from hermes_doctor.cli.options import repeated
+    from hermes_doctor.cli.options import named_home, repeated
     from hermes_doctor.files import size
     from hermes_doctor.model import Trouble
-    from hermes_doctor.render.lines import row, show
+    from hermes_doctor.render.lines import row, show, tilde
 
     store = _vault(home, vault)
     known: list[tuple[str, Backup | None]] = []
@@ -133,7 +141,7 @@ def list_(home: HomeOption = None, vault: VaultOption = None, json: JsonOption =
         )
         return 0
     if not known:
-        make = f"hermes-doctor backup create{repeated(home, None)}"
+        make = f"hermes-doctor backup create{repeated(named_home(home), vault=vault)}"
         show([row("There is no backup yet. Make one: ", (make, "command"))])
     for id, one in known:
         if one is None:
@@ -141,6 +149,8 @@ def list_(home: HomeOption = None, vault: VaultOption = None, json: JsonOption =
         else:
             hermes = f"Hermes {one.hermes}" if one.hermes else "Hermes unknown"
             text = f"  {len(one.entries)} files, {size(one.size)}  {hermes}  {one.reason}"
+            if one.home != str(store.home.path):
+                text += f"  (of {tilde(one.home)})"
             show([row((id, "strong"), text, hang=2)])
     return 0
 
@@ -170,7 +180,7 @@ def verify(
     from hermes_doctor.render.lines import row, show
 
     store = _vault(home, vault)
-    ids = store.ids() if every else [_chosen(store, id, home)]
+    ids = store.ids() if every else [_chosen(store, id, home, vault)]
     results: list[tuple[str, list[str]]] = []
     for one in ids:
         try:
@@ -221,7 +231,7 @@ def restore(
     from dataclasses import replace
 
     from hermes_doctor import home as homes, plugins, restoring
-    from hermes_doctor.cli.options import repeated
+    from hermes_doctor.cli.options import named_home, repeated
     from hermes_doctor.cli.restoring import carry_out, recovered
     from hermes_doctor.lock import locked
     from hermes_doctor.model import Trouble
@@ -250,7 +260,7 @@ def restore(
             yes=yes,
             json=json,
             vault=vault,
-            repeat=repeated(home, None),
+            repeat=repeated(named_home(home)),
         )
     return int(done is None or done.state != "done")
 
@@ -277,7 +287,7 @@ def prune(
     vault: VaultOption = None,
     json: JsonOption = False,
 ) -> int:
-    """Remove old backups. The newest that verifies always stays."""
+    """Remove old backups. The newest that verifies stays, and the newest of the whole home."""
     from hermes_doctor import home as homes, recovery
     from hermes_doctor.cli.options import sure
     from hermes_doctor.interrupts import interruptible
@@ -305,7 +315,11 @@ def prune(
 
 
 def _doomed(store: Vault, keep: int, age: timedelta) -> list[str]:
-    """The backups that go: beyond the newest `keep`, older than `age`, never the last good one."""
+    """The backups that go: beyond the newest `keep` and older than `age`.
+
+    The newest that verifies always stays, and so does the newest of the whole home: what a run
+    keeps of the one file that it changed is no replacement for it.
+    """
     from hermes_doctor.journal import Journals
     from hermes_doctor.model import Trouble
 
@@ -320,14 +334,19 @@ def _doomed(store: Vault, keep: int, age: timedelta) -> list[str]:
             continue  # a damaged one may still hold what somebody needs
         if old and id not in needed:
             doomed.append(id)
-    for id in reversed(ids):
+    good = False
+    for id in reversed(ids if doomed else []):
         try:
-            good = not store.verify(store.load(id))
+            backup = store.load(id)
+            sound = not store.verify(backup)
         except Trouble:
-            good = False
-        if good:
-            return [one for one in doomed if one != id]
-    return []
+            continue
+        if sound and (backup.whole or not good):
+            doomed = [one for one in doomed if one != id]
+        good = good or sound
+        if sound and backup.whole:
+            break
+    return doomed if good else []
 
 
 def _age(text: str) -> timedelta:
@@ -354,13 +373,13 @@ def _vault(home: HomeOption, vault: VaultOption) -> Vault:
     return Vault(homes.find(home), vault)
 
 
-def _chosen(store: Vault, id: str | None, home: HomeOption) -> str:
-    from hermes_doctor.cli.options import repeated
+def _chosen(store: Vault, id: str | None, home: HomeOption, vault: VaultOption) -> str:
+    from hermes_doctor.cli.options import named_home, repeated
     from hermes_doctor.model import Trouble
 
     ids = store.ids()
     if not ids:
-        make = f"hermes-doctor backup create{repeated(home, None)}"
+        make = f"hermes-doctor backup create{repeated(named_home(home), vault=vault)}"
         raise Trouble(f"There is no backup in {store.root}. Make one: {make}")
     return id or ids[-1]
 
@@ -374,6 +393,7 @@ def _document(backup: Backup) -> dict[str, Any]:
         "hermes": backup.hermes,
         "files": len(backup.entries),
         "bytes": backup.size,
+        "whole": backup.whole,
         "folder": str(backup.folder),
     }
 

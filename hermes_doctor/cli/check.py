@@ -65,14 +65,14 @@ def check(
     for one in homes:
         from hermes_doctor import examination
 
-        repeat = options.repeated(one.path if all_homes else home, plugins)
+        repeat = options.repeated(one.path if all_homes else options.named_home(home), plugins)
         with _progress(deep and not json, len(checks)) as step:
             report = examination.report(
                 Probes(one, deep=deep),
                 found,
                 checks,
                 options=repeat,
-                page_options=options.repeated(None, plugins),
+                page_options=options.repeated(plugins=plugins),
                 progress=step,
             )
         reports.append(options.narrowed(report, codes))

@@ -65,8 +65,8 @@ def _say(message: str, code: int) -> int:
 
         with contextlib.suppress(OSError):  # a full disk may be the very trouble
             print(document.dump(document.of_trouble(message, code)), flush=True)  # noqa: T201
-    else:
-        from hermes_doctor.render.lines import fitting
+            return code
+    from hermes_doctor.render.lines import fitting
 
-        print(fitting(f"hermes-doctor: {clean(message)}", sys.stderr), file=sys.stderr)  # noqa: T201
+    print(fitting(f"hermes-doctor: {clean(message)}", sys.stderr), file=sys.stderr)  # noqa: T201
     return code

@@ -57,7 +57,11 @@ def fix(
 
     where = homes.find(home)
     loaded = options.loaded(plugins)
-    session = Session(where, loaded, options.repeated(home, plugins), codes or [])
+    session = Session(where, loaded, codes or [])
+    named = options.named_home(home)
+    session.options = options.repeated(named, plugins)
+    session.fix_options = options.repeated(named, plugins, vault)
+    session.page_options = options.repeated(plugins=plugins)
     if apply:
         from hermes_doctor.cli.restoring import recovered
         from hermes_doctor.lock import locked
@@ -69,15 +73,23 @@ def fix(
 
 
 class Session:
-    """One call of `fix`: the home, the plugins, and which codes are asked for."""
+    """One call of `fix`: the home, the plugins, the codes asked for, and what hints repeat."""
 
-    def __init__(self, home: Home, plugins: Plugins, options: str, codes: Sequence[str]) -> None:
+    options = fix_options = page_options = ""
+
+    def __init__(self, home: Home, plugins: Plugins, codes: Sequence[str]) -> None:
         from hermes_doctor.cli.options import select
 
         self.home = home
         self.plugins = plugins
-        self.options = options
+        self.words = list(codes)
         self.checks, self.codes = select(plugins, codes, [])
+
+    def apply_command(self, code: str | None = None) -> str:
+        """What to type to have all that was asked for carried out, or one code without asking."""
+        words = [code] if code else self.words
+        yes = " --yes" if code else ""
+        return f"hermes-doctor fix{''.join(f' {w}' for w in words)} --apply{yes}{self.fix_options}"
 
     def look(self) -> tuple[Report, list[Planned]]:
         """Examine the home and plan for what is found."""
@@ -105,7 +117,7 @@ def _show(session: Session, *, json: bool) -> int:
         from hermes_doctor.render.lines import row, show
 
         show([row(("! ", "warning"), text, hang=2) for text in said])
-        show(repaired.plan_lines(planned, session.options))
+        show(repaired.plan_lines(planned, session.apply_command(), session.page_options))
         show(examined.open_questions(report))
     return int(_left([one.finding for one in planned]) or any(one.ready for one in planned))
 
@@ -121,7 +133,7 @@ def _apply(
 
     verify = verifier(lambda: Probes(session.home), session.plugins)
     runs: list[Journal] = []
-    words = Words(yes=yes, quiet=json)
+    words = Words(yes=yes, quiet=json, page_options=session.page_options)
     report, planned = session.look()
     shown = planned
     outcomes: dict[tuple[str, str], str] = {}
@@ -153,7 +165,8 @@ def _apply(
 class Words:
     """What the operator agreed to; asked once for each finding."""
 
-    def __init__(self, *, yes: bool, quiet: bool) -> None:
+    def __init__(self, *, yes: bool, quiet: bool, page_options: str) -> None:
+        self.page_options = page_options
         self.yes = yes
         self.quiet = quiet
         self.agreed: set[tuple[str, str]] = set()
@@ -179,7 +192,7 @@ class Words:
 
         if self.quiet:
             return False
-        show(repaired.one_plan(one))
+        show(repaired.one_plan(one, self.page_options))
         return sure(f"Apply this fix for {one.finding.code}?")
 
 
@@ -231,9 +244,10 @@ def _close(
     for one in planned:
         finding = one.finding
         why = words.refused.get(finding.key) or one.refusal
+        hint = ("more: ", f"hermes-doctor explain {finding.code}{session.page_options}")
         if finding.key in words.declined:
-            command = f"hermes-doctor fix {finding.code} --apply --yes{session.options}"
-            why = f"it asks first, and nobody said yes. {command}"
+            why = "it asks first, and nobody said yes."
+            hint = ("do it: ", session.apply_command(finding.code))
         elif why is None:
             continue
         show(
@@ -241,7 +255,7 @@ def _close(
                 row(
                     ("– ", "warning"), (finding.code, "strong"), f"  {finding.title}: ", why, hang=2
                 ),
-                row("more: ", (f"hermes-doctor explain {finding.code}", "command"), indent=2),
+                row(hint[0], (hint[1], "command"), indent=2),
             ]
         )
     changed = any(item.outcome == "verified" for run in runs for item in run.items)

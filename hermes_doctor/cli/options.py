@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import sys
 from collections.abc import Sequence
@@ -37,12 +38,22 @@ def complete_code(incomplete: str) -> list[str]:
     return [code for code in codes if code.startswith(incomplete.upper())]
 
 
-def repeated(home: Path | None, plugins: Sequence[Path] | None) -> str:
-    """The options that a hint must repeat to work when pasted."""
+def repeated(
+    home: Path | None = None, plugins: Sequence[Path] | None = None, vault: Path | None = None
+) -> str:
+    """The options that a hint must repeat to work when pasted, also into another shell."""
     words = ["--home", str(home.expanduser().absolute())] if home else []
     for folder in plugins or ():
-        words += ["--plugins", str(folder.absolute())]
+        words += ["--plugins", str(folder.expanduser().absolute())]
+    if vault:
+        words += ["--vault", str(vault.expanduser().absolute())]
     return " " + shlex.join(words) if words else ""
+
+
+def named_home(option: Path | None) -> Path | None:
+    """The home that somebody has named, by option or environment; None for a usual place."""
+    named = os.environ.get("HERMES_HOME")
+    return option or (Path(named) if named else None)
 
 
 def loaded(plugins: Sequence[Path] | None) -> Plugins:

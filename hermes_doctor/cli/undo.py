@@ -61,7 +61,7 @@ def undo(
             yes=yes,
             json=json,
             vault=None,
-            repeat=options.repeated(home, None),
+            repeat=options.repeated(options.named_home(home)),
         )
         if done is not None and done.state == "done":
             with contextlib.suppress(OSError):  # undone it is; the next run writes that down

@@ -57,7 +57,9 @@ def _verdict(report: Report) -> Line:
             ("? ", "warning"),
             (f"Nothing wrong was found, but {len(unsure)} {word} could not be answered.", "strong"),
         )
-    return row(("✓ ", "good"), ("Nothing is wrong.", "strong"))
+    told = report.counts[Severity.INFO]
+    also = f" {told} {'thing' if told == 1 else 'things'} to know." if told else ""
+    return row(("✓ ", "good"), (f"Nothing is wrong.{also}", "strong"))
 
 
 def _plural(severity: Severity, count: int) -> str:

@@ -28,11 +28,14 @@ _WORD = {
 }
 
 
-def plan_lines(planned: Sequence[Planned], options: str) -> Iterator[Line]:
-    """The plan: what each fix would do, as a sentence and where possible as a diff."""
+def plan_lines(planned: Sequence[Planned], command: str, pages: str = "") -> Iterator[Line]:
+    """The plan: what each fix would do, as a sentence and where possible as a diff.
+
+    `command` carries it out; `pages` are the options that `explain` needs to find its page.
+    """
     ready = [one for one in planned if one.ready]
     for one in planned:
-        yield from one_plan(one)
+        yield from one_plan(one, pages)
     if not planned:
         yield row(("✓ ", "good"), "There is nothing to fix.")
         return
@@ -45,17 +48,18 @@ def plan_lines(planned: Sequence[Planned], options: str) -> Iterator[Line]:
         + (f"; {asks} of them asks first" if asks == 1 else f"; {asks} ask first" if asks else "")
         + ". Everything touched is backed up before. Nothing was changed yet."
     )
-    yield row("Type now: ", (f"hermes-doctor fix --apply{options}", "command"))
+    yield row("Type now: ", (command, "command"))
 
 
-def one_plan(one: Planned) -> Iterator[Line]:
+def one_plan(one: Planned, pages: str = "") -> Iterator[Line]:
     """What would be done about one finding."""
     finding = one.finding
     about = "" if finding.subject in finding.title else f"{finding.subject}: "
     yield row((finding.code, "strong"), f"  {about}{finding.title}", hang=2)
     if one.refusal:
         yield row(("cannot be fixed here: ", "warning"), one.refusal, indent=2, hang=2)
-        yield row("more: ", (f"hermes-doctor explain {finding.code}", "command"), indent=2)
+        more = f"hermes-doctor explain {finding.code}{pages}"
+        yield row("more: ", (more, "command"), indent=2)
     for step in one.steps:
         yield row(("→ ", "faint"), step.sentence(), indent=2, hang=2)
         yield from diff_lines(step.texts())

@@ -12,7 +12,7 @@ import yaml
 from hermes_doctor import plugins
 from hermes_doctor.examination import examine
 from hermes_doctor.home import Home
-from hermes_doctor.model import CheckResult, Finding, Severity, Status
+from hermes_doctor.model import CheckResult, CouldNotLook, Finding, Severity, Status
 from hermes_doctor.probes import Probes
 from tests import support
 
@@ -176,3 +176,20 @@ def test_what_only_libyaml_accepts(home: Path, text: str) -> None:
         rejected = True
 
     assert ("CFG-YAML" in support.check(home).codes) is rejected
+
+
+def test_copies_that_could_not_be_looked_at(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not to have looked is not to have found none."""
+
+    def fail(_: Probes) -> None:
+        raise CouldNotLook("it took too long")
+
+    support.put(home / "config.yaml", b"a: [\n")
+    monkeypatch.setattr(Probes, "config_copies", fail)
+
+    result, [finding] = look(home)
+
+    assert "could not be looked at" in finding.detail
+    assert "No older copy" not in finding.detail
+    assert finding.fix is None
+    assert "it took too long" in (result.reason or "")
