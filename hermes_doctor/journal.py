@@ -66,6 +66,8 @@ class ItemRecord:
     subject: str
     check: str
     steps: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    """What came to light on the way, such as the rows that were saved and lost."""
     outcome: str = "planned"
     """planned, verified, rolled-back, refused or left."""
     reason: str | None = None

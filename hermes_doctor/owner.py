@@ -83,7 +83,8 @@ def _run(writing: int, path: Path, act: Act) -> None:
     """The child's life; never returns."""
 
     def say(word: str, text: str) -> None:
-        os.write(writing, f"{word} {' '.join(text.split())}\n".encode()[:4000])
+        with os.fdopen(writing, "wb") as stream:
+            stream.write(f"{word} {' '.join(text.split())}\n".encode())
 
     try:
         if _for_another(path):

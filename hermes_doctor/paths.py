@@ -103,18 +103,15 @@ def used_since(home: Home, log: Journal, path: Path) -> bool:
     """
     if not is_database(path):
         return False
-    name = path.name
-    for suffix in SIDECARS:
-        name = name.removesuffix(suffix)
-    main = path.with_name(name)
+    database = main(path)
     known = {home.path / record.path: record for record in log.paths}
-    for one in (main, *sidecars(main)):
+    for one in (database, *sidecars(database)):
         record = known.get(one)
         if record is not None:
             now = look(one, content=not _only_mode(record))
             if not matches(now, record.before) and not _ours(now, record):
                 return True
-        elif one != main and one.name.endswith(("-wal", "-journal")) and snapshot(one).size:
+        elif one != database and one.name.endswith(("-wal", "-journal")) and snapshot(one).size:
             return True
     return False
 
@@ -228,11 +225,17 @@ def state_of(entry: Entry) -> State:
     return State("file", entry.sha256, entry.mode, entry.uid, entry.gid)
 
 
-def is_database(path: Path) -> bool:
-    """Whether a path is one of Hermes' databases or a sidecar of one."""
+def main(path: Path) -> Path:
+    """The database that a sidecar belongs to; any other path is its own."""
     name = path.name
     for suffix in SIDECARS:
         name = name.removesuffix(suffix)
+    return path.with_name(name)
+
+
+def is_database(path: Path) -> bool:
+    """Whether a path is one of Hermes' databases or a sidecar of one."""
+    name = main(path).name
     return name in {Path(one).name for one in DATABASES} or name.endswith(".db")
 
 

@@ -117,9 +117,11 @@ class Run:
                     targets = self._targets(items, settled=True)
                 backup = self._back_up(targets, log, book)
                 self._stage(targets, log, book)
-                for target in targets:  # as late as possible: a gateway that starts must not wait
-                    if target.is_database and target.path.suffix == ".db":
-                        guards.enter_context(alone(target.path))
+                for item in items:
+                    item.record.notes = [note for step in item.steps for note in step.notes()]
+                for database in sorted({paths.main(t.path) for t in targets if t.is_database}):
+                    if snapshot(database).kind == "file":  # late: a gateway that starts must wait
+                        guards.enter_context(alone(database))
                 self._refuse_holders(targets, excused=[])
             except BaseException as error:
                 with uninterrupted():

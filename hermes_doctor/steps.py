@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
@@ -16,6 +17,9 @@ from hermes_doctor.model import CannotFix
 
 Maker = Callable[[Path], None]
 """Writes the new content to the (not yet existing) path it is given."""
+
+Rebuild = Callable[[Path], Sequence[str] | None]
+"""Repairs the copy of a database in place, and may say in sentences what it did and found."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +53,10 @@ class Step:
     def changes(self) -> Sequence[Change]:
         """What the step changes, in the order in which it must happen."""
         raise NotImplementedError
+
+    def notes(self) -> Sequence[str]:
+        """What is known only once the new content is made, for the receipt."""
+        return ()
 
 
 def real(path: Path) -> Path:
@@ -134,9 +142,13 @@ class ReplaceDatabase(Step):
     """
 
     path: Path
-    rebuild: Callable[[Path], None]
+    rebuild: Rebuild
     why: str
     expect: Snapshot
+    said: list[str] = field(default_factory=list, compare=False)
+
+    def notes(self) -> Sequence[str]:
+        return tuple(self.said)
 
     def sentence(self) -> str:
         also = _other_names(self.path)
@@ -162,7 +174,9 @@ class ReplaceDatabase(Step):
             for made in (target, *sidecars(target)):
                 if snapshot(made).kind == "file":
                     durable.give(made, owner.of_folder(made))
-            owner.with_rights_of_owner(target, lambda: self._rebuilt(target))
+            self.said[:] = json.loads(
+                owner.with_rights_of_owner(target, lambda: self._rebuilt(target))
+            )
         except BaseException:
             durable.remove(target)
             raise
@@ -171,9 +185,9 @@ class ReplaceDatabase(Step):
                 durable.remove(leftover)
 
     def _rebuilt(self, target: Path) -> str:
-        self.rebuild(target)
+        said = self.rebuild(target)
         prove(target)
-        return ""
+        return json.dumps(list(said or ()))
 
 
 def sidecars(database: Path) -> list[Path]:

@@ -173,6 +173,7 @@ RUN: dict[str, Any] = {
             "outcome": "verified|rolled-back|refused|left",
             "reason": (str,),
             "steps": [str],
+            "notes": [str],
         }
     ],
 }

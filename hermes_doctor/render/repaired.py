@@ -83,6 +83,8 @@ def receipt_lines(journal: Journal, options: str) -> Iterator[Line]:
         yield row(mark, (name, "strong"), f"  {_WORD[item.outcome]}", hang=2)
         for sentence in item.steps:
             yield row(("→ ", "faint"), sentence, indent=4, hang=2)
+        for note in item.notes:
+            yield row(note, indent=6, hang=2)
         if item.reason:
             yield row(item.reason, indent=4)
     yield BLANK
@@ -136,4 +138,5 @@ def _item(item: ItemRecord) -> dict[str, Any]:
         "outcome": item.outcome,
         "reason": item.reason,
         "steps": item.steps,
+        "notes": item.notes,
     }

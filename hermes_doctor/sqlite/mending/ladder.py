@@ -1,0 +1,50 @@
+"""Rungs of repair, tried one after the other, each on an untouched copy of the damage."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from hermes_doctor import durable
+from hermes_doctor.files import snapshot
+from hermes_doctor.model import CannotFix
+from hermes_doctor.steps import prove, sidecars
+
+Rung = tuple[str, Callable[[Path], Sequence[str] | None]]
+"""What the rung is called, and what it does to a copy."""
+
+
+def climb(copy: Path, rungs: Sequence[Rung]) -> list[str]:
+    """Leave in `copy` what the first rung makes that is proven sound; say which it was."""
+    failures = []
+    for name, repair in rungs:
+        attempt = copy.with_name(copy.name + ".attempt")
+        try:
+            _duplicate(copy, attempt)
+            said = list(repair(attempt) or ())
+            prove(attempt)
+            _take(attempt, copy)
+        except CannotFix as why:
+            failures.append(f"{name}: {why}")
+            continue
+        finally:
+            for left in (attempt, *sidecars(attempt)):
+                durable.remove(left)
+        tried = [f"Not enough: {failure}." for failure in failures]
+        return [*tried, *said]
+    raise CannotFix("; ".join(failures))
+
+
+def _duplicate(source: Path, target: Path) -> None:
+    """The damaged copy once more, its log and journal beside it."""
+    for suffix in ("", "-wal", "-journal"):
+        here = source.with_name(source.name + suffix)
+        if snapshot(here).kind == "file":
+            with durable.fresh(target.with_name(target.name + suffix)) as fd:
+                durable.copy(here, fd)
+
+
+def _take(attempt: Path, copy: Path) -> None:
+    for stale in sidecars(copy):
+        durable.remove(stale)
+    durable.rename(attempt, copy)
