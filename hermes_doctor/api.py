@@ -21,7 +21,6 @@ from dataclasses import dataclass
 
 from hermes_doctor.files import Snapshot, size, snapshot
 from hermes_doctor.home import Home
-from hermes_doctor.knowledge import columns_of, load_knowledge
 from hermes_doctor.model import (
     CannotFix,
     CouldNotLook,
@@ -32,6 +31,10 @@ from hermes_doctor.model import (
     Skip,
 )
 from hermes_doctor.probes import Probes
+from hermes_doctor.probes.structure import Structure
+from hermes_doctor.sqlite.blueprint import Blueprint
+from hermes_doctor.sqlite.completion import complete
+from hermes_doctor.sqlite.difference import Missing
 from hermes_doctor.steps import (
     GatewayStep,
     MoveAside,
@@ -46,6 +49,7 @@ from hermes_doctor.steps import (
 )
 
 __all__ = [
+    "Blueprint",
     "CannotFix",
     "Check",
     "CouldNotLook",
@@ -54,6 +58,7 @@ __all__ = [
     "Fix",
     "GatewayStep",
     "Home",
+    "Missing",
     "MoveAside",
     "Probes",
     "Remove",
@@ -68,10 +73,10 @@ __all__ = [
     "Skip",
     "Snapshot",
     "Step",
+    "Structure",
     "check",
-    "columns_of",
+    "complete",
     "fix",
-    "load_knowledge",
     "size",
     "snapshot",
 ]

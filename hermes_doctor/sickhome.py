@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import os
-import sqlite3
 import time
 from pathlib import Path
 
-from hermes_doctor.knowledge import load_knowledge
+from hermes_doctor.knowledge import atlas
+from hermes_doctor.sqlite import creation
 
 CONFIG = """\
 # The demo's configuration
@@ -58,15 +58,12 @@ def _write(path: Path, data: bytes, mode: int = 0o600) -> None:
 
 
 def _history(path: Path) -> None:
-    with contextlib.closing(sqlite3.connect(path)) as db, db:
-        db.execute("CREATE TABLE sessions (id TEXT PRIMARY KEY, source TEXT NOT NULL)")
-        db.execute(
-            "CREATE TABLE messages (id INTEGER PRIMARY KEY AUTOINCREMENT, session_id TEXT NOT NULL,"
-            " role TEXT NOT NULL, content TEXT)"
-        )
-        db.execute("INSERT INTO sessions VALUES ('demo', 'telegram')")
+    plan = atlas.newest_blueprint("state.db")
+    with contextlib.closing(creation.create(path, plan)) as db, db:
+        db.execute("INSERT INTO sessions (id, source, started_at) VALUES ('demo', 'telegram', 1)")
         db.executemany(
-            "INSERT INTO messages (session_id, role, content) VALUES ('demo', 'user', ?)",
+            "INSERT INTO messages (session_id, role, content, timestamp)"
+            " VALUES ('demo', 'user', ?, 1)",
             [(text,) for text in MESSAGES],
         )
     path.chmod(0o600)
@@ -75,16 +72,10 @@ def _history(path: Path) -> None:
 
 
 def _board(path: Path) -> None:
-    knowledge = load_knowledge("schemas/kanban")
-    with contextlib.closing(sqlite3.connect(path)) as db, db:
-        for table, known in knowledge["tables"].items():
-            columns = [
-                f"{name} {c['type']}{' NOT NULL' if c['notnull'] else ''}"
-                + (f" DEFAULT {c['default']}" if c["default"] is not None else "")
-                for name, c in known["columns"].items()
-                if (table, name) != ("tasks", "session_id")
-            ]
-            db.execute(f"CREATE TABLE {table} ({', '.join(columns)})")
+    plan = atlas.newest_blueprint("kanban.db")
+    with contextlib.closing(creation.create(path, plan)) as db, db:
+        db.execute("DROP INDEX idx_tasks_session_id")
+        db.execute("ALTER TABLE tasks DROP COLUMN session_id")
         db.execute(
             "INSERT INTO tasks (id, title, status, created_at)"
             " VALUES ('t1', 'Water the plants', 'todo', 1794700706)"

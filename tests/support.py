@@ -14,7 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from hermes_doctor.knowledge import load_knowledge
+from hermes_doctor.knowledge import atlas
+from hermes_doctor.sqlite import creation
+from tools import schema_lesson
 
 CONFIG = "model:\n  provider: openrouter\n  default: test-model\n"
 ENV = "OPENROUTER_API_KEY=not-a-key\nSECOND=two\n"
@@ -27,9 +29,7 @@ def healthy(home: Path) -> Path:
     put(home / "config.yaml", CONFIG)
     put(home / ".env", ENV)
     put(home / "auth.json", '{"providers": {}}\n')
-    database(home / "state.db", "CREATE TABLE messages (id INTEGER PRIMARY KEY, content TEXT)")
-    with contextlib.closing(sqlite3.connect(home / "state.db")) as db, db:
-        db.executemany("INSERT INTO messages (content) VALUES (?)", [(f"m{n}",) for n in range(50)])
+    history(home / "state.db")
     board(home / "kanban.db")
     return home
 
@@ -52,21 +52,40 @@ def database(path: Path, *statements: str) -> Path:
     return path
 
 
-def board(path: Path, without: tuple[tuple[str, str], ...] = ()) -> Path:
+def history(path: Path, version: str | None = None) -> Path:
+    """A state.db as a release makes it (the newest known unless named), with fifty messages."""
+    with contextlib.closing(made("state.db", path, version)) as db, db:
+        db.execute("INSERT INTO sessions (id, source, started_at) VALUES ('s1', 'cli', 1)")
+        db.executemany(
+            "INSERT INTO messages (session_id, role, content, timestamp)"
+            " VALUES ('s1', 'user', ?, 1)",
+            [(f"m{n}",) for n in range(50)],
+        )
+    return path
+
+
+def board(
+    path: Path, without: tuple[tuple[str, str], ...] = (), version: str | None = None
+) -> Path:
     """A kanban database with one task, lacking some columns if asked."""
-    statements = []
-    for table, known in load_knowledge("schemas/kanban")["tables"].items():
-        columns = [
-            f"{name} {c['type']}{' NOT NULL' if c['notnull'] else ''}"
-            + (f" DEFAULT {c['default']}" if c["default"] is not None else "")
-            for name, c in known["columns"].items()
-            if (table, name) not in without
-        ]
-        statements.append(f"CREATE TABLE {table} ({', '.join(columns)})")
-    row = {"id": "'t1'", "title": "'a task'", "status": "'todo'", "created_at": "1"}
-    row = {name: value for name, value in row.items() if ("tasks", name) not in without}
-    statements.append(f"INSERT INTO tasks ({', '.join(row)}) VALUES ({', '.join(row.values())})")
-    return database(path, *statements)
+    with contextlib.closing(made("kanban.db", path, version)) as db:
+        db.execute(
+            "INSERT INTO tasks (id, title, status, created_at) VALUES ('t1', 'a task', 'todo', 1)"
+        )
+        db.commit()
+        for table, column in without:
+            schema_lesson.take_away(db, table, column)
+    return path
+
+
+def made(name: str, path: Path, version: str | None = None) -> sqlite3.Connection:
+    """A database without rows, as a release makes it."""
+    plan = atlas.blueprint(name, version or atlas.newest(name))
+    assert plan, f"{version} has no {name}"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    db = creation.create(path, plan)
+    path.chmod(0o600)
+    return db
 
 
 def clobber(path: Path, data: bytes = b"\0" * 16, at: int = 0) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -13,14 +12,7 @@ _HERE = Path(__file__).parent
 @cache
 def load_knowledge(name: str) -> dict[str, Any]:
     """One file of knowledge, by its path below this folder and without `.json`."""
+    import json
+
     data: dict[str, Any] = json.loads((_HERE / f"{name}.json").read_bytes())
     return data
-
-
-def columns_of(table: dict[str, Any], version: tuple[int, ...]) -> dict[str, Any]:
-    """The columns that a table has in this release."""
-    return {
-        name: column
-        for name, column in table["columns"].items()
-        if tuple(int(part) for part in column["since"].split(".")) <= version
-    }

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from hermes_doctor.probes.installation import Installation
     from hermes_doctor.probes.runs import UnfinishedRun
     from hermes_doctor.probes.secrets import SecretFile
+    from hermes_doctor.probes.structure import Structure
     from hermes_doctor.sqlite.header import Header
     from hermes_doctor.sqlite.schema import Schema
 
@@ -71,10 +72,17 @@ class Probes:
 
     @once(limit=2)
     def schema(self, path: Path) -> Schema:
-        """Tables and columns of a database, read page by page without opening it."""
+        """What a database is made of, read page by page without opening it."""
         from hermes_doctor.sqlite import schema
 
         return schema.read(path)
+
+    @once(limit=5)
+    def structure(self, path: Path) -> Structure:
+        """What a database is made of, beside what the installed Hermes makes it of."""
+        from hermes_doctor.probes import structure
+
+        return structure.compare(self, path)
 
     @once(limit=2)
     def secrets(self) -> list[SecretFile]:

@@ -51,3 +51,7 @@ class Blueprint:
     triggers: Mapping[str, str] = field(default_factory=dict)
     version: int | None = None
     """What its `schema_version` says, where it keeps one."""
+    table_of: Mapping[str, str] = field(default_factory=dict)
+    """The table that an index or a trigger belongs to."""
+    if_missing: Mapping[str, str] = field(default_factory=dict)
+    """What that release does without a table, full-text table, index or trigger."""

@@ -1,60 +1,105 @@
-"""Tables and columns of a database, without opening it."""
+"""Tables, columns, indexes and triggers of a database, without opening it."""
 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from hermes_doctor.model import CouldNotLook
 from hermes_doctor.sqlite import pages, records
+from hermes_doctor.sqlite.blueprint import Column
 
 MOST_PAGES = 2000
-"""A schema fills a few pages; Hermes' largest fills six."""
+"""A schema fills a few pages; Hermes' largest fills ten."""
+_SHADOWS = ("_data", "_idx", "_content", "_docsize", "_config")
+_USER_VERSION, _APPLICATION_ID = 60, 68
 
 
 @dataclass(frozen=True)
 class Schema:
-    """The tables with their column names, and the names of the indexes."""
+    """What a database is made of."""
 
-    tables: Mapping[str, frozenset[str]]
-    indexes: frozenset[str]
+    tables: Mapping[str, Mapping[str, Column]]
+    """The columns of each ordinary table by name, in the order in which they lie."""
+    indexes: Mapping[str, str]
+    """The SQL of each index; empty for those that SQLite makes by itself."""
+    triggers: Mapping[str, str] = field(default_factory=dict)
+    virtual: Mapping[str, str] = field(default_factory=dict)
+    version: int | None = None
+    """The highest number in its table `schema_version`, where it has one."""
+    application_id: int = 0
+    user_version: int = 0
 
 
 def read(path: Path) -> Schema:
     """The schema of the database at `path`."""
-    tables: dict[str, frozenset[str]] = {}
-    indexes: set[str] = set()
+    parts: dict[str, dict[str, str]] = {"table": {}, "index": {}, "trigger": {}}
+    version_root = 0
     with pages.opened(path) as book:
+        first = book.read(1)
         for row in records.rows(book, 1, most=MOST_PAGES):
             if len(row) < 5 or not isinstance(row[1], str):
                 raise CouldNotLook(f"{path.name}: a row of its schema is damaged")
-            kind, name, sql = row[0], row[1], row[4]
-            if kind == "index":
-                indexes.add(name)
-            elif kind == "table" and isinstance(sql, str) and not name.startswith("sqlite_"):
-                columns = _columns(name, sql)
-                if columns:
-                    tables[name] = columns
-    return Schema(tables, frozenset(indexes))
+            kind, name, root, sql = row[0], row[1], row[3], row[4]
+            if kind in parts and isinstance(kind, str):
+                parts[kind][name] = sql if isinstance(sql, str) else ""
+            if (kind, name) == ("table", "schema_version") and isinstance(root, int):
+                version_root = root
+        version = _version(book, version_root) if version_root else None
+    virtual = {name: sql for name, sql in parts["table"].items() if _creates(sql, "VIRTUAL TABLE")}
+    shadows = {name + suffix for name in virtual for suffix in _SHADOWS}
+    ordinary = [
+        (name, sql)
+        for name, sql in parts["table"].items()
+        if _creates(sql, "TABLE") and name not in shadows and not name.startswith("sqlite_")
+    ]
+    return Schema(
+        tables=_declared(ordinary),
+        indexes=parts["index"],
+        triggers=parts["trigger"],
+        virtual=virtual,
+        version=version,
+        application_id=int.from_bytes(first[_APPLICATION_ID : _APPLICATION_ID + 4], "big"),
+        user_version=int.from_bytes(first[_USER_VERSION : _USER_VERSION + 4], "big"),
+    )
 
 
-def _columns(name: str, sql: str) -> frozenset[str]:
-    """The columns that a CREATE TABLE declares, by letting SQLite read it in memory."""
-    if not sql.upper().startswith("CREATE TABLE"):
-        return frozenset()  # a virtual table
-    memory = sqlite3.connect(":memory:")
+def _creates(sql: str, what: str) -> bool:
+    """Whether the statement is of this kind; a damaged file may hold any other."""
+    return sql[: len(what) + 8].upper() == f"CREATE {what} "
+
+
+def _version(book: pages.Pages, root: int) -> int | None:
+    """What `schema_version` says; damage there, or a value of another kind, is not judged here."""
+    with suppress(CouldNotLook):
+        found = [row[0] for row in records.rows(book, root, most=2) if row]
+        return max((number for number in found if isinstance(number, int)), default=None)
+    return None
+
+
+def _declared(tables: Iterable[tuple[str, str]]) -> dict[str, dict[str, Column]]:
+    """The columns that each CREATE TABLE declares, by letting SQLite read it in memory."""
+    memory = sqlite3.connect(":memory:", isolation_level=None)
+    found: dict[str, dict[str, Column]] = {}
     try:
-        memory.set_authorizer(_declares_only)
-        memory.execute(sql)
-        memory.set_authorizer(None)
-        found = memory.execute("SELECT name FROM pragma_table_xinfo(?)", (name,)).fetchall()
+        for name, sql in tables:
+            memory.set_authorizer(_declares_only)
+            memory.execute(sql)
+            memory.set_authorizer(None)
+            rows = memory.execute(
+                'SELECT name, type, "notnull", dflt_value, pk FROM pragma_table_xinfo(?)', (name,)
+            )
+            columns = {row[0]: Column(row[0], row[1], bool(row[2]), row[3], row[4]) for row in rows}
+            if columns:
+                found[name] = columns
     except (sqlite3.Error, sqlite3.Warning, ValueError, MemoryError) as error:
         raise CouldNotLook("the declaration of a table cannot be read") from error
     finally:
         memory.close()
-    return frozenset(row[0] for row in found)
+    return found
 
 
 def _declares_only(action: int, *_: object) -> int:

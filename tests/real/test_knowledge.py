@@ -1,4 +1,4 @@
-"""What the tool knows of the kanban schema is what the release itself says."""
+"""What the atlas says of a release is what the release itself says."""
 
 from __future__ import annotations
 
@@ -6,47 +6,53 @@ from typing import Any
 
 import pytest
 
-from hermes_doctor.knowledge import columns_of, load_knowledge
+from hermes_doctor.knowledge import load_knowledge
 from tests.conftest import need_release
-from tools import learn_kanban, releases
+from tools import learn_schemas, schema_lesson
 
 pytestmark = pytest.mark.real
 VERSION = "0.19.0"
-RELEASE = (0, 19, 0)
 
 
 @pytest.fixture(scope="module")
 def answer() -> dict[str, Any]:
     """What the release says, asked anew."""
     need_release(VERSION)
-    return learn_kanban.ask(VERSION)
+    return learn_schemas.ask(VERSION)
 
 
-def test_tables_and_columns(answer: dict[str, Any]) -> None:
-    """Every table and column with its declaration, and whether the release heals it."""
-    known = {
-        table: {
-            column: {name: facts[name] for name in ("type", "notnull", "default", "key")}
-            | {"healed": VERSION in facts["healed_by"]}
-            for column, facts in columns_of(entry, RELEASE).items()
+@pytest.mark.parametrize("database", schema_lesson.USES)
+def test_release(answer: dict[str, Any], database: str) -> None:
+    """Every part with its declaration, and what the release does without it."""
+    stem = database.rpartition("/")[2].removesuffix(".db")
+    atlas = load_knowledge(f"schemas/{stem}")
+    told = learn_schemas.merge(database, {VERSION: answer}, {VERSION: {database: []}})
+
+    assert atlas["releases"][VERSION] == told["releases"][VERSION]
+    for kind in learn_schemas.KINDS:
+        known = {
+            name: [{**form, "releases": [VERSION]} for form in forms if VERSION in form["releases"]]
+            for name, forms in atlas[kind].items()
         }
-        for table, entry in load_knowledge("schemas/kanban")["tables"].items()
-    }
-    told = {table: entry["columns"] for table, entry in answer["tables"].items()}
-
-    assert known == told
-
-
-def test_indexes(answer: dict[str, Any]) -> None:
-    """Every index, as the release declares it."""
-    known = {
-        name: {fact: value for fact, value in index.items() if fact != "since"}
-        for name, index in load_knowledge("schemas/kanban")["indexes"].items()
-    }
-
-    assert known == answer["indexes"]
+        for forms in known.values():
+            for form in forms:
+                if "orders" in form:
+                    form["orders"] = []
+        assert known == told[kind]
 
 
-def test_releases() -> None:
-    """The knowledge covers every release that the tools can install, in their order."""
-    assert load_knowledge("schemas/kanban")["releases"] == list(releases.ALL)
+def test_upgrade_paths() -> None:
+    """Two releases walked anew leave layouts that the atlas has."""
+    for version in ("0.15.0", VERSION):
+        need_release(version)
+    from hermes_doctor.knowledge.atlas import blueprint
+
+    walked = learn_schemas.upgrade_paths(("0.15.0", VERSION))
+
+    for database, layouts in walked[VERSION].items():
+        plan = blueprint(database, VERSION)
+        assert plan
+        for layout in layouts:
+            for table, columns in layout.items():
+                assert tuple(columns) in plan.tables[table].orders, (database, table)
+    assert len(walked[VERSION]["state.db"]) == 2

@@ -15,11 +15,11 @@ from typing import Any
 
 import pytest
 
-from hermes_doctor.knowledge import columns_of, load_knowledge
+from hermes_doctor.knowledge import atlas
 from tests import support
 from tests.conftest import RELEASES
 from tests.real.patients import KILLED, ROWS, MakeHome, Patient, machine
-from tools import kanban_lesson, real_home
+from tools import real_home, schema_lesson
 
 pytestmark = pytest.mark.real
 NOBODY = 65534
@@ -130,17 +130,18 @@ def lose(path: Path, *columns: tuple[str, str]) -> None:
     """Take columns away from a database at rest."""
     with contextlib.closing(sqlite3.connect(path)) as connection:
         for table, column in columns:
-            kanban_lesson.take_away(connection, table, column)
+            schema_lesson.take_away(connection, table, column)
 
 
 def unhealed(version: str) -> list[tuple[str, str]]:
     """The columns of a release, keys aside, that it does not bring back by itself."""
-    release = tuple(int(part) for part in version.split("."))
+    plan = atlas.blueprint("kanban.db", version)
+    assert plan
     return [
-        (table, column)
-        for table, known in load_knowledge("schemas/kanban")["tables"].items()
-        for column, facts in columns_of(known, release).items()
-        if not facts["key"] and version not in facts["healed_by"]
+        (table.name, column.name)
+        for table in plan.tables.values()
+        for column in table.columns
+        if not column.key and column.if_missing != "healed"
     ]
 
 

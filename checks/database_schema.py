@@ -1,0 +1,135 @@
+"""Parts of a database that are missing, and whether Hermes brings them back by itself."""
+
+from collections.abc import Iterator
+from itertools import groupby
+from pathlib import Path
+
+from hermes_doctor.api import (
+    CouldNotLook,
+    Evidence,
+    Finding,
+    Missing,
+    Probes,
+    Severity,
+    Skip,
+    Structure,
+    check,
+)
+
+_PLURALS = {"index": "indexes"}
+
+
+@check(
+    id="database-schema",
+    group="databases",
+    codes=["KANBAN-SCHEMA", "DB-SCHEMA", "DB-NEWER"],
+)
+def database_schema(probes: Probes) -> Iterator[Finding | CouldNotLook]:
+    """Has every database the tables, columns, indexes and triggers that Hermes asks for?"""
+    databases = probes.databases()
+    if not databases.paths and not databases.doubts:
+        raise Skip("there is no database yet")
+    yield from map(CouldNotLook, databases.doubts)
+    for path in databases.paths:
+        name = probes.home.name_of(path)
+        try:
+            header = probes.header(path)
+            if not header.empty and header.magic:  # other checks tell of those
+                yield from _judge(probes, path, name)
+        except CouldNotLook as doubt:
+            yield CouldNotLook(f"{name}: {doubt}")
+        except FileNotFoundError:
+            yield CouldNotLook(f"{name}: is gone, or a symlink to nowhere")
+
+
+def _judge(probes: Probes, path: Path, name: str) -> Iterator[Finding]:
+    structure = probes.structure(path)
+    if structure.newer:
+        yield Finding(
+            code="DB-NEWER",
+            severity=Severity.INFO,
+            title=f"{name} was made by a newer Hermes than this tool knows",
+            subject=name,
+            detail="What it should be made of is not known here, so that is not judged, and "
+            "nothing will change its structure. A newer hermes-doctor may know it.",
+            evidence=(Evidence(name, "its schema bears a version beyond the newest known one"),),
+        )
+    elif structure.missing:
+        yield _lacking(probes, name, structure)
+
+
+def _lacking(probes: Probes, name: str, structure: Structure) -> Finding:
+    missing = structure.missing
+    # What this Hermes adds by itself it also fills from what is there: that is left to it.
+    ours = tuple(part for part in missing if part.if_missing != "healed")
+    severity, detail = _weigh(probes, missing)
+    installed = probes.installation() is not None
+    curable = (
+        structure.can_be_made(ours)
+        and not structure.beyond
+        and not (structure.alien and not installed)
+    )
+    if ours and not curable and not structure.beyond:
+        detail += " What was in it cannot be made up, so that no fix is offered."
+    kinds = [
+        (kind, sorted(map(str, parts)))
+        for kind, parts in groupby(missing, key=lambda part: part.kind)
+    ]
+    return Finding(
+        code="KANBAN-SCHEMA" if name.endswith("kanban.db") else "DB-SCHEMA",
+        severity=severity,
+        title=f"{name} lacks " + " and ".join(_count(kind, len(names)) for kind, names in kinds),
+        subject=name,
+        detail=detail,
+        evidence=tuple(
+            Evidence(name, f"missing{_label(kind, len(names))}: {', '.join(names)}")
+            for kind, names in kinds
+        ),
+        fix="complete-schema" if curable else None,
+        data={"missing": ours, "plan": structure.plan},
+    )
+
+
+def _weigh(probes: Probes, missing: tuple[Missing, ...]) -> tuple[Severity, str]:
+    """How bad it is that these are missing, and why."""
+    fates = {part.if_missing for part in missing}
+    needed = any(part.kind in ("column", "table") for part in missing)
+    if fates == {"healed"} and not (needed and probes.gateways()):
+        return Severity.INFO, "This Hermes adds what is missing by itself at the next start."
+    if fates == {"healed"}:
+        return Severity.ERROR, (
+            "Hermes would add it at a start, but the running gateway looked only once, when it "
+            "started: it fails with `no such column` or `no such table` until then."
+        )
+    if "crash" in fates:
+        return Severity.ERROR, (
+            "Hermes does not add it by itself: it fails with `no such column` or worse."
+        )
+    if "unknown" in fates:
+        return Severity.ERROR, (
+            "Newer releases add some columns by themselves at a start, but which Hermes works on "
+            "this home could not be told. Until then it fails with `no such column`."
+        )
+    if all(part.kind == "trigger" for part in missing if part.if_missing == "silent"):
+        return Severity.ERROR, (
+            "This Hermes does not add it by itself: it goes on without an error, but what is "
+            "written from now on is never found by a search."
+        )
+    return Severity.ERROR, (
+        "Hermes does not add it by itself: it goes on without an error, but what belongs there "
+        "is never kept."
+    )
+
+
+def _count(kind: str, count: int) -> str:
+    if count > 1:
+        return f"{count} {_plural(kind, count)}"
+    return f"an {kind}" if kind == "index" else f"a {kind}"
+
+
+def _label(kind: str, count: int) -> str:
+    return "" if kind == "column" else f" {_plural(kind, count)}"
+
+
+def _plural(kind: str, count: int) -> str:
+    return kind if count == 1 else _PLURALS.get(kind, f"{kind}s")

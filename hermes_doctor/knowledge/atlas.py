@@ -1,0 +1,168 @@
+"""The atlas: what every database of every known Hermes release is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from functools import cache
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING, Any
+
+from hermes_doctor.knowledge import load_knowledge
+from hermes_doctor.sqlite.blueprint import Blueprint, Column, Table
+
+if TYPE_CHECKING:
+    from hermes_doctor.sqlite.schema import Schema
+
+DATABASES = (
+    "state.db",
+    "kanban.db",
+    "response_store.db",
+    "projects.db",
+    "verification_evidence.db",
+    "cron/executions.db",
+    "gateway/discord_message_recovery.db",
+    "memory_store.db",
+)
+"""The databases that the atlas knows, as they are named in a home."""
+
+Release = tuple[int, ...]
+
+
+def kind_of(database: str) -> str | None:
+    """The entry for a database of a home; every kanban board is a `kanban.db`."""
+    if database.startswith("kanban/boards/") and database.endswith("/kanban.db"):
+        return "kanban.db"
+    return database if database in DATABASES else None
+
+
+def releases(database: str) -> tuple[str, ...]:
+    """The known releases that have this database, oldest first."""
+    return tuple(_data(database)["releases"])
+
+
+def newest(database: str) -> str:
+    """The newest release that the atlas knows of."""
+    return releases(database)[-1]
+
+
+@cache
+def blueprint(database: str, release: str) -> Blueprint | None:
+    """The schema of a database in a release; None where that release has no such database."""
+    kind = kind_of(database)
+    if kind is None or release not in releases(kind):
+        return None
+    data = _data(kind)
+    parts = {
+        group: dict(_of_release(data[group], release))
+        for group in ("tables", "virtual", "indexes", "triggers")
+    }
+    owned = {**parts["indexes"], **parts["triggers"]}
+    return Blueprint(
+        database=kind,
+        release=release,
+        tables={name: _table(name, form) for name, form in parts["tables"].items()},
+        virtual={name: form["sql"] for name, form in parts["virtual"].items()},
+        indexes={name: form["sql"] for name, form in parts["indexes"].items()},
+        triggers={name: form["sql"] for name, form in parts["triggers"].items()},
+        version=data["releases"][release],
+        table_of={name: form["table"] for name, form in owned.items()},
+        if_missing={
+            name: form["if_missing"] for group in parts.values() for name, form in group.items()
+        },
+    )
+
+
+def newest_blueprint(database: str) -> Blueprint:
+    """The schema of a database that the atlas knows in the newest release that it knows."""
+    found = blueprint(database, newest(database))
+    if found is None:
+        raise LookupError(f"the atlas does not know {database}")
+    return found
+
+
+def expected(database: str, installed: Release | None, found: Schema) -> Blueprint | None:
+    """The schema to judge a database by.
+
+    For a known release it is its own. For one between known releases it is that of the one
+    before it, and for none at all that of the release which worked on the file last, as its
+    columns tell; what would then become of a missing column is unknown. A release newer than
+    the atlas is believed to heal what the newest known one heals.
+    """
+    kind = kind_of(database)
+    if kind is None:
+        return None
+    known = {_numbers(release): release for release in releases(kind)}
+    last = _level(kind, found) if installed is None else installed
+    below = [release for release in known if release <= last]
+    if not below:
+        return None
+    best = blueprint(kind, known[max(below)])
+    certain = installed in known or is_beyond(kind, installed)
+    return best if certain or best is None else _uncertain(best)
+
+
+def is_beyond(database: str, installed: Release | None) -> bool:
+    """Whether an installed Hermes is newer than the atlas."""
+    kind = kind_of(database)
+    return kind is not None and installed is not None and installed > _numbers(newest(kind))
+
+
+def is_newer(database: str, found: Schema) -> bool:
+    """Whether a database bears the mark of a Hermes that the atlas does not know.
+
+    No known release sets SQLite's own two fields for marks.
+    """
+    kind = kind_of(database)
+    if kind is None:
+        return False
+    versions = [version for version in _data(kind)["releases"].values() if version is not None]
+    beyond = bool(versions) and found.version is not None and found.version > max(versions)
+    return beyond or found.application_id != 0 or found.user_version != 0
+
+
+def _data(database: str) -> dict[str, Any]:
+    return load_knowledge(f"schemas/{PurePosixPath(database).stem}")
+
+
+def _of_release(group: Mapping[str, Any], release: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The parts of one kind in the form that they have in this release."""
+    for name, forms in group.items():
+        for form in forms:
+            if release in form["releases"]:
+                yield name, form
+
+
+def _table(name: str, form: Mapping[str, Any]) -> Table:
+    columns = tuple(Column(*facts) for facts in form["columns"])
+    declared = tuple(column.name for column in columns)
+    others = [tuple(declared[place] for place in order) for order in form["orders"]]
+    return Table(name, form["sql"], columns, (declared, *others), form.get("lazy", False))
+
+
+def _uncertain(known: Blueprint) -> Blueprint:
+    """The same with the fate of a missing column unknown; the rest every release makes anew."""
+    tables = {
+        name: replace(
+            table, columns=tuple(replace(one, if_missing="unknown") for one in table.columns)
+        )
+        for name, table in known.tables.items()
+    }
+    return replace(known, tables=tables)
+
+
+def _level(database: str, found: Schema) -> Release:
+    """The newest release whose own columns the database has: at least that one worked on it."""
+    levels = [_numbers(releases(database)[0])]
+    for table, forms in _data(database)["tables"].items():
+        since: dict[str, str] = {}
+        for form in forms:  # oldest first
+            for facts in form["columns"]:
+                since.setdefault(facts[0], form["releases"][0])
+        there = found.tables.get(table, {})
+        levels += [_numbers(release) for column, release in since.items() if column in there]
+    return max(levels)
+
+
+def _numbers(release: str) -> Release:
+    return tuple(int(part) for part in release.split("."))

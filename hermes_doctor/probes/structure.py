@@ -1,0 +1,70 @@
+"""How a database compares with what the installed release makes it of."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hermes_doctor.knowledge import atlas
+from hermes_doctor.sqlite import declaration, difference
+from hermes_doctor.sqlite.difference import Missing
+
+if TYPE_CHECKING:
+    from hermes_doctor.probes import Probes
+    from hermes_doctor.sqlite.blueprint import Blueprint
+
+
+@dataclass(frozen=True)
+class Structure:
+    """What one database is made of, beside what it should be."""
+
+    plan: Blueprint | None
+    """What it is judged by; None when the atlas cannot judge it."""
+    newer: bool
+    """It bears the mark of a Hermes that the atlas does not know, and is not judged."""
+    missing: tuple[Missing, ...] = ()
+    beyond: bool = False
+    """The installed Hermes is newer than the atlas: only it knows what to add."""
+    alien: bool = False
+    """It has columns that no known release makes."""
+
+    def can_be_made(self, parts: Sequence[Missing]) -> bool:
+        """Whether the parts can be added to the rows that are there."""
+        for part in parts:
+            table = self.plan.tables.get(part.table) if self.plan else None
+            column = table.column(part.name) if table and part.kind == "column" else None
+            if table and column and declaration.stand_in(table, column) is None:
+                return False
+        return bool(parts)
+
+
+def compare(probes: Probes, path: Path) -> Structure:
+    """Judge the database at `path`."""
+    name = probes.home.name_of(path)
+    kind = atlas.kind_of(name)
+    if kind is None:
+        return Structure(plan=None, newer=False)
+    found = probes.schema(path)
+    if atlas.is_newer(kind, found):
+        return Structure(plan=None, newer=True)
+    installed = probes.installation()
+    release = installed.release if installed else None
+    plan = atlas.expected(kind, release, found)
+    if plan is None:
+        return Structure(plan=None, newer=False)
+    known = atlas.newest_blueprint(kind)
+    alien = any(
+        known.tables[table].column(column) is None
+        for table, columns in found.tables.items()
+        if table in known.tables
+        for column in columns
+    )
+    return Structure(
+        plan=plan,
+        newer=False,
+        missing=tuple(difference.missing(found, plan)),
+        beyond=atlas.is_beyond(kind, release),
+        alien=alien,
+    )

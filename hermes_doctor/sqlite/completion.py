@@ -1,0 +1,146 @@
+"""Gives a database at rest the parts of its schema that it lacks, every row kept."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import sqlite3
+from collections.abc import Sequence
+from pathlib import Path
+
+from hermes_doctor.model import CannotFix
+from hermes_doctor.sqlite.blueprint import Blueprint, Column, Table
+from hermes_doctor.sqlite.declaration import appendable, declare, quoted, stand_in
+from hermes_doctor.sqlite.difference import Missing, feeds
+
+
+def complete(path: Path, plan: Blueprint, missing: Sequence[Missing]) -> None:
+    """Make the missing parts in one transaction; raises CannotFix, and then nothing is changed."""
+    try:
+        with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as db:
+            db.execute("PRAGMA foreign_keys=OFF")  # a rebuilt table is gone for a moment
+            db.execute("PRAGMA legacy_alter_table=ON")  # and what refers to it must not follow
+            db.execute("BEGIN IMMEDIATE")
+            _Completion(db, plan).make(missing)
+            db.execute("COMMIT")
+    except sqlite3.Error as error:
+        raise CannotFix(f"the schema cannot be completed ({error.sqlite_errorname})") from error
+
+
+class _Completion:
+    def __init__(self, db: sqlite3.Connection, plan: Blueprint) -> None:
+        self.db = db
+        self.plan = plan
+
+    def make(self, missing: Sequence[Missing]) -> None:
+        """Tables first, then their columns, what belongs to them, and the full-text tables."""
+        touched: dict[str, list[Column]] = {}
+        for one in missing:
+            table = self.plan.tables.get(one.table)
+            column = table.column(one.name) if table and one.kind == "column" else None
+            if table:
+                touched.setdefault(one.table, []).extend([column] if column else [])
+        for name, lost in touched.items():
+            self._table(self.plan.tables[name], lost)
+        for name, sql in self.plan.indexes.items():
+            if self.plan.table_of[name] in touched and not self._has(name):
+                # duplicates, or a column that Hermes adds itself: then so is the index
+                with contextlib.suppress(sqlite3.IntegrityError, sqlite3.OperationalError):
+                    self.db.execute(sql)
+        names = {one.name for one in missing}
+        for virtual, sql in self.plan.virtual.items():
+            triggers = feeds(self.plan, virtual)
+            if virtual in names:
+                self.db.execute(sql)
+            elif not triggers & names:
+                continue
+            for trigger in sorted(triggers):
+                if not self._has(trigger):
+                    self.db.execute(self.plan.triggers[trigger])
+            self._index_anew(virtual, triggers)
+
+    def _has(self, name: str) -> bool:
+        found = self.db.execute("SELECT 1 FROM sqlite_master WHERE name = ?", (name,))
+        return found.fetchone() is not None
+
+    def _table(self, table: Table, lost: list[Column]) -> None:
+        if not self._has(table.name):
+            self.db.execute(table.sql)
+        elif all(appendable(table, column) for column in lost):
+            for column in lost:
+                self.db.execute(f"ALTER TABLE {quoted(table.name)} ADD COLUMN {declare(column)}")
+        else:
+            self._rebuild(table)
+
+    def _rebuild(self, table: Table) -> None:
+        """Make the table anew as declared and move every row, its indexes and triggers over.
+
+        Columns that the release does not know are kept behind the others. The number that the
+        next row gets is kept too, or a deleted row's would be given out again.
+        """
+        db, name = self.db, quoted(table.name)
+        there = self._columns(table.name)
+        strange = [column for name, column in there.items() if not table.column(name)]
+        values = {
+            column.name: quoted(column.name) if column.name in there else stand_in(table, column)
+            for column in table.columns
+        }
+        values |= {column.name: quoted(column.name) for column in strange}
+        if None in values.values() or any(column.key for column in strange):
+            raise CannotFix(f"what {table.name} lacks cannot be made up")
+        belongings = db.execute(
+            "SELECT sql FROM sqlite_master"
+            " WHERE tbl_name = ? AND type IN ('index', 'trigger') AND sql IS NOT NULL",
+            (table.name,),
+        ).fetchall()
+        next_number = self._sequence(table.name)
+        fresh = f"{table.name}_as_declared"
+        db.execute(_renamed(table.sql, fresh))
+        for column in strange:
+            db.execute(f"ALTER TABLE {quoted(fresh)} ADD COLUMN {declare(column)}")
+        db.execute(
+            f"INSERT INTO {quoted(fresh)} ({', '.join(map(quoted, values))})"
+            f" SELECT {', '.join(map(str, values.values()))} FROM {name} ORDER BY rowid"
+        )
+        db.execute(f"DROP TABLE {name}")
+        db.execute(f"ALTER TABLE {quoted(fresh)} RENAME TO {name}")
+        for (sql,) in belongings:
+            db.execute(sql)
+        if next_number is not None and self._sequence(table.name) is not None:
+            db.execute(
+                "UPDATE sqlite_sequence SET seq = max(seq, ?) WHERE name = ?",
+                (next_number, table.name),
+            )
+
+    def _columns(self, table: str) -> dict[str, Column]:
+        rows = self.db.execute(f"PRAGMA table_xinfo({quoted(table)})").fetchall()
+        if any(row[6] for row in rows):
+            raise CannotFix(f"{table} has computed columns, which no Hermes makes")
+        return {row[1]: Column(row[1], row[2], bool(row[3]), row[4], row[5]) for row in rows}
+
+    def _sequence(self, table: str) -> int | None:
+        """The highest number that a row of the table ever had, where SQLite keeps it."""
+        if not self._has("sqlite_sequence"):
+            return None
+        row = self.db.execute("SELECT seq FROM sqlite_sequence WHERE name = ?", (table,)).fetchone()
+        return int(row[0]) if row else None
+
+    def _index_anew(self, virtual: str, triggers: frozenset[str]) -> None:
+        """Fill a full-text table from the rows, with the very statement of its insert trigger."""
+        if re.search(r"\bcontent\s*=", self.plan.virtual[virtual]):
+            self.db.execute(f"INSERT INTO {virtual}({virtual}) VALUES ('rebuild')")
+            return
+        self.db.execute(f"DELETE FROM {virtual}")
+        for trigger in triggers:
+            sql = self.plan.triggers[trigger]
+            insert = re.search(r"INSERT INTO (.+?)\bVALUES\s*\((.+)\);\s*END", sql, re.DOTALL)
+            if insert and "AFTER INSERT" in sql:
+                self.db.execute(
+                    f"INSERT INTO {insert[1]} SELECT {insert[2]}"
+                    f" FROM {quoted(self.plan.table_of[trigger])} AS new"
+                )
+
+
+def _renamed(sql: str, name: str) -> str:
+    """A CREATE TABLE of the atlas under another name."""
+    return f"CREATE TABLE {quoted(name)} " + sql[sql.index("(") :]

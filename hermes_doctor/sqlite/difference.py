@@ -1,0 +1,79 @@
+"""What a database lacks of what its release makes it of."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from hermes_doctor.sqlite.blueprint import Blueprint
+    from hermes_doctor.sqlite.schema import Schema
+
+
+@dataclass(frozen=True)
+class Missing:
+    """One part that is not there."""
+
+    kind: str
+    """column, table, full-text table, index or trigger."""
+    table: str
+    name: str
+    if_missing: str
+    """What Hermes does without it: healed, silent, crash, or unknown."""
+
+    def __str__(self) -> str:
+        return f"{self.table}.{self.name}" if self.kind == "column" else self.name
+
+
+def missing(found: Schema, plan: Blueprint) -> list[Missing]:
+    """All that is not there; nothing at all for a database that has none of the tables.
+
+    Only presence counts, for the text of a declaration differs with the releases that a file
+    went through. An index or a trigger goes with its table and with the columns that it names,
+    a trigger also with the full-text table that it feeds: they come back together.
+    """
+    if not found.tables.keys() & plan.tables.keys():
+        return []
+    columns = list(_columns(found, plan))
+    return [*_tables(found, plan), *columns, *_owned(found, plan, columns)]
+
+
+def _tables(found: Schema, plan: Blueprint) -> Iterator[Missing]:
+    for name, table in plan.tables.items():
+        if name not in found.tables and not table.lazy:
+            yield Missing("table", name, name, plan.if_missing[name])
+    for name in plan.virtual:
+        if name not in found.virtual:
+            yield Missing("full-text table", name, name, plan.if_missing[name])
+
+
+def _columns(found: Schema, plan: Blueprint) -> Iterator[Missing]:
+    for name, table in plan.tables.items():
+        there = found.tables.get(name)
+        for column in table.columns if there else ():
+            if there and column.name not in there:
+                yield Missing("column", name, column.name, column.if_missing)
+
+
+def _owned(found: Schema, plan: Blueprint, columns: list[Missing]) -> Iterator[Missing]:
+    later = {name for v in plan.virtual if v not in found.virtual for name in feeds(plan, v)}
+    lost = {(one.table, one.name) for one in columns}
+    for kind, parts, there in (
+        ("index", plan.indexes, found.indexes),
+        ("trigger", plan.triggers, found.triggers),
+    ):
+        for name, sql in parts.items():
+            table = plan.table_of[name]
+            if name in there or name in later or table not in found.tables:
+                continue
+            words = set(re.findall(r"\w+", sql)) if lost else set()
+            if not any(owner == table and column in words for owner, column in lost):
+                yield Missing(kind, table, name, plan.if_missing[name])
+
+
+def feeds(plan: Blueprint, virtual: str) -> frozenset[str]:
+    """The triggers that keep a full-text table up to date."""
+    word = re.compile(rf"\b{re.escape(virtual)}\b")
+    return frozenset(name for name, sql in plan.triggers.items() if word.search(sql))

@@ -1,0 +1,178 @@
+"""Makes hermes_doctor/knowledge/schemas/*.json: asks every release what its databases are made of.
+
+    python -m tools.learn_schemas            all releases, a few minutes
+    python -m tools.learn_schemas 0.19.0     prints what one release says
+
+Each file is the atlas of one database. It lists every part in each form that it had, with the
+releases that have it in this form and what they do when it is missing; and for each table the
+orders in which its columns can lie in a file, since an upgrade adds columns at the end.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import shutil
+import sqlite3
+import subprocess
+import sys
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from tools import real_home, releases, schema_lesson
+
+TARGET = Path(__file__).parent.parent / "hermes_doctor" / "knowledge" / "schemas"
+KINDS = ("tables", "virtual", "indexes", "triggers")
+WIDTH = 100
+
+Orders = dict[str, list[str]]
+"""The columns of each table of one file, in the order in which they lie there."""
+
+
+def ask(version: str) -> dict[str, Any]:
+    """What one release says about its databases."""
+    answer: dict[str, Any] = json.loads(_lesson(version, "learn"))
+    return answer
+
+
+def _lesson(version: str, *args: str) -> str:
+    with tempfile.TemporaryDirectory() as nowhere:
+        done = subprocess.run(
+            [str(releases.python_of(version)), "-I", schema_lesson.__file__, *args],
+            env=real_home.environment(Path(nowhere) / "home"),
+            cwd=nowhere,
+            capture_output=True,
+            text=True,
+            timeout=600,
+        )
+    if done.returncode:
+        raise RuntimeError(f"{version}: {done.stderr.strip()[-500:]}")
+    return done.stdout
+
+
+def upgrade_paths(versions: tuple[str, ...] = releases.ALL) -> dict[str, dict[str, list[Orders]]]:
+    """For each release and database: the layouts of the files that it may have worked on.
+
+    Each release in turn makes fresh files, and opens one of every layout that the releases
+    before it left behind: this covers every path upwards, with none walked twice.
+    """
+    found: dict[str, dict[str, list[Orders]]] = {}
+    with tempfile.TemporaryDirectory() as place:
+        pool: list[tuple[str, Path, Orders]] = []
+        for version in versions:
+            folder = Path(place) / version
+            for n, (name, path, _) in enumerate(pool):
+                home = _empty(folder / str(n))
+                shutil.copyfile(path, home / name)
+            _empty(folder / "fresh")
+            _lesson(version, "visit", str(folder))
+            seen = found.setdefault(version, {})
+            for home in sorted(folder.iterdir(), reverse=True):  # the fresh one first
+                for name in schema_lesson.USES:
+                    path = home / name
+                    if path.exists():
+                        orders = _orders(path)
+                        layouts = seen.setdefault(name, [])
+                        if orders not in layouts:
+                            layouts.append(orders)
+                        if (name, orders) not in [(one, known) for one, _, known in pool]:
+                            pool.append((name, path, orders))
+    return found
+
+
+def _empty(home: Path) -> Path:
+    for folder in ("cron", "gateway"):
+        (home / folder).mkdir(parents=True)
+    return home
+
+
+def _orders(path: Path) -> Orders:
+    with contextlib.closing(sqlite3.connect(path)) as db:
+        db.execute("PRAGMA wal_checkpoint(TRUNCATE)")  # only the main file is handed on
+        return {
+            table: [column["name"] for column in known["columns"]]
+            for table, known in schema_lesson.schema(db)["tables"].items()
+        }
+
+
+def merge(
+    database: str,
+    answers: dict[str, dict[str, Any]],
+    layouts: dict[str, dict[str, list[Orders]]],
+) -> dict[str, Any]:
+    """The atlas of one database: every form of every part, with the releases that have it."""
+    having = {version: told[database] for version, told in answers.items() if database in told}
+    atlas: dict[str, Any] = {
+        "database": database,
+        "releases": {version: told["version"] for version, told in having.items()},
+    }
+    for kind in KINDS:
+        parts: dict[str, list[dict[str, Any]]] = {}
+        for version, told in having.items():
+            for name, known in told[kind].items():
+                form = _form(known)
+                if kind == "tables":
+                    form["orders"] = _other_orders(form, name, layouts[version][database])
+                forms = parts.setdefault(name, [])
+                for one in forms:
+                    if {**one, "releases": []} == {**form, "releases": []}:
+                        one["releases"].append(version)
+                        break
+                else:
+                    forms.append({"releases": [version], **form})
+        atlas[kind] = parts
+    return atlas
+
+
+def _form(known: dict[str, Any]) -> dict[str, Any]:
+    """One form of a part; a column is a list of its facts."""
+    form = dict(known)
+    if "columns" in form:
+        form["columns"] = [list(column.values()) for column in known["columns"]]
+    return form
+
+
+def _other_orders(form: dict[str, Any], table: str, layouts: list[Orders]) -> list[list[int]]:
+    """The orders that differ from the declared one, as places in it."""
+    declared = [column[0] for column in form["columns"]]
+    other: list[list[int]] = []
+    for layout in layouts:
+        if table in layout:
+            order = [declared.index(column) for column in layout[table]]
+            if order != sorted(order) and order not in other:
+                other.append(order)
+    return sorted(other)
+
+
+def written(value: Any, indent: int = 0) -> str:
+    """JSON that a person can read and compare: what fits into a line stays on one."""
+    flat = json.dumps(value, ensure_ascii=False)
+    if len(flat) + indent <= WIDTH or not isinstance(value, dict | list):
+        return flat
+    pad = " " * (indent + 1)
+    if isinstance(value, dict):
+        inner = [f"{pad}{json.dumps(k)}: {written(v, indent + 1)}" for k, v in value.items()]
+        return "{\n" + ",\n".join(inner) + "\n" + " " * indent + "}"
+    inner = [pad + written(one, indent + 1) for one in value]
+    return "[\n" + ",\n".join(inner) + "\n" + " " * indent + "]"
+
+
+def main() -> None:
+    """Learn from one release or from all."""
+    if sys.argv[1:]:
+        print(written(ask(sys.argv[1])))
+        return
+    with ThreadPoolExecutor(2) as workers:
+        answers = dict(zip(releases.ALL, workers.map(ask, releases.ALL), strict=True))
+    layouts = upgrade_paths()
+    for database in schema_lesson.USES:
+        atlas = merge(database, answers, layouts)
+        target = TARGET / f"{Path(database).stem}.json"
+        target.write_text(written(atlas) + "\n")
+        print(f"{target.name}: {len(atlas['releases'])} releases, {target.stat().st_size} bytes")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,407 @@
+"""Runs under a release's own interpreter: what its databases are made of, and what it cannot miss.
+
+    python -I schema_lesson.py learn            prints the schema of every database, and for each
+                                                part what the release does when it is missing
+    python -I schema_lesson.py visit FOLDER     uses every database of every home in the folder;
+                                                in the one called `fresh` it makes them all
+
+Imports nothing of this project: the release is alone with itself.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import json
+import logging
+import os
+import re
+import shutil
+import sqlite3
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+Use = Callable[[Path], None]
+
+
+def state(home: Path) -> None:
+    """A session with messages, a title, a search, and whatever else writes into state.db."""
+    SessionDB = importlib.import_module("hermes_state").SessionDB
+    db = SessionDB(home / "state.db")
+    try:
+        db.create_session("lesson", "telegram", model="m", model_config={"a": 1})
+        db.append_message("lesson", "user", "the first words")
+        db.append_message("lesson", "assistant", "an answer", tool_calls=[{"id": "1"}])
+        db.set_session_title("lesson", "a title")
+        db.update_token_counts("lesson", input_tokens=1, output_tokens=1, model="m")
+        assert db.get_messages("lesson")
+        db.get_messages_as_conversation("lesson")
+        db.search_messages("words")
+        db.list_sessions_rich(limit=5)
+        if hasattr(db, "save_gateway_routing_entry"):
+            db.save_gateway_routing_entry("key", '{"session_id": "lesson"}')
+            db.load_gateway_routing_entries()
+        if hasattr(db, "try_acquire_compression_lock"):
+            db.try_acquire_compression_lock("lesson", "me")
+            db.release_compression_lock("lesson", "me")
+        db.set_meta("k", "v")
+        db.get_meta("k")
+        db.enable_telegram_topic_mode(chat_id="1", user_id="2")
+        db.bind_telegram_topic(
+            chat_id="1", thread_id="3", user_id="2", session_key="k", session_id="lesson"
+        )
+        db.is_telegram_topic_mode_enabled(chat_id="1", user_id="2")
+        assert db.get_telegram_topic_binding(chat_id="1", thread_id="3")
+        db.end_session("lesson", "done")
+    finally:
+        db.close()
+    ledger = optional("gateway.delivery_ledger")
+    if ledger:  # it swallows its errors: only the row tells
+        ledger.record_obligation(
+            obligation_id="o",
+            session_key="k",
+            platform="p",
+            chat_id="c",
+            thread_id=None,
+            content="x",
+        )
+        ledger.mark_attempting("o")
+        ledger.mark_failed("o", "e")
+        with contextlib.closing(sqlite3.connect(home / "state.db")) as look:
+            assert look.execute("SELECT count(*) FROM delivery_obligations").fetchone()[0]
+    delegation = optional("tools.async_delegation")
+    if hasattr(delegation, "_persist_dispatch"):
+        delegation._persist_dispatch({"delegation_id": "d", "dispatched_at": 1.0})
+        assert delegation.get_durable_delegation("d")
+
+
+def kanban(home: Path) -> None:
+    """A task with a comment and an attachment, claimed, done, listed and read."""
+    board = importlib.import_module("hermes_cli.kanban_db")
+    getattr(board, "_INITIALIZED_PATHS", set()).clear()
+    db = board.connect(home / "kanban.db")
+    try:
+        task = board.create_task(db, title="a task", body="its text", assignee="me")
+        other = board.create_task(db, title="another", parents=[task])
+        board.add_comment(db, task, "me", "a comment")
+        board.list_tasks(db)
+        board.get_task(db, task)
+        board.list_comments(db, task)
+        board.list_events(db, other)
+        board.claim_task(db, task)
+        board.complete_task(db, task, result="done")
+        board.list_runs(db, task)
+        board.add_notify_sub(db, task_id=task, platform="telegram", chat_id="1")
+        board.list_notify_subs(db, task)
+        board.advance_notify_cursor(
+            db, task_id=task, platform="telegram", chat_id="1", new_cursor=1
+        )
+        if hasattr(board, "add_attachment"):
+            board.add_attachment(db, task, filename="a", stored_path="/a", size=1)
+            board.list_attachments(db, task)
+    finally:
+        db.close()
+
+
+def response_store(home: Path) -> None:
+    """A response put, got and named by a conversation."""
+    server = importlib.import_module("gateway.platforms.api_server")
+    store = server.ResponseStore(db_path=str(home / "response_store.db"))
+    try:
+        store.put("r1", {"a": 1})
+        assert store.get("r1") == {"a": 1}
+        store.set_conversation("c", "r1")
+        store.get_conversation("c")
+    finally:
+        store.close()
+
+
+def projects(home: Path) -> None:
+    """A project with a folder, the active one, and a repository that was found."""
+    module = importlib.import_module("hermes_cli.projects_db")
+    db = module.connect(home / "projects.db")
+    try:
+        made = module.create_project(db, name="one", folders=[str(home)])
+        one = made if isinstance(made, str) else made.id
+        module.list_projects(db)
+        module.get_project(db, one)
+        module.record_discovered_repos(db, [{"path": str(home), "name": "x"}])
+        module.list_discovered_repos(db)
+        module.set_active(db, one)
+        module.get_active_id(db)
+    finally:
+        db.close()
+
+
+def verification(home: Path) -> None:
+    """A workspace that was tested, edited and asked about."""
+    (home / "package.json").write_text('{"name": "x", "scripts": {"test": "true"}}')
+    module = importlib.import_module("agent.verification_evidence")
+    module._connect().close()
+    module.record_terminal_result(command="npm test", cwd=home, session_id="s", exit_code=0)
+    module.mark_workspace_edited(session_id="s", cwd=home, paths=["x.py"])
+    module.verification_status(session_id="s", cwd=home)
+
+
+def executions(home: Path) -> None:
+    """An execution created, run and ended."""
+    module: Any = importlib.import_module("cron.executions")
+    module.EXECUTIONS_FILE = home / "cron" / "executions.db"
+    one = module.create_execution("job", source="cron")
+    module.mark_execution_running(one["id"])
+    module.finish_execution(one["id"], success=True)
+    module.list_executions()
+    module.latest_execution("job")
+
+
+def discord(home: Path) -> None:
+    """The ledger as its adapter opens it; it swallows its errors and answers with the default."""
+    module = importlib.import_module("plugins.platforms.discord.recovery")
+    assert module.DiscordRecoveryStore(home).call(lambda _: "opened") == "opened"
+
+
+def memory(home: Path) -> None:
+    """A fact added, found, changed and judged."""
+    module = importlib.import_module("plugins.memory.holographic.store")
+    store = module.MemoryStore(home / "memory_store.db")
+    try:
+        fact = store.add_fact("the sky over Old Town is blue", category="general")
+        store.search_facts("sky")
+        store.update_fact(fact, tags="x")
+        store.record_feedback(fact, True)
+        store.list_facts()
+    finally:
+        store.close()
+
+
+USES: dict[str, Use] = {
+    "state.db": state,
+    "kanban.db": kanban,
+    "response_store.db": response_store,
+    "projects.db": projects,
+    "verification_evidence.db": verification,
+    "cron/executions.db": executions,
+    "gateway/discord_message_recovery.db": discord,
+    "memory_store.db": memory,
+}
+
+
+def start_state(home: Path) -> None:
+    """What a start alone makes: the rest is made when it is first needed."""
+    importlib.import_module("hermes_state").SessionDB(home / "state.db").close()
+
+
+def optional(name: str) -> Any:
+    """A module that not every release has."""
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        return None
+
+
+def learn(root: Path) -> dict[str, Any]:
+    """Every database that this release can make."""
+    answers: dict[str, Any] = {}
+    for name, use in USES.items():
+        home = fresh(root / "made")
+        try:
+            use(home)
+        except ImportError as error:
+            print(f"{name}: {error}", file=sys.stderr)
+            continue
+        with contextlib.closing(sqlite3.connect(home / name)) as db:
+            fill(db)
+            answer = schema(db)
+        if name == "state.db":
+            start_state(fresh(root / "started"))
+            with contextlib.closing(sqlite3.connect(root / "started" / name)) as db:
+                at_once = schema(db)["tables"]
+            for table, known in answer["tables"].items():
+                known["lazy"] = table not in at_once
+        trial = Trial(home, root, name, use)
+        for kind in ("tables", "virtual", "indexes", "triggers"):
+            for part, known in answer[kind].items():
+                known["if_missing"] = trial.without(kind, part)
+        for table, known in answer["tables"].items():
+            columns = known["columns"]
+            for column in columns:
+                column["if_missing"] = (
+                    trial.without_column(table, column["name"])
+                    if len(columns) > 1
+                    else known["if_missing"]  # without its only column there is no table
+                )
+        answers[name] = answer
+    return answers
+
+
+def visit(folder: Path) -> None:
+    """Use what is there; databases that lie in a home afterwards were seen by this release."""
+    for home in sorted(folder.iterdir()):
+        os.environ["HERMES_HOME"] = str(home)
+        for name, use in USES.items():
+            if home.name == "fresh" or (home / name).exists():
+                with contextlib.suppress(ImportError):
+                    use(home)
+
+
+def fresh(home: Path) -> Path:
+    """An empty home, and Hermes pointed at it."""
+    shutil.rmtree(home, ignore_errors=True)
+    (home / "cron").mkdir(parents=True)
+    (home / "gateway").mkdir()
+    os.environ["HERMES_HOME"] = str(home)
+    return home
+
+
+def fill(db: sqlite3.Connection) -> None:
+    """Put a row into each empty table, since less can be added to a table that has rows."""
+    for table, known in schema(db)["tables"].items():
+        if db.execute(f'SELECT 1 FROM "{table}"').fetchone() is None:
+            marks = ", ".join("?" * len(known["columns"]))
+            values = ["1" if column["type"] == "TEXT" else 1 for column in known["columns"]]
+            db.execute(f'INSERT INTO "{table}" VALUES ({marks})', values)
+    db.commit()
+    db.execute("PRAGMA wal_checkpoint(TRUNCATE)")  # only the main file is copied for the trials
+
+
+def schema(db: sqlite3.Connection) -> dict[str, Any]:
+    """Tables with their columns as declared, full-text tables, indexes, triggers, the version."""
+    master = db.execute(
+        "SELECT type, name, tbl_name, sql FROM sqlite_master"
+        " WHERE sql IS NOT NULL AND name NOT LIKE 'sqlite_%'"
+    ).fetchall()
+    virtual = {name: {"sql": sql} for _, name, _, sql in master if "VIRTUAL" in sql[:20].upper()}
+    tables: dict[str, Any] = {
+        name: {"sql": sql, "columns": columns(db, name)}
+        for kind, name, _, sql in master
+        if kind == "table" and not any(name == v or name.startswith(f"{v}_") for v in virtual)
+    }
+    version = None
+    if "schema_version" in tables:
+        (version,) = db.execute("SELECT max(version) FROM schema_version").fetchone()
+    return {
+        "version": version,
+        "tables": tables,
+        "virtual": virtual,
+        "indexes": {n: {"table": t, "sql": s} for kind, n, t, s in master if kind == "index"},
+        "triggers": {n: {"table": t, "sql": s} for kind, n, t, s in master if kind == "trigger"},
+    }
+
+
+def columns(db: sqlite3.Connection, table: str) -> list[dict[str, Any]]:
+    """The columns of a table in their order."""
+    rows = db.execute(f'PRAGMA table_xinfo("{table}")').fetchall()
+    return [
+        {"name": r[1], "type": r[2], "notnull": bool(r[3]), "default": r[4], "key": r[5]}
+        for r in rows
+    ]
+
+
+class Trial:
+    """Takes one part of a database away and lets the release go on with what is left."""
+
+    def __init__(self, made: Path, root: Path, name: str, use: Use) -> None:
+        self.made, self.root, self.name, self.use = made, root, name, use
+
+    def without(self, kind: str, part: str) -> str:
+        """What becomes of a database without this table, full-text table, index or trigger."""
+        word = {"tables": "TABLE", "virtual": "TABLE", "indexes": "INDEX", "triggers": "TRIGGER"}
+
+        def drop(db: sqlite3.Connection) -> None:
+            db.execute("PRAGMA foreign_keys=OFF")
+            db.execute(f'DROP {word[kind]} "{part}"')
+
+        return self._verdict(drop, lambda db: part in schema(db)[kind])
+
+    def without_column(self, table: str, column: str) -> str:
+        """What becomes of a database without this column; it must come back with its key."""
+
+        def key(db: sqlite3.Connection) -> object:
+            return {known["name"]: known["key"] for known in columns(db, table)}.get(column)
+
+        with contextlib.closing(sqlite3.connect(self.made / self.name)) as db:
+            before = key(db)
+        return self._verdict(lambda db: take_away(db, table, column), lambda db: key(db) == before)
+
+    def _verdict(
+        self,
+        harm: Callable[[sqlite3.Connection], None],
+        back: Callable[[sqlite3.Connection], bool],
+    ) -> str:
+        home = fresh(Path(tempfile.mkdtemp(dir=self.root)))  # releases remember where they were
+        path = home / self.name
+        shutil.copyfile(self.made / self.name, path)
+        with contextlib.closing(sqlite3.connect(path)) as db, db:
+            harm(db)
+        try:
+            self.use(home)
+        except Exception:  # noqa: BLE001 (whatever it dies of, it died)
+            return "crash"
+        with contextlib.closing(sqlite3.connect(path)) as db:
+            return "healed" if back(db) else "silent"
+
+
+def take_away(db: sqlite3.Connection, table: str, column: str) -> None:
+    """Remove a column with the indexes and triggers that need it."""
+    db.isolation_level = None
+    db.execute("PRAGMA foreign_keys=OFF")
+    others = db.execute(
+        "SELECT type, name, sql FROM sqlite_master"
+        " WHERE tbl_name=? AND type IN ('index', 'trigger') AND sql IS NOT NULL",
+        (table,),
+    ).fetchall()
+    for kind, name, _ in others:
+        db.execute(f'DROP {kind} "{name}"')
+    try:
+        db.execute(f'ALTER TABLE "{table}" DROP COLUMN "{column}"')
+    except sqlite3.OperationalError:  # a key, or part of another constraint
+        rebuild_without(db, table, column)
+    for _, _, sql in others:
+        if not re.search(rf"\b{re.escape(column)}\b", sql):
+            db.execute(sql)
+
+
+def rebuild_without(db: sqlite3.Connection, table: str, column: str) -> None:
+    """Rebuild a table without one column, its other keys kept."""
+    (sql,) = db.execute(
+        "SELECT sql FROM sqlite_master WHERE type='table' AND name=?", (table,)
+    ).fetchone()
+    every = columns(db, table)
+    kept = [one for one in every if one["name"] != column]
+    alone = sum(bool(one["key"]) for one in every) == 1
+    parts = []
+    for one in kept:
+        part = f'"{one["name"]}" {one["type"]}'
+        if one["key"] and alone:
+            part += " PRIMARY KEY" + (" AUTOINCREMENT" if "AUTOINCREMENT" in sql.upper() else "")
+        elif one["notnull"]:
+            part += " NOT NULL"
+        parts.append(part + (f" DEFAULT {one['default']}" if one["default"] is not None else ""))
+    keys = [f'"{one["name"]}"' for one in sorted(kept, key=lambda one: one["key"]) if one["key"]]
+    if keys and not alone:
+        parts.append(f"PRIMARY KEY ({', '.join(keys)})")
+    names = ", ".join(f'"{one["name"]}"' for one in kept)
+    db.execute(f"CREATE TABLE lesson ({', '.join(parts)})")
+    db.execute(f'INSERT INTO lesson (rowid, {names}) SELECT rowid, {names} FROM "{table}"')
+    db.execute(f'DROP TABLE "{table}"')
+    db.execute(f'ALTER TABLE lesson RENAME TO "{table}"')
+
+
+def main() -> None:
+    """Learn, or visit the homes of a folder."""
+    logging.disable(logging.CRITICAL)
+    if sys.argv[1] == "visit":
+        visit(Path(sys.argv[2]))
+        return
+    root = Path(tempfile.mkdtemp())
+    try:
+        json.dump(learn(root), sys.stdout)
+    finally:
+        shutil.rmtree(root)
+
+
+if __name__ == "__main__":
+    main()
