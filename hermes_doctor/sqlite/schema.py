@@ -46,7 +46,7 @@ def _columns(name: str, sql: str) -> frozenset[str]:
         return frozenset()  # a virtual table
     memory = sqlite3.connect(":memory:")
     try:
-        memory.set_authorizer(_declares_only)
+        memory.set_authorizer(declares_only)
         memory.execute(sql)
         memory.set_authorizer(None)
         found = memory.execute("SELECT name FROM pragma_table_xinfo(?)", (name,)).fetchall()
@@ -57,6 +57,6 @@ def _columns(name: str, sql: str) -> frozenset[str]:
     return frozenset(row[0] for row in found)
 
 
-def _declares_only(action: int, *_: object) -> int:
+def declares_only(action: int, *_: object) -> int:
     """A declaration may declare; CREATE TABLE … AS SELECT would be run, for as long as it likes."""
     return sqlite3.SQLITE_DENY if action in (sqlite3.SQLITE_SELECT, 33) else sqlite3.SQLITE_OK
