@@ -35,6 +35,13 @@ from hermes_doctor.probes.structure import Structure
 from hermes_doctor.sqlite.blueprint import Blueprint
 from hermes_doctor.sqlite.completion import complete
 from hermes_doctor.sqlite.difference import Missing
+from hermes_doctor.sqlite.repairs import (
+    bring_back,
+    compact,
+    database_repair,
+    evict,
+    mend_rows,
+)
 from hermes_doctor.steps import (
     GatewayStep,
     MoveAside,
@@ -74,9 +81,14 @@ __all__ = [
     "Snapshot",
     "Step",
     "Structure",
+    "bring_back",
     "check",
+    "compact",
     "complete",
+    "database_repair",
+    "evict",
     "fix",
+    "mend_rows",
     "size",
     "snapshot",
 ]

@@ -102,6 +102,27 @@ def expected(database: str, installed: Release | None, found: Schema) -> Bluepri
     return best if certain or best is None else _uncertain(best)
 
 
+def at_or_below(database: str, installed: Release | None) -> Blueprint | None:
+    """The schema of the newest known release that is not newer than the installed one."""
+    kind = kind_of(database)
+    known = (
+        [r for r in releases(kind) if installed is None or _numbers(r) <= installed] if kind else []
+    )
+    return blueprint(kind, known[-1]) if kind and known else None
+
+
+def richest(database: str, installed: Release | None, found: Schema) -> Blueprint | None:
+    """The schema of the installed release, or of the newer one that worked on the file before it.
+
+    No release takes anything out of a schema, so the newer one has room for all that is there.
+    """
+    kind = kind_of(database)
+    if kind is None:
+        return None
+    level = _level(kind, found)
+    return at_or_below(kind, max(level, installed) if installed else level)
+
+
 def is_beyond(database: str, installed: Release | None) -> bool:
     """Whether an installed Hermes is newer than the atlas."""
     kind = kind_of(database)

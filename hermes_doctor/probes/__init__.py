@@ -12,6 +12,7 @@ from hermes_doctor.probes.once import Cell, once
 if TYPE_CHECKING:
     from hermes_doctor.model import Gateway
     from hermes_doctor.probes.configuration import ConfigCopy, ConfigFile
+    from hermes_doctor.probes.copies import DatabaseCopy
     from hermes_doctor.probes.databases import Databases
     from hermes_doctor.probes.environment import EnvFile
     from hermes_doctor.probes.installation import Installation
@@ -83,6 +84,13 @@ class Probes:
         from hermes_doctor.probes import structure
 
         return structure.compare(self, path)
+
+    @once(limit=4)
+    def database_copies(self, path: Path) -> list[DatabaseCopy]:
+        """Older copies of a database, newest first; whether they are sound is not known."""
+        from hermes_doctor.probes import copies
+
+        return copies.find(self.home, path)
 
     @once(limit=2)
     def secrets(self) -> list[SecretFile]:

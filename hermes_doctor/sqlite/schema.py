@@ -86,7 +86,7 @@ def _declared(tables: Iterable[tuple[str, str]]) -> dict[str, dict[str, Column]]
     found: dict[str, dict[str, Column]] = {}
     try:
         for name, sql in tables:
-            memory.set_authorizer(_declares_only)
+            memory.set_authorizer(declares_only)
             memory.execute(sql)
             memory.set_authorizer(None)
             rows = memory.execute(
@@ -102,6 +102,6 @@ def _declared(tables: Iterable[tuple[str, str]]) -> dict[str, dict[str, Column]]
     return found
 
 
-def _declares_only(action: int, *_: object) -> int:
+def declares_only(action: int, *_: object) -> int:
     """A declaration may declare; CREATE TABLE … AS SELECT would be run, for as long as it likes."""
     return sqlite3.SQLITE_DENY if action in (sqlite3.SQLITE_SELECT, 33) else sqlite3.SQLITE_OK

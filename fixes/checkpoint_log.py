@@ -1,0 +1,14 @@
+"""Bring a huge write-ahead log into its database."""
+
+from collections.abc import Iterator
+
+from hermes_doctor.api import Finding, Probes, ReplaceDatabase, Safety, Step, fix, snapshot
+
+
+@fix(id="checkpoint-wal", codes=["DB-WAL-HUGE"], safety=Safety.SAFE)
+def checkpoint_wal(probes: Probes, finding: Finding) -> Iterator[Step]:
+    """Merge the log into a copy of the database and swap it in."""
+    path = probes.home / finding.subject
+    yield ReplaceDatabase(
+        path, lambda _: None, why="bring its write-ahead log into it", expect=snapshot(path)
+    )

@@ -1,0 +1,17 @@
+"""Give a database and its sidecars back to whom the home belongs to."""
+
+from collections.abc import Iterator
+
+from hermes_doctor.api import Finding, Probes, Safety, SetMode, SetOwner, Step, fix, snapshot
+
+
+@fix(id="give-back-owner", codes=["DB-OWNER"], safety=Safety.SAFE)
+def give_back_owner(probes: Probes, finding: Finding) -> Iterator[Step]:
+    """Set the owner, and let the owner read and write."""
+    path = probes.home / finding.subject
+    owner = snapshot(probes.home.path)
+    taken = snapshot(path)
+    if (taken.uid, taken.gid) != (owner.uid, owner.gid) and taken.uid != owner.uid:
+        yield SetOwner(path, owner.uid, owner.gid, why="the gateway runs as", expect=taken)
+    if taken.mode & 0o600 != 0o600:
+        yield SetMode(path, taken.mode | 0o600, why="the gateway must write it", expect=taken)

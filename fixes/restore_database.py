@@ -1,0 +1,30 @@
+"""Bring a database back that is lost as a whole."""
+
+from collections.abc import Iterator
+
+from hermes_doctor.api import (
+    CannotFix,
+    Finding,
+    Probes,
+    ReplaceDatabase,
+    Safety,
+    Step,
+    bring_back,
+    fix,
+    snapshot,
+)
+
+
+@fix(id="restore-database", codes=["DB-EMPTY"], safety=Safety.CONFIRM)
+def restore_database(probes: Probes, finding: Finding) -> Iterator[Step]:
+    """Put the newest sound copy in its place: a snapshot of Hermes', or a backup."""
+    path = probes.home / finding.subject
+    copies = probes.database_copies(path)
+    if not copies:
+        raise CannotFix("there is no older copy of it")
+    yield ReplaceDatabase(
+        path,
+        lambda copy: bring_back(copy, copies),
+        why=f"bring back {copies[0].label}, or the next older one that is sound",
+        expect=snapshot(path),
+    )

@@ -1,0 +1,16 @@
+"""Save every row of a damaged database that can still be read."""
+
+from collections.abc import Iterator
+
+from hermes_doctor.api import Finding, Probes, Safety, Step, database_repair, fix
+
+
+@fix(
+    id="salvage-rows",
+    codes=["DB-NOTADB", "DB-TRUNCATED", "DB-MALFORMED", "KANBAN-CORRUPT", "DB-WAL-BROKEN"],
+    safety=Safety.CONFIRM,
+)
+def salvage_rows(probes: Probes, finding: Finding) -> Iterator[Step]:
+    """Read every page that can be read and build a new database; the old one stays in the vault."""
+    path = probes.home / finding.subject
+    yield database_repair(probes, path, ["rows"], why="save its rows into a new database")

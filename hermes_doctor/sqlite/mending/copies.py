@@ -1,0 +1,30 @@
+"""A database that is lost as a whole comes back from the newest copy that is sound."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from hermes_doctor import durable
+from hermes_doctor.files import snapshot
+from hermes_doctor.model import CannotFix
+from hermes_doctor.probes.copies import DatabaseCopy
+from hermes_doctor.steps import prove, sidecars
+
+
+def bring_back(copy: Path, candidates: Sequence[DatabaseCopy]) -> list[str]:
+    """Put the newest sound candidate in the place of the copy."""
+    for one in candidates:
+        for old in (copy, *sidecars(copy)):
+            durable.remove(old)
+        for suffix in ("", "-wal"):
+            source = one.path.with_name(one.path.name + suffix)
+            if snapshot(source).kind == "file":
+                with durable.fresh(copy.with_name(copy.name + suffix)) as fd:
+                    durable.copy(source, fd)
+        try:
+            prove(copy)
+        except CannotFix:
+            continue
+        return [f"It is {one.label} of {one.modified:%Y-%m-%d %H:%M} UTC; what came later is lost."]
+    raise CannotFix("none of the older copies is sound")

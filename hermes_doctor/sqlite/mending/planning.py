@@ -1,0 +1,74 @@
+"""The step that repairs one database: the rungs that fit, on the plan of the right release."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hermes_doctor.files import snapshot
+from hermes_doctor.model import CannotFix, CouldNotLook
+from hermes_doctor.steps import ReplaceDatabase, real
+
+if TYPE_CHECKING:
+    from hermes_doctor.probes import Probes
+    from hermes_doctor.sqlite.blueprint import Blueprint
+    from hermes_doctor.sqlite.mending.ladder import Rung
+
+
+def database_repair(probes: Probes, path: Path, rungs: Sequence[str], why: str) -> ReplaceDatabase:
+    """Repair a database by the first of the named rungs that leads to a sound one.
+
+    header, indexes, full text and rows are the rungs, from the least invasive to the most.
+    """
+    from hermes_doctor.sqlite.mending import ladder
+
+    steps = [step for name in rungs for step in _rungs(probes, path, name)]
+    return ReplaceDatabase(
+        path, lambda copy: ladder.climb(copy, steps), why=why, expect=snapshot(real(path))
+    )
+
+
+def _rungs(probes: Probes, path: Path, name: str) -> list[Rung]:
+    from hermes_doctor.sqlite.mending import fulltext, header, indexes
+
+    if name == "header":
+        return [("writing its header anew", header.rewrite)]
+    if name == "indexes":
+        return [
+            ("rebuilding its indexes", indexes.reindex),
+            ("declaring its indexes again", indexes.remake),
+        ]
+    plan = plan_of(probes, path)
+    if name == "full text":
+        return [("rebuilding its full-text search", partial(fulltext.rebuild, blueprint=plan))]
+    from hermes_doctor.sqlite.mending import rescue
+
+    sources = probes.database_copies(path)
+    return [("saving its rows", partial(rescue.rows, plan=plan, home=probes.home, copies=sources))]
+
+
+def plan_of(probes: Probes, path: Path) -> Blueprint:
+    """What the database is to be made of: the installed release's, or what it already has more."""
+    from hermes_doctor.knowledge import atlas
+
+    name = probes.home.name_of(path)
+    kind = atlas.kind_of(name)
+    if kind is None:
+        raise CannotFix(f"what {name} is made of is not known here")
+    installed = probes.installation()
+    release = installed.release if installed else None
+    if atlas.is_beyond(kind, release):
+        raise CannotFix(f"this Hermes is newer than what is known of {name}")
+    try:
+        found = probes.schema(path)
+    except CouldNotLook:
+        plan = atlas.at_or_below(kind, release)
+    else:
+        if atlas.is_newer(kind, found):
+            raise CannotFix(f"{name} was made by a newer Hermes than is known here")
+        plan = atlas.richest(kind, release, found)
+    if plan is None:
+        raise CannotFix(f"the installed Hermes has no {name}")
+    return plan

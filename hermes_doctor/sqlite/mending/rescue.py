@@ -1,0 +1,35 @@
+"""The last rung: save the rows, with all that lies about of the same rows elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from hermes_doctor import durable
+from hermes_doctor.home import Home
+from hermes_doctor.model import CannotFix, CouldNotLook
+from hermes_doctor.probes.copies import DatabaseCopy
+from hermes_doctor.sqlite.blueprint import Blueprint
+from hermes_doctor.sqlite.salvage import Source, salvage
+from hermes_doctor.steps import sidecars
+
+
+def rows(copy: Path, plan: Blueprint, home: Home, copies: Sequence[DatabaseCopy]) -> list[str]:
+    """Put a new database with every row that can be saved in the place of the damaged copy."""
+    rescued = copy.with_name(copy.name + ".rescued")
+    others = [Source(one.path, one.label, one.modified.timestamp()) for one in copies]
+    if plan.database == "state.db":
+        others.append(Source(home / "sessions", "sessions"))
+    try:
+        account = salvage(copy, rescued, plan, others=others)
+        if not any(table.kept for table in account.tables):
+            raise CannotFix("not one row can be read")
+        for old in sidecars(copy):
+            durable.remove(old)
+        durable.rename(rescued, copy)
+    except CouldNotLook as why:
+        raise CannotFix(str(why)) from why
+    finally:
+        for left in (rescued, *sidecars(rescued)):
+            durable.remove(left)
+    return list(account.sentences)

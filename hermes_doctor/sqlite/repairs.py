@@ -1,0 +1,51 @@
+"""The repairs of a database that a fix may plan; what carries them out is loaded when it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hermes_doctor.steps import ReplaceDatabase
+
+if TYPE_CHECKING:
+    from hermes_doctor.probes import Probes
+    from hermes_doctor.probes.copies import DatabaseCopy
+
+
+def database_repair(probes: Probes, path: Path, rungs: Sequence[str], why: str) -> ReplaceDatabase:
+    """Repair a database by the first of these rungs that leads to a sound one.
+
+    They are "header", "indexes", "full text" and "rows", from the least invasive to the most.
+    """
+    from hermes_doctor.sqlite.mending import planning
+
+    return planning.database_repair(probes, path, rungs, why)
+
+
+def mend_rows(copy: Path, fault: str) -> list[str]:
+    """Put the rows of one fault right: active, titles, settings or version."""
+    from hermes_doctor.sqlite.mending import rows
+
+    return rows.mend(copy, fault)
+
+
+def evict(copy: Path) -> list[str]:
+    """Remove responses that cannot be read back, and conversations that lead to none."""
+    from hermes_doctor.sqlite.mending import responses
+
+    return responses.evict(copy)
+
+
+def compact(copy: Path) -> list[str]:
+    """Write the database anew without the pages that nothing uses."""
+    from hermes_doctor.sqlite.mending import indexes
+
+    return indexes.compact(copy)
+
+
+def bring_back(copy: Path, candidates: Sequence[DatabaseCopy]) -> list[str]:
+    """Put the newest sound one of older copies in the place of the copy."""
+    from hermes_doctor.sqlite.mending import copies
+
+    return copies.bring_back(copy, candidates)

@@ -1,0 +1,94 @@
+"""What a salvage came to, table by table, as values and as sentences for people."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+COPIES = "the full-text copies"
+INDEXES = "the indexes"
+ONLY = "the only value that fits"
+
+
+@dataclass(frozen=True)
+class TableAccount:
+    """The rows of one table; each is counted once."""
+
+    name: str
+    there: int
+    """Rows that there were, as far as can be known: all of the below together."""
+    saved: int
+    """Read whole from the table's own pages."""
+    restored: Mapping[str, int] = field(default_factory=dict)
+    """By source: rows that are whole again with its help."""
+    partial: int = 0
+    """Rows of which some values are gone, or could only be guessed."""
+    lost: int = 0
+    """Rows that are known to have been there and are not in the new database."""
+    unsure: bool = False
+    """More may be lost than is known of: no index is left that names every row."""
+
+    @property
+    def kept(self) -> int:
+        """Rows in the new database."""
+        return self.saved + sum(self.restored.values()) + self.partial
+
+    @property
+    def sentence(self) -> str:
+        """The account of this table in a line."""
+        parts = [f"{self.saved:,} saved"]
+        parts += [f"{count:,} restored from {source}" for source, count in self.restored.items()]
+        parts += [f"{self.partial:,} in part"] if self.partial else []
+        parts += [f"{self.lost:,} lost"] if self.lost else []
+        some = "at least " if self.unsure else ""
+        return f"{self.name}: {some}{self.there:,} rows were there: {', '.join(parts)}."
+
+
+@dataclass(frozen=True)
+class Account:
+    """The account of a whole database."""
+
+    tables: tuple[TableAccount, ...]
+    notes: tuple[str, ...] = ()
+    """What else was found and done, a sentence each."""
+    proofs: tuple[str, ...] = ()
+    """What the new database passed."""
+
+    def table(self, name: str) -> TableAccount | None:
+        """The account of one table."""
+        return next((table for table in self.tables if table.name == name), None)
+
+    @property
+    def complete(self) -> bool:
+        """Every row that there was is there again, as it was."""
+        return not any(table.lost or table.partial or table.unsure for table in self.tables)
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """Everything, for people; no content of any row is in it."""
+        told = [table.sentence for table in self.tables if table.there]
+        return (*told, *self.notes)
+
+
+@dataclass
+class Tally:
+    """The same while it is being counted."""
+
+    name: str
+    saved: int = 0
+    restored: dict[str, int] = field(default_factory=dict)
+    partial: int = 0
+    lost: int = 0
+    unsure: bool = False
+
+    def restore(self, source: str, count: int = 1) -> None:
+        """Count rows that a source made whole."""
+        if count:
+            self.restored[source] = self.restored.get(source, 0) + count
+
+    def close(self) -> TableAccount:
+        """The final account."""
+        there = self.saved + sum(self.restored.values()) + self.partial + self.lost
+        return TableAccount(
+            self.name, there, self.saved, self.restored, self.partial, self.lost, self.unsure
+        )

@@ -1,0 +1,219 @@
+"""What tables and indexes there were: the schema rows that survive, and what is known without."""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from hermes_doctor.sqlite.blueprint import Blueprint, Column
+from hermes_doctor.sqlite.records import Value
+from hermes_doctor.sqlite.salvage import trees
+from hermes_doctor.sqlite.salvage.cells import LEAF
+from hermes_doctor.sqlite.salvage.survey import Survey
+from hermes_doctor.sqlite.schema import declares_only
+
+KINDS = ("table", "index", "trigger", "view")
+SHADOWS = ("_data", "_idx", "_content", "_docsize", "_config")
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One row of the schema."""
+
+    kind: str
+    name: str
+    table: str
+    root: int
+    sql: str | None
+
+
+@dataclass(frozen=True)
+class Layout:
+    """In which order the columns of a table lie in its records."""
+
+    name: str
+    columns: tuple[Column, ...]
+    sql: str
+    rowid_column: int | None = None
+    """The column that is another name for the rowid; its place in the record is NULL."""
+    plain: bool = True
+    """An ordinary table with rowids."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the columns."""
+        return tuple(column.name for column in self.columns)
+
+
+@dataclass(frozen=True)
+class Index:
+    """Which columns an index holds before the rowid."""
+
+    name: str
+    table: str
+    root: int
+    columns: tuple[str, ...]
+    partial: bool
+
+
+@dataclass
+class Catalog:
+    """The tables of the damaged database."""
+
+    entries: list[Entry]
+    layouts: dict[str, Layout] = field(default_factory=dict)
+    """By table: as its own schema row declares it."""
+    indexes: list[Index] = field(default_factory=list)
+    pages: set[int] = field(default_factory=set)
+    """The leaves that hold the schema."""
+
+    def root(self, table: str) -> int:
+        """Where the table begins; 0 when that is not known."""
+        return next((e.root for e in self.entries if e.kind == "table" and e.name == table), 0)
+
+
+def read(survey: Survey) -> Catalog:
+    """The schema rows: from page 1, and when that is damaged from any leaf that looks like it."""
+    tree = trees.table(survey, 1)
+    pages = [leaf.page for leaf in tree.leaves]
+    if not tree.whole or not pages:
+        known = set(pages)
+        pages += [
+            n for n in range(2, survey.image.count + 1) if n not in known and _alike(survey, n)
+        ]
+    found: dict[tuple[str, str], Entry] = {}
+    used = set()
+    for page in pages:
+        for entry in _rows(survey, page):
+            used.add(page)
+            found.setdefault((entry.kind, entry.name), entry)
+    catalog = Catalog(list(found.values()), pages=used)
+    _declare(catalog)
+    return catalog
+
+
+def _alike(survey: Survey, page: int) -> bool:
+    """Whether a leaf begins with a row of a schema."""
+    if survey.kinds[page] != LEAF:
+        return False
+    first = next(survey.payloads(page, whole=False), (0, b"", 0))[1]
+    return (
+        len(first) > 12
+        and first[0] < 16
+        and any(kind.encode() == first[first[0] : first[0] + len(kind)] for kind in KINDS)
+    )
+
+
+def _rows(survey: Survey, page: int) -> Iterator[Entry]:
+    for row in survey.rows(page):
+        values = row.values
+        if len(values) != 5:
+            continue
+        kind, name, table, root, sql = values
+        if (
+            kind in KINDS
+            and isinstance(kind, str)
+            and isinstance(name, str)
+            and isinstance(table, str)
+            and (root is None or isinstance(root, int))
+        ):
+            yield Entry(kind, name, table, root or 0, sql if isinstance(sql, str) else None)
+
+
+def _declare(catalog: Catalog) -> None:
+    """Let SQLite read the declarations in memory."""
+    with contextlib.closing(sqlite3.connect(":memory:")) as memory:
+        memory.set_authorizer(declares_only)
+        for entry in catalog.entries:
+            if entry.kind == "table" and entry.sql and not entry.name.startswith("sqlite_"):
+                layout = _layout(memory, entry.name, entry.sql)
+                if layout:
+                    catalog.layouts[entry.name] = layout
+        for entry in catalog.entries:
+            if entry.kind == "index" and entry.table in catalog.layouts and entry.root:
+                found = _index(memory, entry)
+                if found:
+                    catalog.indexes.append(found)
+
+
+def _layout(memory: sqlite3.Connection, name: str, sql: str) -> Layout | None:
+    if not sql.upper().startswith("CREATE TABLE"):
+        return None
+    try:
+        memory.execute(sql)
+        memory.set_authorizer(None)
+        return layout_of(memory, name, sql)
+    except (sqlite3.Error, sqlite3.Warning, ValueError):
+        return None
+    finally:
+        memory.set_authorizer(declares_only)
+
+
+def layout_of(database: sqlite3.Connection, name: str, sql: str) -> Layout:
+    """The columns of a table that the connection has."""
+    rows = database.execute(
+        'SELECT name, type, "notnull", dflt_value, pk FROM pragma_table_xinfo(?) WHERE hidden <> 2',
+        (name,),
+    ).fetchall()
+    columns = tuple(
+        Column(row[0], (row[1] or "").upper(), bool(row[2]), row[3], row[4]) for row in rows
+    )
+    keys = [place for place, column in enumerate(columns) if column.key]
+    single = len(keys) == 1 and columns[keys[0]].type == "INTEGER"
+    plain = "WITHOUT ROWID" not in " ".join(sql.upper().split())
+    return Layout(name, columns, sql, keys[0] if single and plain else None, plain)
+
+
+def _index(memory: sqlite3.Connection, entry: Entry) -> Index | None:
+    try:
+        if entry.sql:
+            memory.execute(entry.sql)
+        memory.set_authorizer(None)
+        rows = memory.execute(
+            "SELECT name FROM pragma_index_xinfo(?) WHERE key", (entry.name,)
+        ).fetchall()
+    except (sqlite3.Error, sqlite3.Warning, ValueError):
+        return None
+    finally:
+        memory.set_authorizer(declares_only)
+    if not rows or any(row[0] is None for row in rows):
+        return None
+    partial = bool(entry.sql and " WHERE " in " ".join(entry.sql.upper().split()))
+    return Index(entry.name, entry.table, entry.root, tuple(row[0] for row in rows), partial)
+
+
+def expected(blueprint: Blueprint) -> dict[str, list[Layout]]:
+    """The layouts that the tables of a release can have, by the releases a file went through."""
+    layouts: dict[str, list[Layout]] = {}
+    for name, table in blueprint.tables.items():
+        orders = (tuple(column.name for column in table.columns), *table.orders)
+        seen: dict[tuple[str, ...], Layout] = {}
+        for order in orders:
+            columns = tuple(c for c in map(table.column, order) if c is not None)
+            columns = tuple(
+                Column(c.name, c.type.upper(), c.notnull, c.default, c.key) for c in columns
+            )
+            keys = [place for place, column in enumerate(columns) if column.key]
+            single = len(keys) == 1 and columns[keys[0]].type == "INTEGER"
+            rowid = keys[0] if single else None
+            seen.setdefault(
+                tuple(column.name for column in columns), Layout(name, columns, table.sql, rowid)
+            )
+        layouts[name] = list(seen.values())
+    return layouts
+
+
+def shadows(virtual: Mapping[str, str]) -> set[str]:
+    """The names of the tables in which full-text tables keep their own data."""
+    return {name + suffix for name in virtual for suffix in SHADOWS}
+
+
+def copies(name: str) -> Layout:
+    """The table in which a full-text table of one column keeps its second copy of the text."""
+    columns = (Column("id", "INTEGER", key=1), Column("c0", ""))
+    return Layout(name, columns, "", 0)
+
+
+__all__ = ["Catalog", "Entry", "Index", "Layout", "Value", "copies", "expected", "read", "shadows"]

@@ -1,0 +1,200 @@
+"""Which leaf belongs to which table: by the trees first, by the look of its rows where they fail."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from hermes_doctor.sqlite.salvage import freelist, likeness, trees
+from hermes_doctor.sqlite.salvage.catalog import Catalog, Layout
+from hermes_doctor.sqlite.salvage.cells import LEAF, Row
+from hermes_doctor.sqlite.salvage.survey import HIGHEST, LOWEST, Leaf, Survey
+from hermes_doctor.sqlite.salvage.trees import Tree
+from hermes_doctor.sqlite.salvage.witness import Witness
+
+SAMPLE = 40
+"""Pages of one kind that are looked at to tell whose they are."""
+
+
+@dataclass
+class Stand:
+    """One table: how its records read, and where they lie."""
+
+    layout: Layout
+    tree: Tree
+    rooted: bool
+    """Its root was found and holds its rows."""
+    adopted: int = 0
+    """Leaves that nothing points at any more."""
+    damaged: bool = False
+
+    def lost(self, rowid: int) -> bool:
+        """Whether a row of this rowid would lie where nothing can be read."""
+        return self.tree.lost(rowid)
+
+
+@dataclass
+class Forest:
+    """All tables, and what can be said about their witnesses."""
+
+    stands: dict[str, Stand] = field(default_factory=dict)
+    witnesses: dict[str, Witness] = field(default_factory=dict)
+    freed: int = 0
+    """Leaves left alone because what they hold was deleted."""
+
+
+def grow(survey: Survey, catalog: Catalog, known: Mapping[str, Sequence[Layout]]) -> Forest:
+    """Find the leaves of each table; `known` has the layouts that each of them can have."""
+    forest = Forest()
+    claimed = bytearray(survey.image.count + 1)
+    for page in catalog.pages:
+        claimed[page] = 1
+    for name, layouts in known.items():
+        root = catalog.root(name)
+        tree = trees.table(survey, root) if root > 1 else Tree(gaps=[(LOWEST, HIGHEST)])
+        live = catalog.layouts.get(name)
+        layout = live or _vote(survey, tree, layouts)
+        rooted = bool(tree.leaves) and _trusted(survey, tree, layout)
+        if not rooted:
+            tree = Tree(gaps=[(LOWEST, HIGHEST)])
+        for page in [leaf.page for leaf in tree.leaves] + list(tree.seen):
+            claimed[page] = 1
+        forest.stands[name] = Stand(layout, tree, rooted, damaged=not rooted or not tree.whole)
+    if any(stand.damaged for stand in forest.stands.values()):
+        _adopt(survey, catalog, forest, claimed)
+    return forest
+
+
+def _trusted(survey: Survey, tree: Tree, layout: Layout) -> bool:
+    """Whether the rows under a root are rows of its table; no row at all is no objection."""
+    rows = _sample(survey, [leaf.page for leaf in tree.leaves])
+    return 2 * sum(likeness.fits(layout, row) for row in rows) >= len(rows)
+
+
+def _vote(survey: Survey, tree: Tree, layouts: Sequence[Layout]) -> Layout:
+    """The layout that the records themselves fit best."""
+    if len(layouts) == 1:
+        return layouts[0]
+    pages: Iterable[int] = [leaf.page for leaf in tree.leaves]
+    if not tree.leaves:
+        pages = (n for n in range(2, survey.image.count + 1) if survey.kinds[n] == LEAF)
+    rows = [row for row in _sample(survey, list(pages), 1000, 4) if len(row.kinds) > 2]
+    return max(layouts, key=lambda layout: sum(likeness.score(layout, row) for row in rows))
+
+
+def _sample(survey: Survey, pages: Sequence[int], most: int = SAMPLE, each: int = 12) -> list[Row]:
+    """Some rows of some of these pages, as far as they lie on the page itself."""
+    rows: list[Row] = []
+    for page in pages[:: max(1, len(pages) // most)]:
+        for place, row in enumerate(survey.rows(page, whole=False)):
+            if place >= each:
+                break
+            rows.append(row)
+    return rows
+
+
+def _adopt(survey: Survey, catalog: Catalog, forest: Forest, claimed: bytearray) -> None:
+    """Give the leaves that nothing points at to the damaged tables they look like.
+
+    A page that no tree holds is free, or it lost its parent. Where the list of free pages is
+    complete it decides; otherwise the table's indexes must name the rows.
+    """
+    free, complete = freelist.read(survey.image)
+    groups: dict[int, list[int]] = defaultdict(list)
+    for page in range(2, survey.image.count + 1):
+        if survey.kinds[page] != LEAF or claimed[page]:
+            continue
+        if complete and free[page]:
+            forest.freed += 1
+            continue
+        top = survey.top(page)
+        groups[page if claimed[top] else top].append(page)
+    layouts = [stand.layout for stand in forest.stands.values() if stand.layout.plain]
+    found: dict[str, list[Leaf]] = defaultdict(list)
+    for top, pages in groups.items():
+        name = _owner(survey, layouts, pages, forest)
+        if name is None:
+            continue
+        for leaf in _ranged(survey, top, pages):
+            if complete or _alive(survey, catalog, forest, name, leaf.page, free):
+                found[name].append(leaf)
+            else:
+                forest.freed += 1
+    for name, leaves in found.items():
+        _settle(forest.stands[name], leaves)
+
+
+def _owner(
+    survey: Survey, layouts: Sequence[Layout], pages: Sequence[int], forest: Forest
+) -> str | None:
+    """The damaged table whose rows these are; None when it is no table that misses any."""
+    votes: Counter[str] = Counter()
+    for page in pages[:: max(1, len(pages) // SAMPLE)]:
+        names = likeness.best(layouts, _sample(survey, [page]))
+        for name in names:
+            votes[name] += 1 / len(names)
+    if not votes:
+        return None
+    most = max(votes.values())
+    equal = [name for name, count in votes.items() if count >= most - 1e-9]
+    # Second copies of the same text look the same: either will do, if it misses any.
+    equal.sort(key=lambda name: not forest.stands[name].damaged)
+    return equal[0] if forest.stands[equal[0]].damaged else None
+
+
+def _ranged(survey: Survey, top: int, pages: Sequence[int]) -> list[Leaf]:
+    """Orphan leaves with the range of rowids that each speaks for."""
+    ranges: dict[int, Leaf] = {}
+    if top not in pages:
+        ranges = {leaf.page: leaf for leaf in trees.table(survey, top).leaves}
+    leaves = []
+    for page in pages:
+        ids = survey.rowids(page)
+        if not ids:
+            continue
+        leaf = ranges.get(page) or Leaf(page)
+        # At the edges of what is left nothing bounds a leaf but its own rows.
+        low = leaf.low if leaf.low != LOWEST else min(ids) - 1
+        high = leaf.high if leaf.high != HIGHEST else max(ids)
+        leaves.append(Leaf(page, low, high))
+    return leaves
+
+
+def _alive(
+    survey: Survey, catalog: Catalog, forest: Forest, name: str, page: int, free: bytearray
+) -> bool:
+    """Whether the table's indexes name the rows on a page."""
+    witness = forest.witnesses.get(name)
+    if witness is None:
+        witness = forest.witnesses[name] = Witness(survey, catalog, name)
+    if not witness.known:
+        return not free[page]
+    ids = survey.rowids(page)
+    return 2 * sum(map(witness.names, ids)) >= len(ids)
+
+
+def _settle(stand: Stand, leaves: list[Leaf]) -> None:
+    """Put adopted leaves where the gaps are."""
+    leaves.sort(key=lambda leaf: (leaf.low, leaf.high))
+    lows = [leaf.low for leaf in leaves]
+    gaps = []
+    for low, high in stand.tree.gaps:
+        reach = low
+        for leaf in leaves[max(0, bisect_left(lows, low) - 1) :]:
+            if leaf.low >= high:
+                break
+            if leaf.high <= reach:
+                continue
+            if leaf.low > reach:
+                gaps.append((reach, leaf.low))
+            reach = max(reach, leaf.high)
+        if reach < high:
+            gaps.append((reach, high))
+    stand.tree.gaps = gaps
+    stand.tree.leaves.extend(leaves)
+    stand.adopted = len(leaves)
+
+
+Progress = Callable[[int, int], None]

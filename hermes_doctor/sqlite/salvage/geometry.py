@@ -1,0 +1,90 @@
+"""The page size and the reserved bytes of a database whose header may say anything."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+
+from hermes_doctor.sqlite.header import MAGIC, PAGE_SIZES
+from hermes_doctor.sqlite.salvage.cells import BROKEN, LEAF, head, local, varint
+
+SAMPLE = 3000
+"""Pages looked at for a vote, spread over the file."""
+
+
+def page_size(fd: int, length: int) -> int:
+    """What the header says, unless the pages themselves say otherwise."""
+    start = os.pread(fd, 100, 0)
+    claimed = int.from_bytes(start[16:18], "big") if len(start) == 100 else 0
+    claimed = 65536 if claimed == 1 else claimed
+    pages = int.from_bytes(start[28:32], "big") if len(start) == 100 else 0
+    if claimed in PAGE_SIZES and start[:16] == MAGIC and pages * claimed == length:
+        return claimed  # two fields and the file agree
+    votes = {size: _fit(fd, length, size) for size in sorted(PAGE_SIZES) if size <= length}
+    if not votes:
+        return claimed if claimed in PAGE_SIZES else 4096
+    best = max(votes, key=lambda size: votes[size])
+    share, _ = votes.get(claimed, (0.0, 0))
+    if claimed in votes and (share >= 0.5 * votes[best][0] or votes[best][1] < 8):
+        return claimed
+    return best
+
+
+def _fit(fd: int, length: int, size: int) -> tuple[float, int]:
+    """The share of pages that are b-tree pages of this size, and their number."""
+    count = length // size
+    step = max(1, count // SAMPLE)
+    good = looked = 0
+    for number in range(1, count, step):
+        page = os.pread(fd, size, number * size)
+        if len(page) < size:
+            break
+        looked += 1
+        found = head(page, 0, size)
+        if not found or not found[1]:
+            continue
+        kind, cells = found
+        last = max(cells)
+        # A head at a multiple of the true size fits a size that is too large as well, but its
+        # cells then all lie in the first half: demand one that ends where the page ends.
+        if last < size and min(cells) >= 8 and len(set(cells)) == len(cells):
+            good += last >= size // 2 or (kind == LEAF and _end(page, last, size) > size - 256)
+    return (good / looked if looked else 0.0), good
+
+
+def _end(page: bytes, at: int, usable: int) -> int:
+    """Where a cell of a table leaf ends on its page; 0 when it runs over."""
+    try:
+        length, body = varint(page, at)
+        _, body = varint(page, body)
+    except BROKEN:
+        return 0
+    here = local(length, usable, index=False)
+    end = body + here + (4 if here < length else 0)
+    return end if end <= len(page) else 0
+
+
+def reserved(fd: int, length: int, size: int) -> int:
+    """The bytes at the end of each page that SQLite leaves alone: where the cells end tells."""
+    start = os.pread(fd, 100, 0)
+    claimed = start[20] if len(start) == 100 and start[:16] == MAGIC else 0
+    ends: Counter[int] = Counter()
+    count = length // size
+    for number in range(1, count, max(1, count // SAMPLE)):
+        page = os.pread(fd, size, number * size)
+        found = head(page, 0, size) if len(page) == size else None
+        if not found or found[0] != LEAF or not found[1]:
+            continue
+        at = max(found[1])
+        try:
+            whole, _ = varint(page, at)
+        except BROKEN:
+            continue
+        end = _end(page, at, size) if whole <= size - 35 else 0
+        if end:
+            ends[size - end] += 1
+    if ends:
+        ((spare, votes),) = ends.most_common(1)
+        if spare != claimed and spare < 256 and votes > 0.3 * ends.total():
+            return spare
+    return claimed if size - claimed >= 480 else 0

@@ -1,0 +1,105 @@
+"""The pages of a damaged database: the file, and over it what its log or journal holds."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+
+from hermes_doctor.files import open_regular
+from hermes_doctor.model import CouldNotLook
+from hermes_doctor.sqlite.salvage import geometry, log as logs, rollback
+
+BLOCK = 1 << 20
+"""Bytes read at once when all pages are looked at."""
+
+
+class Image:
+    """Random access to pages; what lies outside the file reads as zeros."""
+
+    def __init__(self, fd: int, wal: int | None, journal: int | None) -> None:
+        self.fd = fd
+        self.size = os.fstat(fd).st_size
+        self.page_size = geometry.page_size(fd, self.size)
+        self.reserved = geometry.reserved(fd, self.size, self.page_size)
+        self.usable = self.page_size - self.reserved
+        self.file_pages = -(-self.size // self.page_size)
+        self.wal = wal
+        self.journal = journal
+        self.log = logs.read(wal, self.page_size) if wal is not None else logs.Log()
+        self.rollback = (
+            rollback.read(journal, self.page_size) if journal is not None else rollback.Rollback()
+        )
+        self.count = 0
+        self.over: Mapping[int, int] = {}
+        self.over_fd = -1
+        self.use_log()
+
+    def use_log(self) -> None:
+        """Look at the file through its write-ahead log, as SQLite would."""
+        self._overlay(self.log.places, self.wal)
+        if not self.log.damaged and self.log.pages:
+            self.count = min(self.log.pages, self.file_pages + len(self.over))
+
+    def use_journal(self) -> None:
+        """Look at the file as it was before the transaction that the journal undoes."""
+        self._overlay(self.rollback.places, self.journal)
+        if self.rollback.pages:
+            self.count = min(self.count, self.rollback.pages)
+
+    def use_file(self) -> None:
+        """Look at the file alone."""
+        self._overlay({}, None)
+
+    def _overlay(self, places: Mapping[int, int], fd: int | None) -> None:
+        reach = self.file_pages + len(places)  # a hostile log may name any page
+        self.over = {page: at for page, at in places.items() if page <= reach}
+        self.over_fd = -1 if fd is None else fd
+        self.count = max(self.file_pages, max(self.over, default=0))
+
+    def page(self, number: int) -> bytes:
+        """One page, from 1."""
+        at = self.over.get(number)
+        if at is not None:
+            page = os.pread(self.over_fd, self.page_size, at)
+        else:
+            page = os.pread(self.fd, self.page_size, (number - 1) * self.page_size)
+        missing = self.page_size - len(page)
+        return page + bytes(missing) if missing else page
+
+    def pages(self) -> Iterator[tuple[int, bytes]]:
+        """All pages in turn."""
+        size, over = self.page_size, self.over
+        each = max(1, BLOCK // size)
+        for first in range(0, self.count, each):
+            block = os.pread(self.fd, each * size, first * size)
+            for number in range(first, min(first + each, self.count)):
+                if number + 1 in over:
+                    yield number + 1, self.page(number + 1)
+                    continue
+                page = block[(number - first) * size : (number - first + 1) * size]
+                missing = size - len(page)
+                yield number + 1, page + bytes(missing) if missing else page
+
+
+@contextmanager
+def opened(source: Path) -> Iterator[Image]:
+    """The image of the database at `source` with the sidecars beside it."""
+    with ExitStack() as stack:
+
+        def descriptor(path: Path) -> int:
+            fd = open_regular(path)
+            stack.callback(os.close, fd)
+            return fd
+
+        try:
+            main = descriptor(source)
+            sidecars: list[int | None] = [None, None]
+            for place, suffix in enumerate(("-wal", "-journal")):
+                with suppress(FileNotFoundError):
+                    sidecars[place] = descriptor(source.with_name(source.name + suffix))
+            image = Image(main, *sidecars)
+        except OSError as error:
+            raise CouldNotLook(f"{source.name}: {os.strerror(error.errno or 0).lower()}") from error
+        yield image

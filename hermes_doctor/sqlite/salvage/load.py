@@ -1,0 +1,232 @@
+"""Rows from pages into the fresh database, in the order in which they lie."""
+
+from __future__ import annotations
+
+import re
+from array import array
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import islice
+
+from hermes_doctor.sqlite.salvage import likeness
+from hermes_doctor.sqlite.salvage.account import COPIES, ONLY, Tally
+from hermes_doctor.sqlite.salvage.catalog import Layout, Value
+from hermes_doctor.sqlite.salvage.cells import LOST, Lost, Mangled, Row
+from hermes_doctor.sqlite.salvage.forest import Stand
+from hermes_doctor.sqlite.salvage.survey import Leaf, Survey, decode
+from hermes_doctor.sqlite.salvage.target import Target
+from hermes_doctor.sqlite.salvage.texts import Texts
+
+BATCH = 4000
+PENDING = 20_000
+"""Rows in part that are kept in memory to be completed; the rest is taken as it is."""
+LITERAL = re.compile(r"-?\d+(\.\d+)?|'(?:[^']|'')*'", re.ASCII)
+
+
+@dataclass
+class Loaded:
+    """How the rows of one table came through."""
+
+    name: str
+    stand: Stand
+    tally: Tally
+    shape: Shape
+    pending: list[Row] = field(default_factory=list)
+    """Rows in part, not yet in the new database."""
+    broken: array[int] = field(default_factory=lambda: array("q"))
+    """Rowids of rows that could not be read on pages that could."""
+
+
+class Shape:
+    """From a record to the columns of the new table."""
+
+    def __init__(self, source: Layout, target: Layout) -> None:
+        theirs = {column.name.lower(): place for place, column in enumerate(source.columns)}
+        self.source = source
+        self.columns: list[str] = []
+        self.places: list[int] = []
+        self.fill: dict[int, Value] = {}
+        """What to put where a column of the new table must not be empty."""
+        self.default: dict[int, Value] = {}
+        """What a record that ends before a column means by that."""
+        if target.rowid_column is None:
+            self.columns.append("rowid")
+            self.places.append(-1)
+        for place, column in enumerate(target.columns):
+            at = theirs.get(column.name.lower())
+            if at is None and place != target.rowid_column:
+                continue
+            if place == target.rowid_column:
+                at = -1
+            elif column.notnull and at is not None:
+                self.fill[len(self.columns)] = empty(column.type, column.default)
+            self.columns.append(column.name)
+            self.places.append(-1 if at is None else at)
+        for place, column in enumerate(source.columns):
+            self.default[place] = literal(column.default)
+
+    def values(self, row: Row) -> list[Value]:
+        """The values of a row for the new table; what is lost stays empty."""
+        values = row.values
+        count = len(values)
+        out: list[Value] = []
+        for place in self.places:
+            if place < 0:
+                out.append(row.rowid)
+            elif place < count:
+                value = values[place]
+                out.append(None if isinstance(value, Lost) else value)
+            else:
+                out.append(self.default[place])
+        for at, value in self.fill.items():
+            if out[at] is None:
+                out[at] = value
+        return out
+
+
+def literal(default: str | None) -> Value:
+    """The value of a declared default, if it is a plain one."""
+    found = LITERAL.fullmatch((default or "").strip())
+    if not found:
+        return None
+    word = found[0]
+    if word.startswith("'"):
+        return word[1:-1].replace("''", "'")
+    return float(word) if "." in word else int(word)
+
+
+def empty(kind: str, default: str | None) -> Value:
+    """What stands for nothing in a column that must not be empty."""
+    value = literal(default)
+    if value is not None:
+        return value
+    return 0 if "INT" in kind or kind in ("REAL", "FLOAT", "DOUBLE", "NUMERIC") else ""
+
+
+class Loader:
+    """Loads table after table."""
+
+    def __init__(
+        self,
+        survey: Survey,
+        target: Target,
+        texts: Mapping[str, Texts],
+        step: Callable[[int], None],
+    ) -> None:
+        self.survey = survey
+        self.target = target
+        self.texts = texts
+        self.step = step
+        """Told how many leaves were read."""
+
+    def load(
+        self, name: str, stand: Stand, committed: Callable[[int], None] | None = None
+    ) -> Loaded:
+        """All rows of one table; `committed` is told of each batch."""
+        shape = Shape(stand.layout, self.target.layouts[name])
+        loaded = Loaded(name, stand, Tally(name), shape)
+        rows = self._rows(loaded)
+        tally = loaded.tally
+        while batch := list(islice(rows, BATCH)):
+            added = self.target.insert(name, shape.columns, batch)
+            if added < len(batch):  # the same row on two pages
+                tally.saved -= len(batch) - added
+            if committed:
+                committed(added)
+        return loaded
+
+    def _rows(self, loaded: Loaded) -> Iterator[list[Value]]:
+        texts = self.texts.get(loaded.name)
+        shape, tally = loaded.shape, loaded.tally
+        for number, leaf in enumerate(loaded.stand.tree.leaves):
+            if not number % 256:
+                self.step(256)
+            for row in self._leaf(loaded, leaf):
+                if not row.whole:
+                    if len(loaded.pending) < PENDING:
+                        loaded.pending.append(row)
+                        continue
+                    tally.partial += 1
+                    yield shape.values(row)
+                    continue
+                if _mend_role(shape.source, row):
+                    tally.restore(ONLY)
+                elif texts is not None and texts.heal(row):
+                    tally.restore(COPIES)
+                elif any(type(value) is Mangled for value in row.values):
+                    tally.partial += 1
+                else:
+                    tally.saved += 1
+                yield shape.values(row)
+
+    def _leaf(self, loaded: Loaded, leaf: Leaf) -> Iterator[Row]:
+        """The rows of one leaf that belong where they are."""
+        cells = list(self.survey.payloads(leaf.page))
+        ids = _straightened([rowid for rowid, _, _ in cells], leaf)
+        rows = []
+        for rowid, (_, payload, length) in zip(ids, cells, strict=True):
+            row = decode(rowid, payload, length) if rowid is not None else None
+            if row is not None and _belongs(loaded.stand.layout, row):
+                rows.append(row)
+            elif rowid is not None:
+                loaded.broken.append(rowid)
+        yield from rows
+
+
+def _belongs(layout: Layout, row: Row) -> bool:
+    """Whether a record on a page of the table can be its: looser than for a page of nobody."""
+    if len(row.kinds) > len(layout.columns):
+        return False
+    if layout.rowid_column is not None and row.kinds[
+        layout.rowid_column : layout.rowid_column + 1
+    ] != [0]:
+        return False
+    return likeness.fits(layout, row) or 4 * _affine(layout, row) >= 3 * len(row.kinds)
+
+
+def _affine(layout: Layout, row: Row) -> int:
+    return sum(
+        likeness.affine(column.type, kind)
+        for column, kind in zip(layout.columns, row.kinds, strict=False)
+    )
+
+
+def _straightened(ids: list[int], leaf: Leaf) -> list[int | None]:
+    """Rowids ascend on a page: one that does not is damaged, and known where only one fits."""
+    out: list[int | None] = []
+    before = leaf.low
+    for place, rowid in enumerate(ids):
+        after = ids[place + 1] if place + 1 < len(ids) else leaf.high + 1
+        if not before < rowid <= leaf.high or (rowid >= after > before + 1):
+            if after == before + 2 and place:
+                out.append(before + 1)
+                before += 1
+            else:
+                out.append(None)
+            continue
+        out.append(rowid)
+        before = rowid
+    return out
+
+
+def _mend_role(layout: Layout, row: Row) -> bool:
+    """A role with one flipped bit is still known: there are only a few."""
+    for place, column in enumerate(layout.columns[: len(row.values)]):
+        if column.name == "role":
+            role = row.values[place]
+            if not isinstance(role, str) or role in likeness.ROLES:
+                return False
+            near = [one for one in likeness.ROLES if _apart(one, role) == 1]
+            if len(near) == 1:
+                row.values[place] = near[0]
+                return True
+    return False
+
+
+def _apart(one: str, other: str) -> int:
+    if len(one) != len(other):
+        return len(one)
+    return sum(a != b for a, b in zip(one, other, strict=True))
+
+
+__all__ = ["LOST", "Loaded", "Loader", "Shape", "empty"]

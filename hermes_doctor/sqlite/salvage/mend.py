@@ -1,0 +1,209 @@
+"""Rows in part and rows that are gone: what indexes, text copies and other files still know."""
+
+from __future__ import annotations
+
+import re
+from array import array
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from hermes_doctor.sqlite.salvage.account import COPIES, INDEXES
+from hermes_doctor.sqlite.salvage.catalog import Catalog, Layout, Value
+from hermes_doctor.sqlite.salvage.cells import LOST, Lost, Mangled, Row
+from hermes_doctor.sqlite.salvage.forest import Forest
+from hermes_doctor.sqlite.salvage.load import Loaded
+from hermes_doctor.sqlite.salvage.others import Others
+from hermes_doctor.sqlite.salvage.survey import Survey
+from hermes_doctor.sqlite.salvage.target import Target, quoted
+from hermes_doctor.sqlite.salvage.texts import Texts
+from hermes_doctor.sqlite.salvage.witness import Witness, held
+
+Facts = dict[int, dict[str, Value]]
+MOST = 300_000
+"""Rows that are gone and still looked for."""
+STUB: Mapping[str, Mapping[str, Value]] = {
+    "sessions": {"source": "recovered", "started_at": 0},
+}
+"""What to put where nothing is known but that a row was there and others hang on it."""
+
+
+class Mender:
+    """Completes one table after the other, once their readable rows are in."""
+
+    def __init__(
+        self,
+        survey: Survey,
+        catalog: Catalog,
+        forest: Forest,
+        target: Target,
+        texts: Mapping[str, Texts],
+        others: Others,
+    ) -> None:
+        self.survey = survey
+        self.catalog = catalog
+        self.forest = forest
+        self.target = target
+        self.texts = texts
+        self.others = others
+        self.withheld = 0
+        """Rows that an index names and that the table's own sound pages do not have."""
+
+    def witness(self, name: str) -> Witness:
+        """What the indexes of a table say."""
+        if name not in self.forest.witnesses:
+            self.forest.witnesses[name] = Witness(self.survey, self.catalog, name)
+        return self.forest.witnesses[name]
+
+    def mend(self, loaded: Loaded) -> None:
+        """Bring in what can be completed or rebuilt of one table, and count what is lost."""
+        if not (loaded.stand.damaged or loaded.pending or loaded.broken):
+            return
+        name = loaded.name
+        witness = self.witness(name)
+        present = self._present(name)
+        begun = array("q", sorted(row.rowid for row in loaded.pending))
+        gone = self._gone(loaded, witness, present, begun)
+        facts = self._facts(witness, {*gone, *begun})
+        for row in loaded.pending:
+            self._complete(loaded, row, facts.get(row.rowid, {}))
+        gone = self._from_others(loaded, gone, facts)
+        self._rebuild(loaded, gone, facts)
+        if not witness.whole:
+            loaded.tally.unsure = bool(loaded.stand.tree.gaps)
+
+    def _present(self, name: str) -> array[int]:
+        rows = self.target.database.execute(f"SELECT rowid FROM {quoted(name)} ORDER BY rowid")
+        return array("q", (row[0] for row in rows))
+
+    def _gone(
+        self, loaded: Loaded, witness: Witness, present: array[int], begun: array[int]
+    ) -> list[int]:
+        """The rowids of rows that there were and that are not in the new database.
+
+        An entry in an index is not enough: it may be older than the table's page, as after a
+        checkpoint that was cut off. The row must also be one that the damage can have taken.
+        """
+        broken = set(loaded.broken)
+        gone = []
+        for rowid in witness.rowids:
+            if held(present, rowid) or held(begun, rowid):
+                continue
+            if loaded.stand.lost(rowid) or rowid in broken:
+                gone.append(rowid)
+            else:
+                self.withheld += 1
+        named = set(gone)
+        for rowid in broken - named:
+            if not held(present, rowid) and not held(begun, rowid) and not witness.denies(rowid):
+                gone.append(rowid)
+        return gone[:MOST]
+
+    def _facts(self, witness: Witness, wanted: set[int]) -> Facts:
+        """By rowid, the values that the indexes hold of these rows."""
+        facts: Facts = {}
+        for index in witness.indexes if wanted else ():
+            for values, rowid in witness.entries(index):
+                if rowid in wanted:
+                    known = facts.setdefault(rowid, {})
+                    for column, value in zip(index.columns, values, strict=True):
+                        if not isinstance(value, Lost | Mangled):
+                            known.setdefault(column, value)
+        return facts
+
+    def _complete(self, loaded: Loaded, row: Row, facts: Mapping[str, Value]) -> None:
+        """A row that breaks off: its texts from a copy, the rest from indexes or another file."""
+        layout = loaded.stand.layout
+        texts = self.texts.get(loaded.name)
+        source = COPIES if texts is not None and texts.complete(row) else ""
+        for place, value in enumerate(row.values):
+            column = layout.columns[place].name
+            if value is LOST and column in facts:
+                row.values[place] = facts[column]
+                source = source or INDEXES
+        if LOST in row.values:
+            source = self.others.complete(layout, row) or source
+        whole = LOST not in row.values
+        if not whole:
+            _keep_beginning(layout, row)
+        self.target.insert(loaded.name, loaded.shape.columns, [loaded.shape.values(row)])
+        if whole:
+            loaded.tally.restore(source or INDEXES)
+        else:
+            loaded.tally.partial += 1
+
+    def _from_others(self, loaded: Loaded, gone: list[int], facts: Facts) -> list[int]:
+        """Rows that are gone, out of the newest other file that has them; what is left."""
+        left = []
+        layout = self.target.layouts[loaded.name]
+        witness = self.witness(loaded.name)
+        unnamed = () if witness.whole else self._unnamed(loaded, set(gone))
+        for rowid in (*gone, *unnamed):
+            found = self.others.row(layout, rowid, facts.get(rowid, {}))
+            if found is None:
+                left.append(rowid)
+            elif self._insert(loaded.name, found.values):
+                loaded.tally.restore(found.source)
+        known = set(gone)
+        return [rowid for rowid in left if rowid in known]
+
+    def _unnamed(self, loaded: Loaded, gone: set[int]) -> Iterator[int]:
+        """Rows of other files in a range whose page is lost, where no index is left to ask."""
+        if not loaded.stand.rooted or self.target.layouts[loaded.name].rowid_column is None:
+            return
+        present = self._present(loaded.name)
+        for rowid in self.others.rowids(self.target.layouts[loaded.name]):
+            if rowid not in gone and loaded.stand.lost(rowid) and not held(present, rowid):
+                yield rowid
+
+    def _rebuild(self, loaded: Loaded, gone: Iterable[int], facts: Facts) -> None:
+        """What can be made of an index entry, and the copy of a text."""
+        layout = self.target.layouts[loaded.name]
+        texts = self.texts.get(loaded.name)
+        for rowid in gone:
+            known: dict[str, Any] = {**STUB.get(loaded.name, {}), **facts.get(rowid, {})}
+            text = texts.text(rowid) if texts is not None else None
+            if texts is not None:
+                if text is None or not known:
+                    loaded.tally.lost += 1
+                    continue
+                known = {**_message(text), **{k: v for k, v in known.items() if v is not None}}
+            if layout.rowid_column is not None:
+                known[layout.columns[layout.rowid_column].name] = rowid
+            if _enough(layout, known) and self._insert(loaded.name, known):
+                loaded.tally.partial += 1
+            else:
+                loaded.tally.lost += 1
+
+    def _insert(self, table: str, values: Mapping[str, Any]) -> bool:
+        return bool(self.target.insert(table, list(values), [list(values.values())]))
+
+
+def _enough(layout: Layout, known: Mapping[str, Value]) -> bool:
+    """Whether a row can be made of these values without inventing any."""
+    return all(
+        known.get(column.name) is not None
+        for place, column in enumerate(layout.columns)
+        if place != layout.rowid_column
+        and (column.key or (column.notnull and column.default is None))
+    )
+
+
+def _keep_beginning(layout: Layout, row: Row) -> None:
+    """The part of the text that is left, where it broke off in the middle of one."""
+    place = row.values.index(LOST)
+    declared = layout.columns[place].type
+    if row.rest and row.kinds[place] & 1 and row.kinds[place] >= 13 and "TEXT" in declared:
+        row.values[place] = row.rest.decode("utf-8", "ignore")
+
+
+PARTS = re.compile(r"(?P<content>.*) (?P<tool_name>\S*) (?P<tool_calls>\[\{.*\}\])?", re.DOTALL)
+
+
+def _message(text: str) -> dict[str, Value]:
+    """A message by the copy of its text: content, tool name and tool calls in one."""
+    found = PARTS.fullmatch(text)
+    content = found["content"] if found else text
+    tool = (found["tool_name"] or None) if found else None
+    calls = found["tool_calls"] if found else None
+    role = "assistant" if calls else "tool" if tool else "user"
+    return {"role": role, "content": content, "tool_name": tool, "tool_calls": calls}

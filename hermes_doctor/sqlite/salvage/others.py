@@ -1,0 +1,163 @@
+"""Further sources of rows: older copies of the database that are sound, and transcripts."""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from hermes_doctor.sqlite.salvage.catalog import Layout, Value, layout_of
+from hermes_doctor.sqlite.salvage.cells import LOST, Mangled, Row
+from hermes_doctor.sqlite.salvage.target import quoted
+
+
+@dataclass(frozen=True)
+class Source:
+    """A further file to look into, and what to call it."""
+
+    path: Path
+    name: str
+    """How the account names it: `state-snapshots/20260101-0000/state.db`."""
+    when: float = 0.0
+    """When it was made; the newest is asked first."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """A row of another database."""
+
+    values: Mapping[str, Value]
+    source: str
+
+
+class Others:
+    """The databases among the further sources, newest first; each is opened when first needed."""
+
+    def __init__(self, sources: Sequence[Source]) -> None:
+        self.sources = sorted(
+            (s for s in sources if s.path.suffix not in (".json", ".jsonl")),
+            key=lambda source: -source.when,
+        )
+        self._open: list[tuple[Source, sqlite3.Connection]] | None = None
+        self.refused: list[str] = []
+        self._layouts: dict[tuple[int, str], Layout | None] = {}
+
+    def _databases(self) -> list[tuple[Source, sqlite3.Connection]]:
+        if self._open is None:
+            self._open = []
+            for source in self.sources:
+                database = _sound(source.path)
+                if database is None:
+                    self.refused.append(source.name)
+                else:
+                    self._open.append((source, database))
+        return self._open
+
+    def close(self) -> None:
+        """Close what was opened."""
+        for _, database in self._open or ():
+            database.close()
+
+    def rowids(self, layout: Layout) -> Iterator[int]:
+        """The rowids of a table in all of them."""
+        seen: set[int] = set()
+        for place, (_, database) in enumerate(self._databases()):
+            if self._columns(place, layout) is None:
+                continue
+            with contextlib.suppress(sqlite3.Error):
+                for (rowid,) in database.execute(f"SELECT rowid FROM {quoted(layout.name)}"):
+                    if rowid not in seen:
+                        seen.add(rowid)
+                        yield rowid
+
+    def row(self, layout: Layout, rowid: int, facts: Mapping[str, Value]) -> Found | None:
+        """The row of this rowid or key that does not contradict what is known of it."""
+        keys = [column.name for column in layout.columns if column.key]
+        for place, (source, database) in enumerate(self._databases()):
+            columns = self._columns(place, layout)
+            if columns is None:
+                continue
+            if layout.rowid_column is not None:
+                where, values = "rowid = ?", [rowid]
+            elif keys and all(facts.get(key) is not None for key in keys):
+                where = " AND ".join(f"{quoted(key)} = ?" for key in keys)
+                values = [facts[key] for key in keys]  # type: ignore[misc]
+            else:
+                continue
+            found = _one(database, layout.name, columns, where, values)
+            if found is None or any(
+                column in found and value is not None and found[column] != value
+                for column, value in facts.items()
+            ):
+                continue
+            return Found(found, source.name)
+        return None
+
+    def complete(self, layout: Layout, row: Row) -> str:
+        """Fill what a row lacks from the same row elsewhere; the name of that source.
+
+        It is the same row when all values that are left of it are equal.
+        """
+        facts: dict[str, Value] = {
+            column.name: value
+            for column, value in zip(layout.columns, row.values, strict=False)
+            if not isinstance(value, type(LOST) | Mangled) and value is not None
+        }
+        found = self.row(layout, row.rowid, facts)
+        if found is None:
+            return ""
+        for place, value in enumerate(row.values):
+            if value is LOST and layout.columns[place].name in found.values:
+                row.values[place] = found.values[layout.columns[place].name]
+        return "" if LOST in row.values else found.source
+
+    def _columns(self, place: int, layout: Layout) -> list[str] | None:
+        """The columns that a table has there and here."""
+        key = (place, layout.name)
+        if key not in self._layouts:
+            _, database = self._databases()[place]
+            theirs = layout_of(database, layout.name, layout.sql)
+            self._layouts[key] = theirs if theirs.columns else None
+        theirs_or_none = self._layouts[key]
+        if theirs_or_none is None:
+            return None
+        names = {name.lower() for name in theirs_or_none.names}
+        return [name for name in layout.names if name.lower() in names]
+
+
+def _one(
+    database: sqlite3.Connection, table: str, columns: list[str], where: str, values: list[Any]
+) -> dict[str, Value] | None:
+    fields = ", ".join(map(quoted, columns))
+    try:
+        found = database.execute(
+            f"SELECT {fields} FROM {quoted(table)} WHERE {where}", values
+        ).fetchone()
+    except (sqlite3.Error, OverflowError):
+        return None
+    return dict(zip(columns, found, strict=True)) if found else None
+
+
+def _sound(path: Path) -> sqlite3.Connection | None:
+    """A connection to a database at rest that leaves no trace; None unless SQLite trusts it."""
+    if path.is_symlink() or not path.is_file():
+        return None
+    wal = path.with_name(path.name + "-wal")
+    if wal.exists() and wal.stat().st_size:
+        return None  # without its log it may be older than it looks, or torn
+    database = None
+    try:
+        database = sqlite3.connect(
+            f"file:{quote(str(path))}?mode=ro&immutable=1", uri=True, check_same_thread=False
+        )
+        if database.execute("PRAGMA quick_check(1)").fetchone() == ("ok",):
+            return database
+    except sqlite3.Error:
+        pass
+    if database is not None:
+        database.close()
+    return None

@@ -1,0 +1,125 @@
+"""Rows that refer to rows which are gone: set right, or given something to refer to."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import Any
+
+from hermes_doctor.sqlite.salvage.load import empty
+from hermes_doctor.sqlite.salvage.mend import STUB, Mender
+from hermes_doctor.sqlite.salvage.target import quoted
+
+ROUNDS = 4
+"""A parent that is made up may itself lack one."""
+
+
+def settle(mender: Mender) -> list[str]:
+    """Make every reference hold; what was done, a sentence each."""
+    told: list[str] = []
+    for _ in range(ROUNDS):
+        broken: dict[tuple[str, str, int], list[int]] = defaultdict(list)
+        for table, rowid, parent, key in mender.target.database.execute("PRAGMA foreign_key_check"):
+            if rowid is not None:
+                broken[table, parent, key].append(rowid)
+        if not broken:
+            break
+        for (table, parent, key), rowids in broken.items():
+            told += _settle(mender, table, parent, key, rowids)
+    return told
+
+
+def _settle(mender: Mender, table: str, parent: str, key: int, rowids: list[int]) -> list[str]:
+    database = mender.target.database
+    pairs = [
+        (row[3], row[4])
+        for row in database.execute(f"PRAGMA foreign_key_list({quoted(table)})")
+        if row[0] == key
+    ]
+    if len(pairs) != 1:
+        return []
+    child, column = pairs[0]
+    layout = mender.target.layouts[parent]
+    column = column or next(c.name for c in layout.columns if c.key)
+    told = []
+    fixed = _from_indexes(mender, table, child, parent, column, rowids)
+    if fixed:
+        told.append(f"{fixed:,} rows of {table} refer to their {parent} again, by an index.")
+    left = [rowid for rowid in rowids if not _holds(mender, table, child, parent, column, rowid)]
+    if not left:
+        return told
+    loose = next(c for c in mender.target.layouts[table].columns if c.name == child)
+    if not loose.notnull:
+        database.executemany(
+            f"UPDATE {quoted(table)} SET {quoted(child)} = NULL WHERE rowid = ?",
+            [(rowid,) for rowid in left],
+        )
+        return [*told, f"{len(left):,} rows of {table} referred to a row of {parent} that is gone."]
+    made = _stubs(mender, table, child, parent, column, left)
+    return [*told, *made]
+
+
+def _holds(mender: Mender, table: str, child: str, parent: str, column: str, rowid: int) -> bool:
+    return bool(
+        mender.target.database.execute(
+            f"SELECT 1 FROM {quoted(table)} AS c JOIN {quoted(parent)} AS p "
+            f"ON p.{quoted(column)} = c.{quoted(child)} WHERE c.rowid = ?",
+            (rowid,),
+        ).fetchone()
+    )
+
+
+def _from_indexes(
+    mender: Mender, table: str, child: str, parent: str, column: str, rowids: list[int]
+) -> int:
+    """A reference that was damaged in the row is still right in an index."""
+    witness = mender.witness(table)
+    wanted = set(rowids)
+    fixed = 0
+    for index in witness.indexes:
+        if child not in index.columns or not wanted:
+            continue
+        place = index.columns.index(child)
+        for values, rowid in witness.entries(index):
+            if rowid in wanted and isinstance(values[place], str | int):
+                done = mender.target.database.execute(
+                    f"UPDATE {quoted(table)} SET {quoted(child)} = ?1 WHERE rowid = ?2 AND EXISTS "
+                    f"(SELECT 1 FROM {quoted(parent)} WHERE {quoted(column)} = ?1)",
+                    (values[place], rowid),
+                ).rowcount
+                if done:
+                    fixed += 1
+                    wanted.discard(rowid)
+    return fixed
+
+
+def _stubs(
+    mender: Mender, table: str, child: str, parent: str, column: str, rowids: list[int]
+) -> list[str]:
+    """The row they refer to: out of another file, or a bare one, so that nothing hangs loose."""
+    database = mender.target.database
+    layout = mender.target.layouts[parent]
+    values = {
+        database.execute(
+            f"SELECT {quoted(child)} FROM {quoted(table)} WHERE rowid = ?", (rowid,)
+        ).fetchone()[0]
+        for rowid in rowids
+    }
+    bare = 0
+    told = []
+    for value in values:
+        found = mender.others.row(layout, 0, {column: value})
+        if found is not None and mender.target.insert(
+            parent, list(found.values), [list(found.values.values())]
+        ):
+            told.append(f"A row of {parent} came from {found.source}.")
+            continue
+        row: dict[str, Any] = {
+            c.name: empty(c.type, c.default)
+            for c in layout.columns
+            if c.notnull and c.default is None
+        }
+        row |= {**STUB.get(parent, {}), column: value}
+        bare += mender.target.insert(parent, list(row), [list(row.values())])
+    if bare:
+        told.append(f"{bare:,} rows of {parent} are bare: only rows that refer to them are left.")
+    return told

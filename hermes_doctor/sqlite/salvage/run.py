@@ -1,0 +1,204 @@
+"""One salvage from the first page to the proof."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from hermes_doctor.sqlite.blueprint import Blueprint
+from hermes_doctor.sqlite.salvage import catalog as catalogs, fulltext, references
+from hermes_doctor.sqlite.salvage.account import Account
+from hermes_doctor.sqlite.salvage.catalog import Catalog, Layout
+from hermes_doctor.sqlite.salvage.forest import Forest, grow
+from hermes_doctor.sqlite.salvage.image import Image, opened
+from hermes_doctor.sqlite.salvage.load import Loaded, Loader
+from hermes_doctor.sqlite.salvage.mend import Mender
+from hermes_doctor.sqlite.salvage.others import Others, Source
+from hermes_doctor.sqlite.salvage.survey import Survey
+from hermes_doctor.sqlite.salvage.target import Target, connect, quoted
+from hermes_doctor.sqlite.salvage.texts import Texts
+from hermes_doctor.sqlite.salvage.trees import ByRowid
+
+
+class Run:
+    """The parts in their order."""
+
+    def __init__(
+        self,
+        source: Path,
+        target: Path,
+        blueprint: Blueprint,
+        others: Sequence[Source],
+        progress: Callable[[int, int], None] | None,
+    ) -> None:
+        self.source = source
+        self.path = target
+        self.blueprint = blueprint
+        self.others = Others(others)
+        self.progress = progress
+        self.indexes = fulltext.known(blueprint.virtual, blueprint.triggers)
+        self.notes: list[str] = []
+        self.done = 0
+        self.total = 1
+
+    def _step(self, pages: int) -> None:
+        self.done = min(self.total, self.done + pages)
+        if self.progress:
+            self.progress(self.done, self.total)
+
+    def run(self) -> Account:
+        """Read, write, prove; nothing is left of the target when any of it fails."""
+        finished = False
+        try:
+            with opened(self.source) as image:
+                account = self._salvage(image)
+            finished = True
+        finally:
+            self.others.close()
+            for suffix in ("", "-wal", "-shm", "-journal", "-fulltext"):
+                if suffix or not finished:
+                    self.path.with_name(self.path.name + suffix).unlink(missing_ok=True)
+        return account
+
+    def _salvage(self, image: Image) -> Account:
+        self.total = 3 * image.count
+        survey = Survey(image, lambda _: self._step(4096))
+        catalog = catalogs.read(survey)
+        forest = grow(survey, catalog, self._known(catalog))
+        texts = self._texts(survey, forest)
+        target = Target(self.path, self.blueprint, catalog)
+        slow, quick = fulltext.split(self.indexes)
+        beside = fulltext.Beside(self.path, slow) if slow is not None else None
+        try:
+            loader = Loader(survey, target, texts, self._step)
+            loaded = self._load(loader, forest, target, beside)
+            mender = Mender(survey, catalog, forest, target, texts, self.others)
+            for table in loaded:
+                mender.mend(table)
+            self.notes += references.settle(mender)
+            self._sequences(survey, catalog, target, mender)
+            self._version(target)
+            for index in quick:
+                fulltext.fill(target.database, index)
+            target.build_indexes(catalog)
+            if beside is not None:
+                beside.finish(target.database)
+        finally:
+            if beside is not None:
+                beside.remove()
+        for sql in self.blueprint.triggers.values():
+            target.database.execute(sql)
+        proofs = self._prove(target)
+        self._tell(image, forest, mender, target)
+        return Account(tuple(table.tally.close() for table in loaded), tuple(self.notes), proofs)
+
+    def _known(self, catalog: Catalog) -> dict[str, Sequence[Layout]]:
+        """The layouts of all tables that may be met."""
+        known: dict[str, Sequence[Layout]] = dict(catalogs.expected(self.blueprint))
+        hidden = catalogs.shadows(self.blueprint.virtual)
+        for index in self.indexes:
+            if not index.external:
+                known[index.name + "_content"] = [catalogs.copies(index.name + "_content")]
+        for name, layout in catalog.layouts.items():
+            if name not in known and name not in hidden and layout.plain:
+                known[name] = [layout]
+        return known
+
+    def _texts(self, survey: Survey, forest: Forest) -> dict[str, Texts]:
+        """For each table whose text is copied by full-text tables: those copies."""
+        texts: dict[str, Texts] = {}
+        for table in {index.table for index in self.indexes if index.columns}:
+            copying = [i for i in self.indexes if i.table == table and not i.external and i.columns]
+            stand = forest.stands.get(table)
+            if stand is None or not copying or len({i.columns for i in copying}) > 1:
+                continue
+            names = stand.layout.names
+            if not all(column in names for column in copying[0].columns):
+                continue
+            copies = [
+                ByRowid(survey, forest.stands[index.name + "_content"].tree) for index in copying
+            ]
+            texts[table] = Texts(copies, [names.index(c) for c in copying[0].columns])
+        return texts
+
+    def _load(
+        self, loader: Loader, forest: Forest, target: Target, beside: fulltext.Beside | None
+    ) -> list[Loaded]:
+        """The table that is indexed beside first, then the others as they come."""
+        first = beside.index.table if beside else ""
+        names = sorted(target.layouts, key=lambda name: name != first)
+        loaded = []
+        for name in names:
+            stand = forest.stands.get(name)
+            if stand is None or name.startswith("sqlite_"):
+                continue
+            told = beside.rows if beside and name == first else None
+            loaded.append(loader.load(name, stand, told))
+        return loaded
+
+    def _sequences(self, survey: Survey, catalog: Catalog, target: Target, mender: Mender) -> None:
+        """A number once given to a row is never given again, also not to a deleted one's."""
+        highest: dict[str, int] = {}
+        root = catalog.root("sqlite_sequence")
+        from hermes_doctor.sqlite.salvage import trees
+
+        for leaf in trees.table(survey, root).leaves if root > 1 else ():
+            for row in survey.rows(leaf.page):
+                if len(row.values) == 2:
+                    name, number = row.values
+                    if isinstance(name, str) and isinstance(number, int):
+                        highest[name] = max(number, highest.get(name, 0))
+        for name, witness in mender.forest.witnesses.items():
+            if witness.rowids:
+                highest[name] = max(witness.rowids[-1], highest.get(name, 0))
+        database = target.database
+        for name, layout in target.layouts.items():
+            if "AUTOINCREMENT" not in layout.sql.upper() or name not in highest:
+                continue
+            top = database.execute(f"SELECT max(rowid) FROM {quoted(name)}").fetchone()[0] or 0
+            database.execute("DELETE FROM sqlite_sequence WHERE name = ?", (name,))
+            database.execute(
+                "INSERT INTO sqlite_sequence VALUES (?, ?)", (name, max(top, highest[name]))
+            )
+
+    def _version(self, target: Target) -> None:
+        """One schema version, that of the file where it still tells it."""
+        if self.blueprint.version is None or "schema_version" not in target.layouts:
+            return
+        found = [
+            row[0]
+            for row in target.database.execute("SELECT version FROM schema_version")
+            if isinstance(row[0], int) and 0 < row[0] < 10_000
+        ]
+        target.database.execute("DELETE FROM schema_version")
+        version = found[0] if found else self.blueprint.version
+        target.database.execute("INSERT INTO schema_version (version) VALUES (?)", (version,))
+
+    def _prove(self, target: Target) -> tuple[str, ...]:
+        """Through a connection that has seen nothing of how it was made."""
+        target.finish()
+        target.database.close()
+        target.database = connect(self.path)
+        try:
+            proofs = target.prove()
+            return (*proofs, *(fulltext.prove(target.database, index) for index in self.indexes))
+        finally:
+            target.database.close()
+
+    def _tell(self, image: Image, forest: Forest, mender: Mender, target: Target) -> None:
+        """What else is worth saying."""
+        if image.log.damaged:
+            self.notes.append(
+                f"The write-ahead log is damaged: {image.log.dropped:,} of its pages are lost, "
+                f"{image.log.beyond:,} were used that SQLite would not have read."
+            )
+        if forest.freed:
+            self.notes.append(f"{forest.freed:,} pages hold deleted rows, which stay deleted.")
+        if mender.withheld:
+            self.notes.append(
+                f"{mender.withheld:,} rows that only an index names were not brought back: the "
+                f"pages on which they would lie are sound and do not have them."
+            )
+        for name in self.others.refused:
+            self.notes.append(f"{name} is damaged itself and was not used.")
+        self.notes += target.notes

@@ -1,0 +1,231 @@
+"""One look at every page: what kind it is and which page points to it."""
+
+from __future__ import annotations
+
+import struct
+from array import array
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from hermes_doctor.sqlite.salvage.cells import (
+    BROKEN,
+    INDEX_INTERIOR,
+    INDEX_LEAF,
+    INTERIOR,
+    LEAF,
+    LOST,
+    ROW_LIMIT,
+    Row,
+    head,
+    kinds_of,
+    local,
+    remainder,
+    signed,
+    values_of,
+    varint,
+)
+from hermes_doctor.sqlite.salvage.image import Image
+
+LOWEST, HIGHEST = -(1 << 63), (1 << 63) - 1
+BLANK = 1
+"""The kind of a page of zeros, which no b-tree page has."""
+DEEPEST = 40
+
+
+@dataclass(slots=True)
+class Leaf:
+    """A leaf of a table and the rowids that its parents allow it: above `low`, up to `high`."""
+
+    page: int
+    low: int = LOWEST
+    high: int = HIGHEST
+
+
+class Survey:
+    """Kinds and parents of all pages, and reading rows of any of them.
+
+    What it keeps is a few bytes a page. Every overflow page belongs to one row: the second row
+    that claims one is damaged, which also bounds the time that hostile chains can take.
+    """
+
+    def __init__(self, image: Image, progress: Callable[[int], None] | None = None) -> None:
+        self.image = image
+        self.usable = image.usable
+        self.kinds = bytearray(image.count + 1)
+        self.parent = array("I", bytes(4 * (image.count + 1)))
+        self.owner = array("Q", bytes(8 * (image.count + 1)))
+        zeros = bytes(image.page_size)
+        for number, page in image.pages():
+            found = head(page, 100 if number == 1 else 0, self.usable)
+            if found is None:
+                self.kinds[number] = BLANK if page == zeros else 0
+            elif found[0] in (LEAF, INDEX_LEAF):
+                self.kinds[number] = found[0]
+            else:
+                self._interior(number, page, found)
+            if progress and not number % 4096:
+                progress(number)
+
+    def _interior(self, number: int, page: bytes, found: tuple[int, tuple[int, ...]]) -> None:
+        kind, cells = found
+        children = [child for child, _ in self._children(number, page, cells)]
+        good = [child for child in children if 1 < child <= self.image.count]
+        if 2 * len(good) < len(children):
+            return
+        self.kinds[number] = kind
+        for child in good:
+            self.parent[child] = self.parent[child] or number
+
+    def _children(
+        self, number: int, page: bytes, cells: tuple[int, ...]
+    ) -> Iterator[tuple[int, int]]:
+        """The children of an interior page, each with where its cell lies; 0 for the last."""
+        for at in cells:
+            if at + 5 <= self.usable:
+                yield struct.unpack_from(">I", page, at)[0], at + 4
+            else:
+                yield 0, 0
+        start = 100 if number == 1 else 0
+        yield struct.unpack_from(">I", page, start + 8)[0], 0
+
+    def children(self, leaf: Leaf) -> list[Leaf]:
+        """The children of an interior page of a table, with the rowids each may hold."""
+        page = self.image.page(leaf.page)
+        found = head(page, 100 if leaf.page == 1 else 0, self.usable)
+        if not found:
+            return []
+        below: list[tuple[int, int | None]] = []
+        highest = leaf.low
+        for child, at in self._children(leaf.page, page, found[1]):
+            key = None
+            if at:
+                try:
+                    key = signed(varint(page, at)[0])
+                except BROKEN:
+                    key = None
+            if key is not None and not highest < key < leaf.high:
+                key = None  # keys ascend: this one is damaged
+            highest = key if key is not None else highest
+            below.append((child, key))
+        ranged: list[Leaf] = []
+        above = leaf.high
+        for child, key in reversed(below):
+            above = key if key is not None else above
+            ranged.append(Leaf(child, LOWEST, above))
+        ranged.reverse()
+        low = leaf.low
+        for one, (_, key) in zip(ranged, below, strict=True):
+            one.low = low
+            low = key if key is not None else low
+        return ranged
+
+    def index_children(self, number: int) -> list[int]:
+        """The children of an interior page of an index."""
+        page = self.image.page(number)
+        found = head(page, 0, self.usable)
+        return [child for child, _ in self._children(number, page, found[1])] if found else []
+
+    def top(self, number: int) -> int:
+        """The page above which nothing points at this one."""
+        for _ in range(DEEPEST):
+            if not self.parent[number]:
+                break
+            number = self.parent[number]
+        return number
+
+    def rowids(self, number: int) -> list[int]:
+        """The rowids on a leaf, without its rows."""
+        page = self.image.page(number)
+        found = head(page, 100 if number == 1 else 0, self.usable)
+        ids = []
+        for at in found[1] if found else ():
+            try:
+                ids.append(signed(varint(page, varint(page, at)[1])[0]))
+            except BROKEN:
+                continue
+        return ids
+
+    def payloads(self, number: int, *, whole: bool = True) -> Iterator[tuple[int, bytes, int]]:
+        """Rowid, payload and full length of each cell of a table leaf; a cell that cannot be
+        read is an empty payload. Without `whole` only what lies on the page itself is read.
+        """
+        page = self.image.page(number)
+        found = head(page, 100 if number == 1 else 0, self.usable)
+        for place, at in enumerate(found[1] if found else ()):
+            try:
+                length, body = varint(page, at)
+                rowid, body = varint(page, body)
+            except BROKEN:
+                yield LOWEST, b"", 0
+                continue
+            yield (
+                signed(rowid),
+                self._payload(page, body, length, (number << 16) + place, whole=whole),
+                length,
+            )
+
+    def entries(self, number: int) -> Iterator[bytes]:
+        """The whole payloads on a page of an index; those that are damaged are left out."""
+        page = self.image.page(number)
+        found = head(page, 0, self.usable)
+        skip = 4 if found and found[0] == INDEX_INTERIOR else 0
+        for place, at in enumerate(found[1] if found else ()):
+            try:
+                length, body = varint(page, at + skip)
+            except BROKEN:
+                continue
+            mark = (number << 16) + place
+            payload = self._payload(page, body, length, mark, whole=True, index=True)
+            if len(payload) == length:
+                yield payload
+
+    def _payload(
+        self, page: bytes, body: int, length: int, mark: int, *, whole: bool, index: bool = False
+    ) -> bytes:
+        """As much of a payload as can be found, following its overflow pages."""
+        usable = self.usable
+        here = local(length, usable, index=index)
+        if length > ROW_LIMIT or body + here > usable:
+            return page[body:usable] if length <= ROW_LIMIT else b""
+        if here == length or not whole:
+            return page[body : body + here]
+        if body + here + 4 > usable:
+            return page[body : body + here]
+        parts, got = [page[body : body + here]], here
+        (following,) = struct.unpack_from(">I", page, body + here)
+        seen: set[int] = set()
+        while got < length and following not in seen:
+            if not 1 < following <= self.image.count or self.kinds[following]:
+                break  # outside, a page of zeros, or a page of some tree
+            if self.owner[following] not in (0, mark):
+                break
+            self.owner[following] = mark
+            seen.add(following)
+            more = self.image.page(following)
+            parts.append(more[4 : 4 + min(usable - 4, length - got)])
+            got += len(parts[-1])
+            (following,) = struct.unpack_from(">I", more)
+        return b"".join(parts)
+
+    def rows(self, number: int, *, whole: bool = True) -> Iterator[Row]:
+        """The rows of a table leaf that can be read at all."""
+        for rowid, payload, length in self.payloads(number, whole=whole):
+            row = decode(rowid, payload, length)
+            if row is not None:
+                yield row
+
+
+def decode(rowid: int, payload: bytes, length: int) -> Row | None:
+    """The row in a payload; None when not even its head can be read."""
+    try:
+        kinds, at = kinds_of(payload)
+        whole = len(payload) == length
+        values = values_of(payload, kinds, at, whole=whole)
+    except BROKEN:
+        return None
+    if whole or LOST not in values:
+        return Row(rowid, kinds, values)
+    return Row(rowid, kinds, values, False, remainder(payload, kinds, at))
+
+
+__all__ = ["BLANK", "HIGHEST", "INDEX_LEAF", "INTERIOR", "LEAF", "LOWEST", "Leaf", "Survey"]

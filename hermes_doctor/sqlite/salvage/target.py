@@ -1,0 +1,170 @@
+"""The fresh database that the rows go into."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from hermes_doctor.model import CannotFix
+from hermes_doctor.sqlite.blueprint import Blueprint
+from hermes_doctor.sqlite.salvage.catalog import Catalog, Layout, layout_of, shadows
+from hermes_doctor.sqlite.schema import declares_only
+
+CACHE = "PRAGMA cache_size=-32768"
+"""32 MB, whatever the size of the database."""
+BIND = (sqlite3.Error, OverflowError, ValueError)
+
+
+def quoted(name: str) -> str:
+    """A name for SQL."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def connect(path: Path) -> sqlite3.Connection:
+    """A connection to a file that nobody else knows of, and that is thrown away on any failure."""
+    database = sqlite3.connect(path, isolation_level=None, timeout=60, check_same_thread=False)
+    database.execute("PRAGMA synchronous=OFF")
+    database.execute("PRAGMA foreign_keys=OFF")
+    database.execute(CACHE)
+    return database
+
+
+class Target:
+    """Tables first; indexes, full text and triggers when all rows are in."""
+
+    def __init__(self, path: Path, blueprint: Blueprint, catalog: Catalog) -> None:
+        self.path = path
+        self.blueprint = blueprint
+        self.notes: list[str] = []
+        self.layouts: dict[str, Layout] = {}
+        self.extra: list[str] = []
+        self.database = connect(path)
+        self.database.execute("PRAGMA journal_mode=WAL")
+        for name, table in blueprint.tables.items():
+            if not table.lazy or name in catalog.layouts:
+                self.database.execute(table.sql)
+                self._widen(name, catalog.layouts.get(name))
+                self.layouts[name] = layout_of(self.database, name, table.sql)
+        self._extra_tables(catalog)
+
+    def _widen(self, name: str, live: Layout | None) -> None:
+        """Columns that the damaged table has and its release does not know are kept."""
+        if live is None:
+            return
+        here = {column.name.lower() for column in layout_of(self.database, name, live.sql).columns}
+        for column in live.columns:
+            if column.name.lower() in here or column.key:
+                continue
+            default = f" DEFAULT {column.default}" if column.default is not None else ""
+            try:
+                self.database.execute(
+                    f"ALTER TABLE {quoted(name)} ADD COLUMN {quoted(column.name)} "
+                    f"{column.type}{default}"
+                )
+            except sqlite3.Error:
+                self.notes.append(
+                    f"A column of {name} that its release does not know was left out."
+                )
+
+    def _extra_tables(self, catalog: Catalog) -> None:
+        """Tables that the release does not know are kept as they declare themselves."""
+        virtual = {
+            entry.name: entry.sql or ""
+            for entry in catalog.entries
+            if entry.kind == "table" and (entry.sql or "").upper().startswith("CREATE VIRTUAL")
+        }
+        hidden = shadows({**self.blueprint.virtual, **virtual})
+        for name, layout in catalog.layouts.items():
+            if name in self.layouts or name in hidden:
+                continue
+            if not layout.plain:
+                self.notes.append(
+                    "A table without rowids that the release does not know was left out."
+                )
+                continue
+            self.database.set_authorizer(declares_only)
+            try:
+                self.database.execute(layout.sql)
+            except (sqlite3.Error, sqlite3.Warning):
+                continue
+            finally:
+                self.database.set_authorizer(None)
+            self.layouts[name] = layout
+            self.extra.append(name)
+        if set(virtual) - set(self.blueprint.virtual):
+            self.notes.append("A full-text table that the release does not know was left out.")
+
+    def insert(self, table: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> int:
+        """Add rows; one whose key is there already is left out. How many were added."""
+        names = ", ".join(map(quoted, columns))
+        marks = ", ".join("?" * len(columns))
+        before = self.database.total_changes
+        self.database.execute("BEGIN")
+        try:
+            self.database.executemany(
+                f"INSERT OR IGNORE INTO {quoted(table)} ({names}) VALUES ({marks})", rows
+            )
+        finally:
+            self.database.execute("COMMIT")
+        return self.database.total_changes - before
+
+    def build_indexes(self, catalog: Catalog) -> None:
+        """All indexes; where a unique one cannot be, the values in its way are cleared."""
+        for sql in self.blueprint.indexes.values():
+            self._index(sql)
+        self.database.set_authorizer(declares_only)
+        for entry in catalog.entries:
+            if entry.kind == "index" and entry.sql and entry.table in self.extra:
+                try:
+                    self.database.execute(entry.sql)
+                except (sqlite3.Error, sqlite3.Warning):
+                    self.notes.append(f"An index of the table {entry.table} could not be made.")
+        self.database.set_authorizer(None)
+
+    def _index(self, sql: str) -> None:
+        try:
+            self.database.execute(sql)
+        except sqlite3.IntegrityError:
+            self._clear_duplicates(sql)
+            self.database.execute(sql)
+
+    def _clear_duplicates(self, sql: str) -> None:
+        """Damage can make two values equal that must differ; the later one is taken away."""
+        plain = sql.replace("UNIQUE ", "", 1).replace("unique ", "", 1)
+        self.database.execute(plain)
+        name, table = self.database.execute(
+            "SELECT name, tbl_name FROM sqlite_master WHERE type='index' ORDER BY rowid DESC"
+        ).fetchone()
+        columns = [
+            row[0]
+            for row in self.database.execute(
+                "SELECT name FROM pragma_index_xinfo(?) WHERE key", (name,)
+            )
+        ]
+        self.database.execute(f"DROP INDEX {quoted(name)}")
+        fields = ", ".join(map(quoted, columns))
+        later = (
+            f"rowid NOT IN (SELECT min(rowid) FROM {quoted(table)} GROUP BY {fields}) AND "
+            + " AND ".join(f"{quoted(column)} IS NOT NULL" for column in columns)
+        )
+        loose = [c for c in self.layouts[table].columns if c.name in columns and not c.notnull]
+        if loose:
+            change = f"UPDATE {quoted(table)} SET {quoted(loose[-1].name)} = NULL WHERE {later}"
+        else:
+            change = f"DELETE FROM {quoted(table)} WHERE {later}"
+        count = self.database.execute(change).rowcount
+        self.notes.append(f"{count:,} rows of {table} had a value that must be unique twice.")
+
+    def finish(self) -> None:
+        """One file, nothing beside it."""
+        self.database.execute("PRAGMA journal_mode=DELETE")
+
+    def prove(self) -> tuple[str, ...]:
+        """Raise unless SQLite itself finds the result sound."""
+        found = [row[0] for row in self.database.execute("PRAGMA integrity_check(3)")]
+        if found != ["ok"]:
+            raise CannotFix("the salvaged database does not pass SQLite's integrity check")
+        if self.database.execute("PRAGMA foreign_key_check").fetchone():
+            raise CannotFix("rows of the salvaged database refer to rows that are not there")
+        return ("integrity_check", "foreign_key_check")

@@ -1,0 +1,105 @@
+"""The second copies of text that full-text tables keep: a vote where a row is damaged."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hermes_doctor.sqlite.salvage.catalog import Value
+from hermes_doctor.sqlite.salvage.cells import BROKEN, LOST, Lost, Mangled, Row, kinds_of
+from hermes_doctor.sqlite.salvage.trees import ByRowid
+
+
+class Texts:
+    """Compares rows of one table with the copies of their text."""
+
+    def __init__(self, copies: Sequence[ByRowid], places: Sequence[int]) -> None:
+        self.copies = copies
+        self.places = places
+        """Where the columns lie in a record whose texts, joined by blanks, are the copy."""
+
+    def heal(self, row: Row) -> bool | None:
+        """Set right a row whose text was damaged: True when that was done, None when the copies
+        disagree with it and it cannot be told who is right.
+
+        A flipped bit or a torn page leaves the length of a text as it was. So a copy of another
+        length is no witness against the row: it is the older one of an edited message.
+        """
+        mine = self._joined(row)
+        first = self._copy(0, row.rowid)
+        if mine is not None and first == mine:
+            return False
+        rest = [self._copy(place, row.rowid) for place in range(1, len(self.copies))]
+        if mine is not None and mine in rest:
+            return False
+        seen = [copy for copy in (first, *rest) if copy is not None]
+        if not seen:
+            return False if mine is not None else None
+        if len(set(seen)) > 1 or (mine is not None and len(seen) < 2):
+            return None
+        return True if self._split(row, seen[0]) else None
+
+    def complete(self, row: Row) -> bool:
+        """Give a row that was cut off its lost texts back; whether there was a copy that fits."""
+        seen = {self._copy(place, row.rowid) for place in range(len(self.copies))} - {None}
+        return any(copy is not None and self._split(row, copy) for copy in seen)
+
+    def text(self, rowid: int) -> str | None:
+        """The copy of the text of a row that is gone altogether."""
+        for place in range(len(self.copies)):
+            copy = self._copy(place, rowid)
+            if copy is not None:
+                try:
+                    return copy.decode()
+                except UnicodeDecodeError:
+                    continue
+        return None
+
+    def _joined(self, row: Row) -> bytes | None:
+        """What the copy of this row must be; None when its own text is damaged."""
+        parts = []
+        for place in self.places:
+            value = row.values[place] if place < len(row.values) else None
+            if value is None:
+                parts.append(b"")
+            elif isinstance(value, str) and not isinstance(value, Mangled):
+                parts.append(value.encode())
+            else:
+                return None
+        return b" ".join(parts)
+
+    def _copy(self, place: int, rowid: int) -> bytes | None:
+        payload = self.copies[place].payload(rowid)
+        if payload is None:
+            return None
+        try:
+            kinds, at = kinds_of(payload)
+        except BROKEN:
+            return None
+        if len(kinds) != 2 or kinds[0] or kinds[1] < 13 or not kinds[1] & 1:
+            return None
+        return payload[at:]
+
+    def _split(self, row: Row, copy: bytes) -> bool:
+        """Put the parts of a copy into the row, by the lengths that its record still tells."""
+        sizes = [row.length(place) for place in self.places]
+        if sum(sizes) + len(sizes) - 1 != len(copy):
+            return False
+        at = 0
+        found: list[tuple[int, Value | Lost]] = []
+        for place, size in zip(self.places, sizes, strict=True):
+            if at and copy[at - 1 : at] != b" ":
+                return False
+            if place < len(row.kinds) and row.kinds[place] >= 13:
+                try:
+                    found.append((place, copy[at : at + size].decode()))
+                except UnicodeDecodeError:
+                    return False
+            at += size + 1
+        changed = [
+            (place, value)
+            for place, value in found
+            if row.values[place] is LOST or row.values[place] != value
+        ]
+        for place, value in changed:
+            row.values[place] = value
+        return True

@@ -1,0 +1,150 @@
+"""Walks of b-trees that leave out what is damaged, and remember where it was."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from hermes_doctor.sqlite.records import Value
+from hermes_doctor.sqlite.salvage.cells import (
+    BROKEN,
+    INDEX_INTERIOR,
+    INDEX_LEAF,
+    INTERIOR,
+    LEAF,
+    Lost,
+    kinds_of,
+    values_of,
+)
+from hermes_doctor.sqlite.salvage.survey import HIGHEST, LOWEST, Leaf, Survey
+
+
+@dataclass
+class Tree:
+    """The leaves of a table in the order of their rowids, and the ranges that are missing."""
+
+    leaves: list[Leaf] = field(default_factory=list)
+    gaps: list[tuple[int, int]] = field(default_factory=list)
+    """Ranges above the first and up to the second rowid whose leaf cannot be read, in order."""
+    strays: list[int] = field(default_factory=list)
+    """Leaves that lie where rows of other rowids should be."""
+    seen: set[int] = field(default_factory=set)
+    """The interior pages on the way."""
+
+    @property
+    def whole(self) -> bool:
+        """Nothing is missing."""
+        return not self.gaps
+
+    def lost(self, rowid: int) -> bool:
+        """Whether this row would lie in a leaf that cannot be read."""
+        place = bisect_right(self.gaps, (rowid - 1, HIGHEST)) - 1
+        return place >= 0 and rowid <= self.gaps[place][1]
+
+
+def table(survey: Survey, root: int, low: int = LOWEST, high: int = HIGHEST) -> Tree:
+    """The tree of a table."""
+    tree = Tree()
+    todo = [Leaf(root, low, high)]
+    visited: set[int] = set()
+    while todo:
+        leaf = todo.pop()
+        kind = survey.kinds[leaf.page] if 0 < leaf.page <= survey.image.count else 0
+        if leaf.page in visited:
+            kind = 0
+        visited.add(leaf.page)
+        if kind == INTERIOR:
+            tree.seen.add(leaf.page)
+            todo.extend(reversed(survey.children(leaf)))
+        elif kind == LEAF and _fits(survey, leaf):
+            tree.leaves.append(leaf)
+        else:
+            tree.gaps.append((leaf.low, leaf.high))
+            if kind == LEAF:
+                tree.strays.append(leaf.page)
+    return tree
+
+
+def _fits(survey: Survey, leaf: Leaf) -> bool:
+    """Whether the rowids on a leaf are those that its place allows.
+
+    A leaf that a misdirected write has overwritten holds rows of some other range.
+    """
+    if leaf.low == LOWEST and leaf.high == HIGHEST:
+        return True
+    ids = survey.rowids(leaf.page)
+    inside = sum(leaf.low < one <= leaf.high for one in ids)
+    return 2 * inside >= len(ids)
+
+
+class ByRowid:
+    """Rows of a table looked up by rowid, which need not be asked for in order."""
+
+    def __init__(self, survey: Survey, tree: Tree) -> None:
+        self.survey = survey
+        self.tree = tree
+        pairs = sorted((leaf.low, leaf.high, leaf.page) for leaf in tree.leaves)
+        self.lows = [low for low, _, _ in pairs]
+        self.places = pairs
+        self.page = 0
+        self.cells: dict[int, tuple[bytes, int]] = {}
+
+    def covers(self, rowid: int) -> bool:
+        """Whether a readable leaf would hold this row if there were one."""
+        return self._leaf(rowid) != 0
+
+    def payload(self, rowid: int) -> bytes | None:
+        """The payload of the row, if it is there and whole."""
+        page = self._leaf(rowid)
+        if not page:
+            return None
+        if page != self.page:
+            self.page = page
+            self.cells = {one: (data, size) for one, data, size in self.survey.payloads(page)}
+        found = self.cells.get(rowid)
+        return found[0] if found and len(found[0]) == found[1] else None
+
+    def _leaf(self, rowid: int) -> int:
+        place = bisect_right(self.lows, rowid - 1) - 1
+        if place < 0:
+            return 0
+        low, high, page = self.places[place]
+        return page if low < rowid <= high else 0
+
+
+@dataclass
+class Entries:
+    """What an index knows."""
+
+    whole: bool = True
+    """No page of it is missing."""
+    pages: list[int] = field(default_factory=list)
+
+
+def index(survey: Survey, root: int) -> Entries:
+    """The pages of an index."""
+    found = Entries()
+    todo, visited = [root], set[int]()
+    while todo:
+        number = todo.pop()
+        kind = survey.kinds[number] if 0 < number <= survey.image.count else 0
+        if number in visited or kind not in (INDEX_LEAF, INDEX_INTERIOR):
+            found.whole = False
+            continue
+        visited.add(number)
+        found.pages.append(number)
+        if kind == INDEX_INTERIOR:
+            todo.extend(reversed(survey.index_children(number)))
+    return found
+
+
+def index_entries(survey: Survey, entries: Entries) -> Iterator[list[Value | Lost]]:
+    """The columns of each entry of an index; the last one is the rowid."""
+    for number in entries.pages:
+        for payload in survey.entries(number):
+            try:
+                kinds, at = kinds_of(payload)
+                yield values_of(payload, kinds, at, whole=True)
+            except BROKEN:
+                continue

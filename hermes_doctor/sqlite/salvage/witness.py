@@ -1,0 +1,58 @@
+"""Which rows of a table there were, by what its indexes say.
+
+SQLite writes an index in the same transaction as its table. So an entry proves that a row was
+there when the file was last sound, and an index without a gap proves which rows were not.
+"""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_left
+from collections.abc import Iterator
+
+from hermes_doctor.sqlite.records import Value
+from hermes_doctor.sqlite.salvage import trees
+from hermes_doctor.sqlite.salvage.catalog import Catalog, Index
+from hermes_doctor.sqlite.salvage.cells import Lost
+from hermes_doctor.sqlite.salvage.survey import Survey
+
+
+class Witness:
+    """The rowids that the indexes of one table name."""
+
+    def __init__(self, survey: Survey, catalog: Catalog, table: str) -> None:
+        self.survey = survey
+        self.indexes = [one for one in catalog.indexes if one.table == table]
+        self.walks = {one.name: trees.index(survey, one.root) for one in self.indexes}
+        full = [one for one in self.indexes if not one.partial]
+        sound = [one for one in full if self.walks[one.name].whole]
+        self.whole = bool(sound)
+        """Some index names every row."""
+        self.known = bool(full)
+        ids = array("q")
+        for one in sound[:1] or full:
+            for entry in self.entries(one):
+                ids.append(entry[1])
+        self.rowids = array("q", sorted(set(ids)))
+
+    def entries(self, index: Index) -> Iterator[tuple[list[Value | Lost], int]]:
+        """The columns of each entry of an index, and the rowid it belongs to."""
+        width = len(index.columns) + 1
+        for values in trees.index_entries(self.survey, self.walks[index.name]):
+            rowid = values[-1] if len(values) == width else None
+            if isinstance(rowid, int):
+                yield values[:-1], rowid
+
+    def names(self, rowid: int) -> bool:
+        """Whether an index has an entry for this row."""
+        return held(self.rowids, rowid)
+
+    def denies(self, rowid: int) -> bool:
+        """Whether a whole index has none: the row was deleted, or never written."""
+        return self.whole and not self.names(rowid)
+
+
+def held(ids: array[int], rowid: int) -> bool:
+    """Whether a sorted array holds this number."""
+    place = bisect_left(ids, rowid)
+    return place < len(ids) and ids[place] == rowid
