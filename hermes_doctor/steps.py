@@ -203,7 +203,7 @@ def prove(database: Path) -> None:
         with contextlib.closing(sqlite3.connect(database, isolation_level=None)) as connection:
             connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
             verdict = [row[0] for row in connection.execute("PRAGMA integrity_check(5)")]
-    except sqlite3.Error as error:
+    except (sqlite3.Error, UnicodeDecodeError) as error:
         raise CannotFix(f"the repaired copy does not open ({_name(error)})") from error
     if verdict != ["ok"]:
         raise CannotFix("the repaired copy is still damaged; the rest of the file needs more")

@@ -25,7 +25,7 @@ def at_work(copy: Path, *, lenient: bool = False) -> Iterator[sqlite3.Connection
             connection.execute("PRAGMA foreign_keys=OFF")
             connection.execute("PRAGMA synchronous=OFF")  # it is flushed as a whole afterwards
             yield connection
-    except sqlite3.Error as error:
+    except (sqlite3.Error, UnicodeDecodeError) as error:  # it quotes bytes that are no text
         raise CannotFix(f"SQLite refuses it ({name(error)})") from error
 
 
@@ -61,6 +61,6 @@ def quoted(identifier: str) -> str:
     return '"' + identifier.replace('"', '""') + '"'
 
 
-def name(error: sqlite3.Error) -> str:
+def name(error: Exception) -> str:
     """SQLite's name for an error; its text may quote what is in the file."""
     return getattr(error, "sqlite_errorname", None) or type(error).__name__
