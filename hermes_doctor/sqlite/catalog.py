@@ -85,6 +85,8 @@ def read(pages: Pages) -> Catalog:
 
 def shown(names: Iterable[str], most: int = 6) -> str:
     """Names of tables as a finding may show them: a damaged or hostile file can hold any text."""
-    plain = sorted({name if _PLAIN.fullmatch(name) else "a table with an odd name" for name in names})
+    plain = sorted(
+        {name if _PLAIN.fullmatch(name) else "a table with an odd name" for name in names}
+    )
     more = f" and {len(plain) - most} more" if len(plain) > most else ""
     return ", ".join(plain[:most]) + more

@@ -124,3 +124,7 @@ class InProcess:
         with contextlib.suppress(OSError):
             self.process.kill()
         self.process.wait()
+
+    def __del__(self) -> None:
+        if hasattr(self, "process"):
+            self.close()

@@ -71,16 +71,27 @@ class Book:
             marks.append(st and (st.st_size, st.st_mtime_ns))
         return (*marks, self.log is not None and os.pread(self.log, wal.HEAD, 0))
 
-    def read_log(self, *, seconds: float | None = None, most: int | None = None) -> Log:
-        """The log as the next reader sees it: by the word of the living, else by its checksums."""
+    def read_log(
+        self,
+        *,
+        live: bool = True,
+        committed: int | None = None,
+        seconds: float | None = None,
+        most: int | None = None,
+    ) -> Log:
+        """The log as the next reader sees it.
+
+        How many frames count is known where somebody said so: the living in the -shm file (what
+        the dead left there proves nothing), or SQLite, which was asked. Else checksums tell.
+        """
         if self.log is None:
             return wal.EMPTY
-        living = self.living()
+        living = self.living() if live else None
         if living is not None:
-            found = wal.read(self.log, until=living.committed, most=most)
+            found = wal.read(self.log, until=living.committed, living=True, most=most)
             if found.salts == living.salts and found.committed >= living.committed:
                 return found
-        return wal.read(self.log, seconds=seconds, most=most)
+        return wal.read(self.log, until=committed, seconds=seconds, most=most)
 
 
 @contextmanager
@@ -105,23 +116,24 @@ def opened(path: Path) -> Iterator[Book]:
             raise CouldNotLook(reason(error, path)) from error
 
 
-def image(book: Book, *, most: int, alone: bool = False) -> bytes:
+def image(book: Book, *, most: int, log: Log | None = None) -> bytes:
     """The whole database as a reader would see it, ready to be opened in memory.
 
     A writer does not have to hold still: the log is read first, and as long as it is not begun
-    anew and no checkpoint went past what was read, log and file belong together. `alone` leaves
-    the log out. More than `most` bytes are refused, whatever the files claim.
+    anew and no checkpoint went past what was read, log and file belong together. A `log` that
+    is given is one that nobody writes; the empty one leaves it out. More than `most` bytes are
+    refused, whatever the files claim.
     """
     for _ in range(TRIES):
         before = book.mark()
-        log = wal.EMPTY if alone else book.read_log()
-        living = book.living()
+        read = book.read_log() if log is None else log
+        living = book.living() if log is None else None
         data = bytearray(_all(book.main, most))
-        if log.pages and book.log is not None:
-            data = _overlaid(book.log, log, data, most)
+        if read.pages and book.log is not None:
+            data = _overlaid(book.log, read, data, most)
         after = book.living()
-        if living and after and not alone and log.salts == living.salts:
-            whole = after.salts == living.salts and after.backfill <= log.committed
+        if living and after and read.salts == living.salts:
+            whole = after.salts == living.salts and after.backfill <= read.committed
         else:
             whole = book.mark() == before
         if whole:

@@ -95,9 +95,7 @@ def _is_interior(pages: Pages, number: int, kinds: dict[int, str]) -> bool:
         return True
 
 
-def _overflow(
-    pages: Pages, page: bytes, at: int, found: Owners, name: str, *, table: bool
-) -> None:
+def _overflow(pages: Pages, page: bytes, at: int, found: Owners, name: str, *, table: bool) -> None:
     """The chain of pages that a long row goes on in."""
     length, at = varint(page, at)
     if table:

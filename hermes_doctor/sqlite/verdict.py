@@ -97,7 +97,10 @@ def judge(
             reading.take(sentence)
     if malformed := _SCHEMA.search(error):
         return Damage(
-            rows=frozenset({SCHEMA}), schema=True, complaints=1, pages=frozenset({1}),
+            rows=frozenset({SCHEMA}),
+            schema=True,
+            complaints=1,
+            pages=frozenset({1}),
             searches=frozenset({malformed[1]} & set(catalog.searches)),
         )
     trees = Owners(finished=False)
@@ -123,9 +126,7 @@ def _owners(catalog: Catalog, pages: Pages, seconds: float) -> Owners:
     return owners(pages, roots, seconds=seconds, overflow=True)
 
 
-def _sorted(
-    names: set[str], reading: _Reading, catalog: Catalog, pages: frozenset[int]
-) -> Damage:
+def _sorted(names: set[str], reading: _Reading, catalog: Catalog, pages: frozenset[int]) -> Damage:
     worth = {name: catalog.worth(name) for name in names}
     searches = {catalog.search_of(name) or name for name in names if worth[name] == "search"}
     inverted = {name for name in reading.inverted if name not in searches}

@@ -1,4 +1,4 @@
-"""A write-ahead log read by our own code: its head, its committed frames, where its chain breaks."""
+"""A write-ahead log read by our own code: its head, its frames, and where its chain breaks."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from hermes_doctor.sqlite.header import PAGE_SIZES
 
 HEAD, FRAME = 32, 24
+MOST = 8192
+"""Frames behind a broken one that are looked at."""
 LITTLE, BIG = 0x377F0682, 0x377F0683
 
 
@@ -43,12 +45,18 @@ EMPTY = Log(0, head="empty")
 
 
 def read(
-    fd: int, *, seconds: float | None = None, most: int | None = None, until: int | None = None
+    fd: int,
+    *,
+    seconds: float | None = None,
+    most: int | None = None,
+    until: int | None = None,
+    living: bool = False,
 ) -> Log:
-    """Read a log; `until` is the number of frames that a live writer itself says are committed.
+    """Read a log; `until` is the number of frames that somebody who knows says are committed.
 
-    Frames up to there need no checksum. Without it every checksum is verified, for as long as
-    `seconds` allows; more than `most` frames are not looked at.
+    Frames up to there need no checksum, and if it was a living writer who said so, those behind
+    are its own affair. Without it every checksum is verified, for as long as `seconds` allows;
+    more than `most` frames are not looked at.
     """
     size = os.fstat(fd).st_size
     if size < HEAD:
@@ -61,7 +69,8 @@ def read(
     sums = checksum(head[:24], (0, 0), order)
     if head[24:32] != struct.pack(">II", *sums):
         return _headless(fd, size)
-    return _Walk(fd, size, page_size, head[16:24], order).run(sums, seconds, most, until)
+    walk = _Walk(fd, size, page_size, head[16:24], order)
+    return walk.run(sums, seconds, most, until, living)
 
 
 @dataclass
@@ -75,7 +84,12 @@ class _Walk:
     order: str
 
     def run(
-        self, sums: tuple[int, int], seconds: float | None, most: int | None, until: int | None
+        self,
+        sums: tuple[int, int],
+        seconds: float | None,
+        most: int | None,
+        until: int | None,
+        living: bool,
     ) -> Log:
         end = None if seconds is None else time.monotonic() + seconds
         whole = (self.size - HEAD) // (FRAME + self.page_size)
@@ -85,8 +99,9 @@ class _Walk:
         number = committed = db_pages = 0
         broken: int | None = None
         verified = slots == whole
-        for number in range(slots):  # noqa: B007 (how far it came is needed below)
+        for number in range(slots):
             if until is not None and number >= until:
+                broken = None if living else number
                 break
             frame = self.head(number)
             if frame is None:
@@ -108,7 +123,7 @@ class _Walk:
                 committed, db_pages = number + 1, commit
         else:
             number = slots
-        lost = self.commits_after(broken, slots) if broken is not None else 0
+        lost = self.commits_after(broken, min(slots, broken + MOST)) if broken is not None else 0
         return Log(
             self.size,
             self.page_size,
@@ -173,7 +188,7 @@ def _headless(fd: int, size: int) -> Log:
             walk = _Walk(fd, size, page_size, first[8:16], order)
             before: tuple[int, int] = struct.unpack_from(">II", first, 16)
             if walk.sums(1, second, before) is not None:
-                lost = walk.commits_after(0, min(whole, 4096))
+                lost = walk.commits_after(0, min(whole, MOST))
                 return Log(size, page_size, first[8:16], "damaged", whole, lost_commits=lost)
     return Log(size, head="damaged")
 
