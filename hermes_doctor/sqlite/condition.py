@@ -168,6 +168,8 @@ class _Look:
         if truncated:
             return self.end(reader, truncated=truncated)
         self.found = replace(self.found, catalog=catalogs.read(sheets), free=freelist.read(sheets))
+        if encoded := self.wrong_encoding():
+            return self.end(reader, fault=encoded)
         try:
             if reader is None:
                 reader = self.open(how, small)
@@ -211,6 +213,25 @@ class _Look:
                 newest = None
         return firstpage.judge(self.book.main, self.found.header, newest)
 
+    def wrong_encoding(self) -> firstpage.Fault | None:
+        """The head says UTF-16, and the names of the tables are plainly not in it."""
+        assert self.found.catalog is not None
+        if self.found.log.pages or self.found.header.head[56:60] not in (b"\0\0\0\2", b"\0\0\0\3"):
+            return None
+        if not any(entry.kind in ("table", "index") for entry in self.found.catalog.entries):
+            return None
+        return firstpage.Fault("fields", "its head has a wrong encoding", {"encoding": 1})
+
+    def wrong_count(self, damage: Damage | None, sheets: Pages) -> firstpage.Fault | None:
+        """The head claims fewer pages than there are, and what it leaves out is missed."""
+        there, uneven = divmod(self.found.header.snapshot.size, sheets.page_size)
+        if not damage or uneven or self.found.log.pages or there <= self.found.header.page_count:
+            return None
+        if not any(self.found.header.page_count < page <= there for page in damage.pages):
+            return None
+        what = f"its head claims {self.found.header.page_count} pages, and there are {there}"
+        return firstpage.Fault("fields", what, {"page_count": there})
+
     def truncated(self, sheets: Pages) -> tuple[int, int] | None:
         """Fewer pages than the head claims, and not in the log either."""
         there = self.found.header.snapshot.size // sheets.page_size
@@ -239,6 +260,8 @@ class _Look:
     def asked(self, reader: Reader, sheets: Pages) -> Condition:
         """SQLite's verdict, and what it means."""
         damage, finished = self.verdict(reader, sheets)
+        if counted := self.wrong_count(damage, sheets):
+            return self.end(reader, fault=counted)
         stale = False
         if damage and self.found.log.committed and not self.found.holders:
             stale = self.sound_alone()
@@ -287,9 +310,10 @@ class _Look:
         """
         assert self.found.catalog is not None
         end = time.monotonic() + self.seconds
-        answers = [reader.ask("SELECT count(*) FROM sqlite_master", self.seconds)]
-        if answers[0].error:
-            return answers
+        schema = reader.ask("SELECT count(*) FROM sqlite_master", self.seconds)
+        if schema.error:
+            return [schema]
+        answers: list[Answer] = []
         tables = [name for name in self.found.catalog.tables if not name.startswith("sqlite_")]
         worths = {name: self.found.catalog.worth(name) == "search" for name in tables}
         for name in sorted(tables, key=lambda name: (worths[name], name)):

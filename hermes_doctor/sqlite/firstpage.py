@@ -87,8 +87,9 @@ def _wrong_fields(header: Header, head: bytes) -> dict[str, int]:
     """Fields that contradict the file they stand in; what cannot be told counts as right."""
     size, claimed, page_size = header.snapshot.size, header.page_count, header.page_size
     wrong: dict[str, int] = {}
-    if claimed and size % claimed == 0 and size // claimed in PAGE_SIZES - {page_size}:
-        wrong["page_size"] = page_size = size // claimed
+    real = size // claimed if claimed and size % claimed == 0 else 0
+    if real in PAGE_SIZES - {page_size} and _sound(head, real):
+        wrong["page_size"] = page_size = real
     if head[18] not in (1, 2) or head[19] not in (1, 2):
         wrong["format"] = 2
     if head[21:24] != b"\x40\x20\x20":
@@ -97,9 +98,7 @@ def _wrong_fields(header: Header, head: bytes) -> dict[str, int]:
         wrong["reserved"] = 0
     if not 0 <= int.from_bytes(head[44:48], "big") <= 4:
         wrong["schema_format"] = 4
-    encoding = int.from_bytes(head[56:60], "big")
-    text = b"CREATE " in head[100:page_size] or b"table" in head[100:page_size]
-    if encoding not in (0, 1) and text:
+    if int.from_bytes(head[56:60], "big") not in (0, 1, 2, 3):
         wrong["encoding"] = 1
     return wrong
 

@@ -108,7 +108,7 @@ def name(error: _sqlite3.Error) -> str:
     return getattr(error, "sqlite_errorname", None) or type(error).__name__
 
 
-_kept: list[Callable[..., int]] = []
+_kept: list[Callable[..., object]] = []
 """SQLite calls back for as long as the process lives."""
 
 
@@ -153,10 +153,18 @@ def only_reading(path: str, index: list[int] | None) -> bool:
         vfs = library.sqlite3_vfs_find(None)
         if not vfs or vfs.contents.version < 3:
             return False
-        call = ctypes.CFUNCTYPE(number, text, number, number, use_errno=True)(open_)
-        _kept.append(call)
+        # As root SQLite gives a log to the owner of its database, even for reading.
+        leave = ctypes.CFUNCTYPE(number, number)(lambda _: 0)
+        calls = {
+            b"open": ctypes.CFUNCTYPE(number, text, number, number, use_errno=True)(open_),
+            b"fchown": leave,
+            b"fchmod": leave,
+            b"unlink": ctypes.CFUNCTYPE(number, pointer)(lambda _: -1),
+        }
+        _kept.extend(calls.values())
         this = ctypes.addressof(vfs.contents)
-        return not vfs.contents.set_system_call(this, b"open", ctypes.cast(call, pointer))
+        replace = vfs.contents.set_system_call
+        return not any(replace(this, name, ctypes.cast(f, pointer)) for name, f in calls.items())
     except (AttributeError, OSError, TypeError):
         return False
 
