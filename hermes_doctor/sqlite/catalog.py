@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 from hermes_doctor.model import CouldNotLook
@@ -13,7 +12,6 @@ from hermes_doctor.sqlite.pages import Pages
 MOST_PAGES = 2000
 SHADOWS = ("data", "idx", "content", "docsize", "config")
 _FTS = re.compile(r"\s*CREATE\s+VIRTUAL\s+TABLE\b.*?\bUSING\s+fts5\b", re.IGNORECASE | re.DOTALL)
-_PLAIN = re.compile(r"[A-Za-z0-9_]{1,64}")
 
 
 @dataclass(frozen=True)
@@ -81,12 +79,3 @@ def read(pages: Pages) -> Catalog:
     except CouldNotLook:
         damaged = True
     return Catalog(tuple(entries), damaged)
-
-
-def shown(names: Iterable[str], most: int = 6) -> str:
-    """Names of tables as a finding may show them: a damaged or hostile file can hold any text."""
-    plain = sorted(
-        {name if _PLAIN.fullmatch(name) else "a table with an odd name" for name in names}
-    )
-    more = f" and {len(plain) - most} more" if len(plain) > most else ""
-    return ", ".join(plain[:most]) + more

@@ -191,7 +191,8 @@ class _Look:
 
     def how(self) -> str:
         """In which of the three states the files are."""
-        if self.found.holders:
+        beside = self.found.files.sidecars
+        if self.found.holders and ("-wal" in beside or "-shm" in beside):
             return inspector.LIVE
         return inspector.LEFT if self.found.files.wal.size >= 32 else inspector.REST
 
@@ -249,12 +250,10 @@ class _Look:
     def open(self, how: str, small: bool) -> Reader:
         if small and (how != inspector.LEFT):
             return InMemory(image(self.book, most=2 * SMALL_DEEP))
-        wal_mode = self.found.header.head[18:20] == b"\x02\x02"
-        if how == inspector.LIVE:
-            if not wal_mode:
-                raise CouldNotLook("it is in use, and reading it would hold its writer up")
-            if self.book.log is None or self.book.index is None:
-                raise CouldNotLook("it is in use, but its log or the index of it is gone")
+        if self.found.holders and self.found.header.head[18:20] != b"\x02\x02":
+            raise CouldNotLook("it is in use, and reading it would hold its writer up")
+        if how == inspector.LIVE and (self.book.log is None or self.book.index is None):
+            raise CouldNotLook("it is in use, but its log or the index of it is gone")
         return InProcess(self.found.files.path, how)
 
     def asked(self, reader: Reader, sheets: Pages) -> Condition:
