@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     from hermes_doctor.probes.databases import Databases
     from hermes_doctor.probes.environment import EnvFile
     from hermes_doctor.probes.installation import Installation
+    from hermes_doctor.probes.library import Library
     from hermes_doctor.probes.openfiles import Held, Lost
+    from hermes_doctor.probes.place import Mount, User
     from hermes_doctor.probes.runs import UnfinishedRun
     from hermes_doctor.probes.secrets import SecretFile
     from hermes_doctor.probes.waiting import Stuck
@@ -107,6 +109,32 @@ class Probes:
         from hermes_doctor.probes import waiting
 
         return waiting.stuck(self.databases().paths, self.held().locked)
+
+    @once(limit=2)
+    def gateway_user(self) -> User:
+        """As whom the gateway runs, or would most likely."""
+        from hermes_doctor.probes import place
+
+        try:
+            gateways = self.gateways()
+        except CouldNotLook:
+            gateways = []
+        return place.user_of(gateways[0].pid) if gateways else place.owner_of(self.home.path)
+
+    @once(limit=2)
+    def mount(self, path: Path) -> Mount | None:
+        """The file system that a path lies on."""
+        from hermes_doctor.probes import place
+
+        return place.mount_of(path)
+
+    @once(limit=2)
+    def sqlite_library(self) -> Library | None:
+        """The SQLite of the running gateway."""
+        from hermes_doctor.probes import library
+
+        found = (library.of(gateway.pid, deep=self.deep) for gateway in self.gateways())
+        return next((one for one in found if one), None)
 
     def command(self, pid: int) -> str:
         """The name of a process."""
