@@ -1,18 +1,25 @@
-"""A database whose first bytes are gone is refused by SQLite as a whole."""
+"""A database whose first page is gone or wrong is refused by SQLite as a whole."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
-from hermes_doctor.api import CouldNotLook, Evidence, Finding, Probes, Severity, Skip, check
+from hermes_doctor.api import (
+    CACHES,
+    CouldNotLook,
+    Evidence,
+    Finding,
+    Probes,
+    Severity,
+    Skip,
+    check,
+    loss,
+    size,
+)
 
-_LOSSES = {
-    "state.db": "The gateway goes on without any history and writes none.",
-    "kanban.db": "No task of the board can be read or dispatched.",
-    "response_store.db": "A gateway with the API server enabled cannot start.",
-    "cron/executions.db": "No scheduled job runs.",
-}
+_REPAIRS = {"magic": "write-magic", "fields": "rewrite-header", "lost": "salvage-rows"}
 
 
-@check(id="database-header", group="databases", codes=["DB-NOTADB"])
+@check(id="database-header", group="databases", codes=["DB-NOTADB", "DB-EMPTY"])
 def database_header(probes: Probes) -> Iterator[Finding | CouldNotLook]:
     """Does every database begin as a database does?"""
     databases = probes.databases()
@@ -22,36 +29,68 @@ def database_header(probes: Probes) -> Iterator[Finding | CouldNotLook]:
     for path in databases.paths:
         name = probes.home.name_of(path)
         try:
-            header = probes.header(path)
+            found = probes.condition(path)
         except CouldNotLook as doubt:
             yield doubt
             continue
         except FileNotFoundError:
             yield CouldNotLook(f"{name}: is gone, or a symlink that leads nowhere")
             continue
-        if header.empty or header.in_log or (header.magic and header.page_size):
-            continue
-        only_magic = header.rest_is_sound and not header.magic
-        if only_magic:
-            found = "the 16 magic bytes are damaged; all the rest of the header is sound"
-        elif header.magic:
-            found = "the magic bytes are there, but the page size after them is nonsense"
-        else:
-            found = f"it begins with {header.looks_like}"
-        yield Finding(
-            code="DB-NOTADB",
-            severity=Severity.CRITICAL,
-            title=f"{name} is no longer a database to SQLite",
-            subject=name,
-            detail=(
-                _LOSSES.get(name, "Whatever needs it fails.")
-                + " Do not remove the file: "
-                + (
-                    "its rows are all there."
-                    if only_magic
-                    else "most rows can often be saved. Copy it away before anything else runs."
-                )
-            ),
-            evidence=(Evidence(name, found),),
-            fix="write-magic" if only_magic else None,
-        )
+        if found.header.empty or (found.catalog and not found.catalog.entries and not found.damage):
+            yield from _empty(probes, path, found.log.size)
+        elif found.fault is not None:
+            yield _fault(name, found.fault.kind, found.fault.what, dict(found.fault.fields))
+
+
+def _fault(name: str, kind: str, what: str, fields: dict[str, int]) -> Finding:
+    repair = _REPAIRS.get(kind)
+    if kind in ("lost", "other") and name in CACHES:
+        repair = "set-aside-cache"
+    kept = {
+        "magic": "its rows are all there.",
+        "fields": "its rows are there, only its first 100 bytes are wrong.",
+        "lost": "most rows can often be saved. Copy it away before anything else runs.",
+        "other": "copy it away before anything else runs; what it was may be in a backup.",
+    }[kind]
+    return Finding(
+        code="DB-NOTADB",
+        severity=Severity.CRITICAL,
+        title=f"{name} is no longer a database to SQLite",
+        subject=name,
+        detail=f"{loss(name)} Do not remove the file: {kept}",
+        evidence=(Evidence(name, what),),
+        fix="write-magic" if kind == "magic" else None,
+        data={"fix": repair, "kind": kind, "fields": fields},
+    )
+
+
+def _empty(probes: Probes, path: Path, log: int) -> Iterator[Finding]:
+    """An empty database is a new one, unless something says that there was more."""
+    name = probes.home.name_of(path)
+    copies = probes.copies(path)
+    traces = [
+        Evidence(probes.home.name_of(one.path), f"a copy of {size(one.size)}") for one in copies[:3]
+    ]
+    if log > 32:
+        traces.insert(0, Evidence(f"{name}-wal", f"a log of {size(log)} is there"))
+    if not copies and path.name == "state.db":
+        count = probes.sessions()
+        traces += [Evidence("sessions", f"{count} files of sessions")] if count else []
+    if not traces:
+        return
+    yield Finding(
+        code="DB-EMPTY",
+        severity=Severity.CRITICAL if path.name == "state.db" else Severity.ERROR,
+        title=f"{name} is empty, and was not always",
+        subject=name,
+        detail=(
+            "Hermes takes an empty file for a new database: it begins anew without a word, and "
+            "what was there is out of sight."
+            + (" SQLite deletes the log at the next start." if log > 32 else "")
+        ),
+        evidence=(Evidence(name, "it holds no table"), *traces),
+        data={
+            "fix": "salvage-rows" if log > 32 else None,
+            "copies": tuple(one.path for one in copies),
+        },
+    )

@@ -19,12 +19,12 @@ from hermes_doctor.api import (
 def restore_database(probes: Probes, finding: Finding) -> Iterator[Step]:
     """Put the newest sound copy in its place: a snapshot of Hermes', or a backup."""
     path = probes.home / finding.subject
-    copies = probes.database_copies(path)
+    copies = probes.copies(path)
     if not copies:
         raise CannotFix("there is no older copy of it")
     yield ReplaceDatabase(
         path,
         lambda copy: bring_back(copy, copies),
-        why=f"bring back {copies[0].label}, or the next older one that is sound",
+        why=f"bring back {probes.home.name_of(copies[0].path)}, or the next older one that is sound",
         expect=snapshot(path),
     )

@@ -18,9 +18,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from hermes_doctor.files import Snapshot, size, snapshot
-from hermes_doctor.home import Home
+from hermes_doctor.files import Snapshot, shown, size, snapshot
+from hermes_doctor.home import CACHES, Home, loss
 from hermes_doctor.model import (
     CannotFix,
     CouldNotLook,
@@ -55,11 +56,18 @@ from hermes_doctor.steps import (
     Step,
 )
 
+if TYPE_CHECKING:
+    from hermes_doctor.sqlite.condition import Condition
+    from hermes_doctor.sqlite.verdict import Damage
+
 __all__ = [
     "Blueprint",
+    "CACHES",
     "CannotFix",
     "Check",
+    "Condition",
     "CouldNotLook",
+    "Damage",
     "Evidence",
     "Finding",
     "Fix",
@@ -88,7 +96,9 @@ __all__ = [
     "database_repair",
     "evict",
     "fix",
+    "loss",
     "mend_rows",
+    "shown",
     "size",
     "snapshot",
 ]
@@ -143,6 +153,15 @@ def fix(*, id: str, codes: Sequence[str], safety: Safety) -> Callable[[Plan], Fi
         return Fix(id, tuple(codes), safety, _first_line(plan), plan)
 
     return decorate
+
+
+def __getattr__(name: str) -> object:
+    """What only annotations name is loaded when somebody asks for it."""
+    if name in ("Condition", "Damage"):
+        from hermes_doctor.sqlite import condition
+
+        return getattr(condition, name)
+    raise AttributeError(name)
 
 
 def _names(id: str, group: str, codes: Sequence[str]) -> None:

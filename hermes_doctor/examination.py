@@ -23,12 +23,11 @@ from hermes_doctor.model import (
 )
 from hermes_doctor.plugins import Broken, Plugins
 from hermes_doctor.probes import Probes
+from hermes_doctor.probes.once import DEEP
 
 AT_ONCE = 8
 LIMIT = 30.0
 """Seconds for all checks together."""
-DEEP = 120
-"""How many times longer a deep examination may take."""
 
 
 class Undeclared(Exception):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -166,3 +166,14 @@ def size(count: int) -> str:
         if count >= step:
             return f"{count / step:.1f} {unit}"
     return f"{count} bytes"
+
+
+def shown(names: Iterable[str], most: int = 6) -> str:
+    """Names of tables as a finding may show them: a damaged or hostile file can hold any text."""
+    plain = sorted({n if _plain(n) else "a table with an odd name" for n in names})
+    more = f" and {len(plain) - most} more" if len(plain) > most else ""
+    return ", ".join(plain[:most]) + more
+
+
+def _plain(name: str) -> bool:
+    return 0 < len(name) <= 64 and name.isascii() and name.replace("_", "a").isalnum()

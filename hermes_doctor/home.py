@@ -42,6 +42,20 @@ DATABASES = (
     "gateway/discord_message_recovery.db",
 )
 SIDECARS = ("-wal", "-shm", "-journal")
+CACHES = ("response_store.db", "cron/executions.db")
+"""Databases that Hermes makes anew, that hold nothing to miss, and that stop it when damaged."""
+_LOSSES = {
+    "state.db": "The gateway goes on without any history and writes none.",
+    "kanban.db": "No task of the board can be read or dispatched.",
+    "response_store.db": "A gateway with the API server enabled cannot start.",
+    "cron/executions.db": "No scheduled job runs.",
+}
+
+
+def loss(name: str) -> str:
+    """What no longer works while this database cannot be used."""
+    file = name.rpartition("/")[2]
+    return _LOSSES.get(name) or _LOSSES.get(file, "Whatever needs it fails.")
 
 
 @dataclass(frozen=True)

@@ -821,7 +821,7 @@ def imported(*args: str, patch: str = "") -> set[str]:
 
 def test_modules_of_check(home: Path) -> None:
     """`check` on a healthy home loads nothing slow that it does not need."""
-    quiet = "import hermes_doctor.probes.processes as p; p._pids = lambda: []"
+    quiet = "import hermes_doctor.probes.processes as p; p.every = lambda: []"
 
     for args in (["check", "--home", str(home)], ["check", "--json", "--home", str(home)]):
         loaded = imported(*args, patch=quiet)

@@ -3,23 +3,31 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hermes_doctor.home import Home
+from hermes_doctor.model import CouldNotLook
 from hermes_doctor.probes.once import Cell, once
 
 if TYPE_CHECKING:
     from hermes_doctor.model import Gateway
     from hermes_doctor.probes.configuration import ConfigCopy, ConfigFile
-    from hermes_doctor.probes.copies import DatabaseCopy
+    from hermes_doctor.probes.copies import Copy
     from hermes_doctor.probes.databases import Databases
     from hermes_doctor.probes.environment import EnvFile
     from hermes_doctor.probes.installation import Installation
+    from hermes_doctor.probes.library import Library
+    from hermes_doctor.probes.openfiles import Held, Lost
+    from hermes_doctor.probes.place import Mount, User
     from hermes_doctor.probes.runs import UnfinishedRun
     from hermes_doctor.probes.secrets import SecretFile
     from hermes_doctor.probes.structure import Structure
+    from hermes_doctor.probes.waiting import Stuck
+    from hermes_doctor.sqlite.condition import Condition
     from hermes_doctor.sqlite.header import Header
+    from hermes_doctor.sqlite.reader import Answer
     from hermes_doctor.sqlite.schema import Schema
 
 
@@ -85,12 +93,116 @@ class Probes:
 
         return structure.compare(self, path)
 
+    @once(limit=2)
+    def held(self) -> Held:
+        """Which processes have the databases of this home open or locked."""
+        from hermes_doctor.probes import openfiles
+
+        return openfiles.find(self.databases().paths)
+
+    @once(limit=2)
+    def lost_files(self) -> list[Lost]:
+        """Files of databases that a process uses although they are no longer in their place."""
+        from hermes_doctor.probes import openfiles
+
+        try:
+            gateways = [gateway.pid for gateway in self.gateways()]
+        except CouldNotLook:
+            gateways = []
+        return openfiles.lost(self.held(), self.databases().paths, gateways)
+
+    @once(limit=3)
+    def stuck_locks(self) -> list[Stuck]:
+        """Write locks that are held and not used."""
+        from hermes_doctor.probes import waiting
+
+        return waiting.stuck(self.databases().paths, self.held().locked)
+
+    @once(limit=2)
+    def gateway_user(self) -> User:
+        """As whom the gateway runs, or would most likely."""
+        from hermes_doctor.probes import place
+
+        try:
+            gateways = self.gateways()
+        except CouldNotLook:
+            gateways = []
+        return place.user_of(gateways[0].pid) if gateways else place.owner_of(self.home.path)
+
+    @once(limit=2)
+    def mount(self, path: Path) -> Mount | None:
+        """The file system that a path lies on."""
+        from hermes_doctor.probes import place
+
+        return place.mount_of(path)
+
+    @once(limit=2)
+    def sqlite_library(self) -> Library | None:
+        """The SQLite of the running gateway."""
+        from hermes_doctor.probes import library
+
+        found = (library.of(gateway.pid, deep=self.deep) for gateway in self.gateways())
+        return next((one for one in found if one), None)
+
+    def command(self, pid: int) -> str:
+        """The name of a process."""
+        from hermes_doctor.probes import waiting
+
+        return waiting.command(pid)
+
     @once(limit=4)
-    def database_copies(self, path: Path) -> list[DatabaseCopy]:
-        """Older copies of a database, newest first; whether they are sound is not known."""
+    def condition(self, path: Path) -> Condition:
+        """One whole examination of a database, which all checks share."""
+        from hermes_doctor.probes import databases
+        from hermes_doctor.sqlite import condition
+
+        return condition.examine(
+            path,
+            holders=self.held().holders(path),
+            deep=self.deep,
+            seconds=databases.share(self.databases(), condition.SMALL, condition.QUICK),
+        )
+
+    def conditions(self) -> Iterator[tuple[str, Path, Condition]]:
+        """Every database that can be looked at, by its name in the home.
+
+        Those that cannot are one check's business, so that one cause is not told many times.
+        """
+        for path in self.databases().paths:
+            try:
+                yield self.home.name_of(path), path, self.condition(path)
+            except (CouldNotLook, FileNotFoundError):
+                continue
+
+    def ask(self, path: Path, sql: str) -> Answer:
+        """What a database says to one statement; a quick look waits only a moment for it."""
+        from hermes_doctor.sqlite.condition import ONE
+
+        found = self.condition(path)
+        if found.reader is None or not found.readable:
+            raise CouldNotLook(f"{self.home.name_of(path)}: {found.doubt or 'cannot be read'}")
+        return found.reader.ask(sql, None if self.deep else 2 * ONE)
+
+    @once(limit=2)
+    def copies(self, path: Path) -> list[Copy]:
+        """Other files that hold this database, newest first."""
         from hermes_doctor.probes import copies
 
-        return copies.find(self.home, path)
+        return copies.of(self.home, path)
+
+    @once(limit=2)
+    def leftovers(self, path: Path) -> list[Copy]:
+        """What Hermes put aside each time it met this database damaged."""
+        from hermes_doctor.probes import copies
+
+        return copies.leftovers(path)
+
+    @once(limit=2)
+    def sessions(self) -> int:
+        """How many files of sessions there are beside the database."""
+        from hermes_doctor.probes import copies
+
+        return copies.sessions(self.home)
 
     @once(limit=2)
     def secrets(self) -> list[SecretFile]:

@@ -1,61 +1,76 @@
-"""Older copies of a database that lie about in a home: Hermes' snapshots, its backups, ours."""
+"""Copies of a database that Hermes or an operator left, and other signs of what it once held."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 
-from hermes_doctor.files import listing, read_head, snapshot
+from hermes_doctor.files import listing
 from hermes_doctor.home import Home
 from hermes_doctor.model import CouldNotLook
-from hermes_doctor.sqlite.header import MAGIC
 
-MOST = 60
-"""Copies looked at, newest first; whoever has more has enough."""
+MOST = 200
 
 
 @dataclass(frozen=True)
-class DatabaseCopy:
-    """One copy that begins as a database does; whether it is sound nobody has looked at yet."""
+class Copy:
+    """A file that is, or once was, the same database."""
 
     path: Path
-    label: str
-    modified: datetime
     size: int
+    mtime_ns: int
 
 
-def find(home: Home, database: Path) -> list[DatabaseCopy]:
-    """The copies of one database, newest first."""
-    found = []
-    for path in _places(home, database):
+def of(home: Home, path: Path) -> list[Copy]:
+    """Other files that hold this database, newest first."""
+    found: list[Copy] = []
+    for place in _places(home, path):
         try:
-            taken = snapshot(path)
-            if taken.kind != "file" or read_head(path, 16)[0] != MAGIC:
-                continue
-        except (CouldNotLook, OSError):
+            st = os.lstat(place)
+        except OSError:
             continue
-        modified = datetime.fromtimestamp(taken.mtime_ns / 1e9, UTC)
-        found.append(DatabaseCopy(path, home.name_of(path), modified, taken.size))
-    return sorted(found, key=lambda one: one.modified, reverse=True)[:MOST]
+        if st.st_size > 4096:
+            found.append(Copy(place, st.st_size, st.st_mtime_ns))
+    return sorted(found, key=lambda copy: copy.mtime_ns, reverse=True)
 
 
-def _places(home: Home, database: Path) -> Iterator[Path]:
-    name = home.name_of(database)
-    folders = [home.path / "state-snapshots" / one for one in _names(home.path / "state-snapshots")]
-    folders += [home.vault / one / "files" for one in _names(home.vault)]
-    for folder in folders:
-        yield folder / name
-    for beside in _names(database.parent):
-        kept = (f"{database.name}.malformed-backup-", f"{database.name}.corrupt.")
-        if beside.startswith(kept) and not beside.endswith(("-wal", "-shm", "-journal")):
-            yield database.parent / beside
+def leftovers(path: Path) -> list[Copy]:
+    """What Hermes put aside when it met this database damaged; each time the whole of it."""
+    found = []
+    for name in _names(path.parent):
+        kept = name.startswith((f"{path.name}.malformed-backup-", f"{path.name}.corrupt."))
+        if kept:
+            try:
+                st = os.lstat(path.parent / name)
+            except OSError:
+                continue
+            found.append(Copy(path.parent / name, st.st_size, st.st_mtime_ns))
+    return found
+
+
+def sessions(home: Home) -> int:
+    """How many files of sessions lie beside the database that holds them too."""
+    return sum(name.endswith((".json", ".jsonl")) for name in _names(home / "sessions"))
+
+
+def _places(home: Home, path: Path) -> Iterator[Path]:
+    for left in leftovers(path):
+        if not left.path.name.endswith(("-wal", "-shm")):
+            yield left.path
+    snapshots = home / "state-snapshots"
+    for name in _names(snapshots)[-MOST:]:
+        yield snapshots / name / home.name_of(path)
+    for name in _names(home.vault)[-MOST:]:
+        yield home.vault / name / "files" / home.name_of(path)
+    for name in _names(path.parent):
+        if name.startswith(path.name + ".") and name.endswith((".bak", ".old", ".orig")):
+            yield path.parent / name
 
 
 def _names(folder: Path) -> list[str]:
     try:
-        return listing(folder) if os.path.isdir(folder) else []
+        return listing(folder)
     except CouldNotLook:
         return []

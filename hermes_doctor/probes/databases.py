@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,3 +38,14 @@ def _places(home: Home, doubts: list[str]) -> Iterator[Path]:
         yield from home.databases()
     except CouldNotLook as doubt:
         doubts.append(f"kanban/boards: {doubt}")
+
+
+def share(found: Databases, small: int, seconds: float) -> float:
+    """How much of the time for all databases one of them may take: large ones share it."""
+    large = 0
+    for path in found.paths:
+        try:
+            large += os.stat(path).st_size > small
+        except OSError:
+            continue
+    return seconds / max(1, large)

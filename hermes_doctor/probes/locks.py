@@ -4,16 +4,26 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 
 _TABLE = Path("/proc/locks")
 
 
-def holders(paths: Iterable[Path]) -> dict[Path, list[int]]:
-    """The processes that hold a lock on each of the paths; a path without one is left out.
+@dataclass(frozen=True)
+class Lock:
+    """One lock on a range of bytes."""
 
-    A process outside our pid namespace shows as 0: held, by somebody we cannot name.
-    """
+    path: Path
+    pid: int
+    """0 for a process outside our pid namespace: held, by somebody we cannot name."""
+    write: bool
+    first: int
+    last: int
+
+
+def table(paths: Iterable[Path]) -> list[Lock]:
+    """The locks that any process holds on these paths."""
     wanted = {}
     for path in paths:
         try:
@@ -21,22 +31,31 @@ def holders(paths: Iterable[Path]) -> dict[Path, list[int]]:
         except OSError:
             continue
         wanted[f"{os.major(st.st_dev):02x}:{os.minor(st.st_dev):02x}:{st.st_ino}"] = path
-    found: dict[Path, list[int]] = {}
     if not wanted:
-        return found
+        return []
     try:
-        table = _TABLE.read_text()
+        lines = _TABLE.read_text().splitlines()
     except OSError:
-        return found
-    for line in table.splitlines():
+        return []
+    found = []
+    for line in lines:
         fields = line.split()
         if "->" in fields:  # a process that waits for the lock
             continue
         if "OFDLCK" in fields:  # our own guard's; it names no process
             continue
-        if len(fields) >= 6 and fields[5] in wanted:
-            pids = found.setdefault(wanted[fields[5]], [])
+        if len(fields) >= 8 and fields[5] in wanted:
+            last = 2**63 if fields[7] == "EOF" else int(fields[7])
             pid = max(0, int(fields[4]))
-            if pid not in pids:
-                pids.append(pid)
+            found.append(Lock(wanted[fields[5]], pid, fields[3] == "WRITE", int(fields[6]), last))
+    return found
+
+
+def holders(paths: Iterable[Path]) -> dict[Path, list[int]]:
+    """The processes that hold a lock on each of the paths; a path without one is left out."""
+    found: dict[Path, list[int]] = {}
+    for lock in table(paths):
+        pids = found.setdefault(lock.path, [])
+        if lock.pid not in pids:
+            pids.append(lock.pid)
     return found

@@ -9,6 +9,8 @@ from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 from hermes_doctor.model import CouldNotLook
 
+DEEP = 120
+"""How many times longer a deep examination may take."""
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -38,6 +40,7 @@ class HasCells(Protocol):
 
     cells: dict[tuple[object, ...], Cell]
     guard: threading.Lock
+    deep: bool
 
 
 S = TypeVar("S", bound=HasCells)
@@ -50,7 +53,8 @@ def once(
 
     The thread is what makes the limit hold: a look that hangs (a dead network drive, a
     driver that never answers) costs each caller `limit` seconds at most and then is
-    `CouldNotLook`, while the thread is left behind.
+    `CouldNotLook`, while the thread is left behind. A deep look may take as much longer as its
+    checks may.
     """
 
     def decorate(look: Callable[Concatenate[S, P], T]) -> Callable[Concatenate[S, P], T]:
@@ -69,9 +73,10 @@ def once(
                     name=f"probe-{look.__name__}",
                     daemon=True,
                 ).start()
-            if not cell.done.wait(limit):
+            patience = limit * (DEEP if self.deep else 1)
+            if not cell.done.wait(patience):
                 what = look.__name__.replace("_", " ")
-                raise CouldNotLook(f"looking at the {what} took longer than {limit:g} s")
+                raise CouldNotLook(f"looking at the {what} took longer than {patience:g} s")
             if cell.error is not None:
                 # A fresh instance for each caller: a traceback is not shared between threads.
                 if isinstance(cell.error, CouldNotLook):

@@ -69,7 +69,7 @@ def _suspects() -> Iterator[tuple[int, list[str]]]:
 
     On Linux straight from /proc: a machine has hundreds of processes that are none of ours.
     """
-    for pid in _pids():
+    for pid in every():
         if _PROC.exists():
             argv = os.fsdecode(_proc(pid, "cmdline")).split("\0")[:-1]
             titled = len(argv) <= 1 and _proc(pid, "comm") == b"hermes\n"
@@ -115,7 +115,8 @@ def _alive(pid: int) -> bool:
     return True
 
 
-def _pids() -> list[int]:
+def every() -> list[int]:
+    """Every process of the machine that we may know of."""
     try:
         return sorted(int(name) for name in os.listdir(_PROC) if name.isdigit())
     except OSError:
@@ -197,7 +198,7 @@ def _gateway(pid: int) -> Gateway | None:
 
 def _home_by_files(pid: int) -> Path | None:
     """The home whose lock file the process has open: the strongest evidence there is."""
-    for target in _open_files(pid):
+    for _, target in open_files(pid):
         path = Path(target.removesuffix(" (deleted)"))
         if path.name == "gateway.lock":
             return path.parent
@@ -222,13 +223,14 @@ def _home_by_environment(pid: int, argv: list[str]) -> Path | None:
         return home
 
 
-def _open_files(pid: int) -> Iterator[str]:
-    folder = Path(f"/proc/{pid}/fd")
-    if folder.parent.exists():
+def open_files(pid: int) -> Iterator[tuple[str, str]]:
+    """The descriptors of a process and what they lead to; without /proc they have no name."""
+    folder = f"/proc/{pid}/fd"
+    if _PROC.exists():
         try:
             for name in os.listdir(folder):
                 try:
-                    yield os.readlink(folder / name)
+                    yield name, os.readlink(f"{folder}/{name}")
                 except OSError:
                     continue
         except OSError:
@@ -238,7 +240,7 @@ def _open_files(pid: int) -> Iterator[str]:
 
     try:
         for file in psutil.Process(pid).open_files():
-            yield file.path
+            yield "", file.path
     except (psutil.Error, OSError):
         return
 
@@ -252,7 +254,7 @@ def holders(paths: Iterable[Path]) -> dict[Path, list[int]]:
             wanted[st.st_dev, st.st_ino] = path
     found: dict[Path, list[int]] = locks.holders(wanted.values())
     own = os.getpid()
-    for pid in _pids() if wanted else ():
+    for pid in every() if wanted else ():
         if pid == own:
             continue
         for identity in _open_inodes(pid):
@@ -269,7 +271,7 @@ def _open_inodes(pid: int) -> Iterator[tuple[int, int]]:
     """Device and inode of the databases that a process has open, deleted ones included."""
     folder = _PROC / str(pid) / "fd"
     if not _PROC.exists():
-        for name in _open_files(pid):
+        for _, name in open_files(pid):
             with contextlib.suppress(OSError):
                 st = os.stat(name)
                 yield st.st_dev, st.st_ino

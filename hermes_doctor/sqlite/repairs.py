@@ -10,7 +10,7 @@ from hermes_doctor.steps import ReplaceDatabase
 
 if TYPE_CHECKING:
     from hermes_doctor.probes import Probes
-    from hermes_doctor.probes.copies import DatabaseCopy
+    from hermes_doctor.probes.copies import Copy
 
 
 def database_repair(probes: Probes, path: Path, rungs: Sequence[str], why: str) -> ReplaceDatabase:
@@ -44,7 +44,7 @@ def compact(copy: Path) -> list[str]:
     return indexes.compact(copy)
 
 
-def bring_back(copy: Path, candidates: Sequence[DatabaseCopy]) -> list[str]:
+def bring_back(copy: Path, candidates: Sequence[Copy]) -> list[str]:
     """Put the newest sound one of older copies in the place of the copy."""
     from hermes_doctor.sqlite.mending import copies
 

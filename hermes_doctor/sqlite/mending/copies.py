@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 
 from hermes_doctor import durable
 from hermes_doctor.files import snapshot
 from hermes_doctor.model import CannotFix
-from hermes_doctor.probes.copies import DatabaseCopy
+from hermes_doctor.probes.copies import Copy
 from hermes_doctor.steps import prove, sidecars
 
 
-def bring_back(copy: Path, candidates: Sequence[DatabaseCopy]) -> list[str]:
+def bring_back(copy: Path, candidates: Sequence[Copy]) -> list[str]:
     """Put the newest sound candidate in the place of the copy."""
     for one in candidates:
         for old in (copy, *sidecars(copy)):
@@ -26,5 +27,7 @@ def bring_back(copy: Path, candidates: Sequence[DatabaseCopy]) -> list[str]:
             prove(copy)
         except CannotFix:
             continue
-        return [f"It is {one.label} of {one.modified:%Y-%m-%d %H:%M} UTC; what came later is lost."]
+        when = datetime.fromtimestamp(one.mtime_ns / 1e9, UTC)
+        where = f"{one.path.parent.name}/{one.path.name}"
+        return [f"It is {where} of {when:%Y-%m-%d %H:%M} UTC; what came later is not in it."]
     raise CannotFix("none of the older copies is sound")

@@ -45,7 +45,7 @@ def _rungs(probes: Probes, path: Path, name: str) -> list[Rung]:
         return [("rebuilding its full-text search", partial(fulltext.rebuild, blueprint=plan))]
     from hermes_doctor.sqlite.mending import rescue
 
-    sources = probes.database_copies(path)
+    sources = probes.copies(path)
     return [("saving its rows", partial(rescue.rows, plan=plan, home=probes.home, copies=sources))]
 
 

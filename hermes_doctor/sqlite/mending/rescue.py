@@ -8,16 +8,16 @@ from pathlib import Path
 from hermes_doctor import durable
 from hermes_doctor.home import Home
 from hermes_doctor.model import CannotFix, CouldNotLook
-from hermes_doctor.probes.copies import DatabaseCopy
+from hermes_doctor.probes.copies import Copy
 from hermes_doctor.sqlite.blueprint import Blueprint
 from hermes_doctor.sqlite.salvage import Source, salvage
 from hermes_doctor.steps import sidecars
 
 
-def rows(copy: Path, plan: Blueprint, home: Home, copies: Sequence[DatabaseCopy]) -> list[str]:
+def rows(copy: Path, plan: Blueprint, home: Home, copies: Sequence[Copy]) -> list[str]:
     """Put a new database with every row that can be saved in the place of the damaged copy."""
     rescued = copy.with_name(copy.name + ".rescued")
-    others = [Source(one.path, one.label, one.modified.timestamp()) for one in copies]
+    others = [Source(one.path, home.name_of(one.path), one.mtime_ns / 1e9) for one in copies]
     if plan.database == "state.db":
         others.append(Source(home / "sessions", "sessions"))
     try:

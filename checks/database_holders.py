@@ -1,0 +1,91 @@
+"""Processes that hold a database which is no longer there, or a lock that they do not let go."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from hermes_doctor.api import CouldNotLook, Evidence, Finding, Probes, Severity, Skip, check, loss
+
+_CODES = ["DB-DELETED-WAL", "DB-REPLACED", "DB-LOCKED"]
+
+
+@check(id="database-holders", group="databases", codes=_CODES)
+def database_holders(probes: Probes) -> Iterator[Finding]:
+    """Does every process work on the databases that are there, and let others in?"""
+    if not probes.databases().paths:
+        raise Skip("there is no database yet")
+    replaced = set()
+    for lost in probes.lost_files():
+        name = probes.home.name_of(lost.database)
+        who = _who(probes, lost.pid)
+        if lost.kind == "database":
+            replaced.add((lost.database, lost.pid))
+            yield Finding(
+                code="DB-REPLACED",
+                severity=Severity.CRITICAL,
+                title=f"{who} still uses a {name} that was {lost.fate}",
+                subject=name,
+                detail=(
+                    "It must be restarted to see the file that is there now. Until then what it "
+                    "writes goes into the old one and is gone when it ends."
+                ),
+                evidence=(Evidence(f"/proc/{lost.pid}/fd/{lost.fd}", f"{name}, {lost.fate}"),),
+                data={"pid": lost.pid, "fd": lost.fd, "path": lost.path},
+            )
+        elif (lost.database, lost.pid) not in replaced:
+            yield Finding(
+                code="DB-DELETED-WAL",
+                severity=Severity.CRITICAL,
+                title=f"{who} writes into a log of {name} that was deleted",
+                subject=name,
+                detail=(
+                    "Nobody else sees what it writes, and as soon as another process opens the "
+                    "database, two logs damage it. Stop every other process on this home first, "
+                    "this one last; do not start anything before that."
+                ),
+                evidence=(
+                    Evidence(f"/proc/{lost.pid}/fd/{lost.fd}", f"{lost.path.name}, deleted"),
+                ),
+                data={"pid": lost.pid, "fd": lost.fd, "path": lost.path},
+            )
+    for one in probes.stuck_locks():
+        name = probes.home.name_of(one.database)
+        own = one.pid in _gateways(probes)
+        yield Finding(
+            code="DB-LOCKED",
+            severity=Severity.WARNING if own and not one.stopped else Severity.ERROR,
+            title=f"{_who(probes, one.pid)} does not let go of {name}",
+            subject=name,
+            detail=(
+                (
+                    "It is stopped, so it never will by itself (`kill -CONT` wakes it). "
+                    if one.stopped
+                    else "A long job may be at work; if this stays, end that process. "
+                )
+                + f"Nobody else can write meanwhile (`database is locked`). {loss(name)}"
+            ),
+            evidence=(
+                Evidence(
+                    "/proc/locks",
+                    f"process {one.pid} held the write lock for all of {one.seconds:.1f} s, and "
+                    "nothing was written",
+                ),
+            ),
+            data={"pid": one.pid, "stopped": one.stopped},
+        )
+
+
+def _who(probes: Probes, pid: int) -> str:
+    if pid in _gateways(probes):
+        return f"the gateway (process {pid})"
+    if pid == 0:
+        return "a process of another container"
+    name = probes.command(pid)
+    return f"process {pid} ({name})" if name else f"process {pid}"
+
+
+def _gateways(probes: Probes) -> set[int]:
+    try:
+        return {gateway.pid for gateway in probes.gateways()}
+    except CouldNotLook:
+        return set()

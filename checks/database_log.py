@@ -1,0 +1,139 @@
+"""The files beside a database: a log that does not belong to it, is broken or huge, a journal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from hermes_doctor.api import Evidence, Finding, Probes, Severity, Skip, check, size
+
+if TYPE_CHECKING:
+    from hermes_doctor.api import Condition
+
+HUGE, VERY_HUGE = 64 * 1024**2, 512 * 1024**2
+_CODES = ["DB-WAL-STALE", "DB-WAL-BROKEN", "DB-WAL-HUGE", "DB-JOURNAL"]
+
+
+@check(id="database-log", group="databases", codes=_CODES)
+def database_log(probes: Probes) -> Iterator[Finding]:
+    """Does the log beside every database belong to it, and is it whole?"""
+    if not probes.databases().paths:
+        raise Skip("there is no database yet")
+    for name, _, found in probes.conditions():
+        if found.journal:
+            yield _journal(name, found)
+        elif found.stale_log:
+            yield _stale(name, found)
+        elif found.log.broken is not None or found.log.head == "damaged":
+            yield from _broken(name, found)
+        if found.files.wal.size > max(HUGE, 2 * min(found.files.main.size, VERY_HUGE // 2)):
+            yield _huge(name, found)
+
+
+def _stale(name: str, found: Condition) -> Finding:
+    return Finding(
+        code="DB-WAL-STALE",
+        severity=Severity.CRITICAL,
+        title=f"{name} is sound, but the log beside it belongs to another one",
+        subject=name,
+        detail=(
+            "The next start plays the log over the file and damages it. Restoring a snapshot "
+            "while the old log is still there does this, also Hermes' own restore. Do not start "
+            "Hermes before the log is set aside."
+        ),
+        evidence=(
+            Evidence(name, "sound without its log, damaged with it"),
+            Evidence(f"{name}-wal", f"{found.log.committed} frames, {size(found.log.size)}"),
+        ),
+        data={"fix": "set-aside-wal", "wal": found.files.wal},
+    )
+
+
+def _broken(name: str, found: Condition) -> Iterator[Finding]:
+    log = found.log
+    if not log.lost_commits:
+        return
+    if log.head == "damaged":
+        what = f"its head is damaged; at least {log.lost_commits} transactions behind it are whole"
+    else:
+        what = (
+            f"frame {(log.broken or 0) + 1} is damaged; at least {log.lost_commits} whole "
+            "transactions come after it"
+        )
+    yield Finding(
+        code="DB-WAL-BROKEN",
+        severity=Severity.ERROR,
+        title=f"the log of {name} is broken, so what was written last is ignored",
+        subject=name,
+        detail=(
+            "SQLite stops at the first damaged frame without a word, and the next start throws "
+            "the rest away. Copy the database and its log before Hermes starts again."
+        ),
+        evidence=(Evidence(f"{name}-wal", what),),
+        data={"fix": "salvage-rows", "frame": log.broken, "head": log.head},
+    )
+
+
+def _huge(name: str, found: Condition) -> Finding:
+    held = bool(found.holders)
+    return Finding(
+        code="DB-WAL-HUGE",
+        severity=Severity.WARNING,
+        title=f"the log of {name} has grown to {size(found.files.wal.size)}",
+        subject=name,
+        detail=(
+            "Reading slows down, the disk fills, and a copy without the log lacks all of it. "
+            + (
+                "Some process has been reading without a pause, or checkpoints fail."
+                if held
+                else "No process has it open, so it can be taken in at any time."
+            )
+        ),
+        evidence=(
+            Evidence(
+                f"{name}-wal",
+                f"{size(found.files.wal.size)}, the database {size(found.files.main.size)}",
+            ),
+        ),
+        data={"fix": "checkpoint-wal", "held": held},
+    )
+
+
+def _journal(name: str, found: Condition) -> Finding:
+    main, journal = found.files.main, found.files.journal
+    foreign = found.header.head[18:20] == b"\x02\x02"
+    older = main.mtime_ns - journal.mtime_ns > 60 * 10**9
+    wrong = foreign or older
+    if foreign:
+        what = "the database keeps a write-ahead log, which never leaves a journal"
+    elif older:
+        what = "the database was written long after it, so it belongs to another life of the file"
+    else:
+        what = "a transaction was cut off; SQLite takes it back at the next start"
+    return Finding(
+        code="DB-JOURNAL",
+        severity=Severity.CRITICAL if wrong else Severity.WARNING,
+        title=(
+            f"a journal beside {name} is not its own"
+            if wrong
+            else f"{name} was left in the middle of a transaction"
+        ),
+        subject=name,
+        detail=(
+            "The next start writes old pages from the journal over the database, and rows are "
+            "lost. Do not start Hermes before the journal is set aside."
+            if wrong
+            else "Nothing is wrong with that by itself. Keep both files together."
+        ),
+        evidence=(Evidence(f"{name}-journal", f"{what} ({size(journal.size)})"),),
+        since=_moment(journal.mtime_ns),
+        data={"fix": "set-aside-wal" if wrong else None, "journal": journal},
+    )
+
+
+def _moment(ns: int) -> datetime | None:
+    try:
+        return datetime.fromtimestamp(ns / 1e9, UTC)
+    except (OverflowError, ValueError, OSError):
+        return None

@@ -1,0 +1,163 @@
+"""Damage inside a database: cut off, wrong pages, indexes, search; and what it costs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from hermes_doctor.api import (
+    CACHES,
+    CouldNotLook,
+    Evidence,
+    Finding,
+    Probes,
+    Severity,
+    Skip,
+    check,
+    loss,
+    shown,
+)
+
+if TYPE_CHECKING:
+    from hermes_doctor.api import Condition, Damage
+
+_CODES = ["DB-MALFORMED", "DB-TRUNCATED", "DB-INDEX", "DB-FTS-CORRUPT", "KANBAN-CORRUPT"]
+
+
+@check(id="database-pages", group="databases", codes=[*_CODES, "RESPSTORE"], limit=10)
+def database_pages(probes: Probes) -> Iterator[Finding | CouldNotLook]:
+    """Is every page of every database what it should be?"""
+    if not probes.databases().paths:
+        raise Skip("there is no database yet")
+    for name, _, found in probes.conditions():
+        if found.doubt is not None:
+            yield CouldNotLook(f"{name}: {found.doubt}")
+        if found.truncated is not None:
+            yield _truncated(name, *found.truncated)
+        elif found.damage is not None and not found.stale_log:
+            yield from _damaged(name, found, found.damage)
+        else:
+            yield from _searches(name, found)
+
+
+def _truncated(name: str, there: int, claimed: int) -> Finding:
+    return Finding(
+        code="DB-TRUNCATED",
+        severity=Severity.CRITICAL,
+        title=f"{name} is cut off",
+        subject=name,
+        detail=f"{loss(name)} A copy that was interrupted or a full disk does this. Keep the file.",
+        evidence=(Evidence(name, f"{there} whole pages of {claimed} are there"),),
+        data={"fix": _salvage(name), "pages": there, "claimed": claimed},
+    )
+
+
+def _damaged(name: str, found: Condition, damage: Damage) -> Iterator[Finding]:
+    if damage.rows or damage.free or damage.unused:
+        yield _malformed(name, damage)
+    elif damage.indexes:
+        yield Finding(
+            code="DB-INDEX",
+            severity=Severity.ERROR,
+            title=f"indexes of {name} are damaged, its rows are not",
+            subject=name,
+            detail=(
+                "Rows that are there are not found, and some cannot be written. Hermes' own repair "
+                "does not help here, and can make it worse."
+            ),
+            evidence=(Evidence(name, f"damaged: {shown(damage.indexes)}"),),
+            data={"fix": "reindex", "indexes": tuple(sorted(damage.indexes))},
+        )
+    else:
+        yield from _searches(name, found)
+
+
+def _malformed(name: str, damage: Damage) -> Finding:
+    code = "DB-MALFORMED"
+    if name.rpartition("/")[2] == "kanban.db":
+        code = "KANBAN-CORRUPT"
+    elif name == "response_store.db":
+        code = "RESPSTORE"
+    rows = shown(damage.rows)
+    if damage.schema:
+        what = "the list of its tables is damaged"
+    elif damage.rows:
+        what = f"rows are hit in {rows}"
+    elif damage.free:
+        what = "only the list of its free pages is damaged; every row can be read"
+    else:
+        what = f"{damage.unused} pages belong to nothing; every row can be read"
+    evidence = [Evidence(name, what)]
+    if damage.pages and damage.rows:
+        evidence.append(Evidence(name, f"damaged pages: {_numbers(damage.pages)}"))
+    beside = [*damage.indexes, *damage.searches]
+    if beside:
+        evidence.append(Evidence(name, f"also hit: {shown(beside)}"))
+    harmless = not damage.rows and not damage.free
+    return Finding(
+        code=code,
+        severity=Severity.WARNING if harmless else Severity.CRITICAL,
+        title=f"{name} is damaged" if not harmless else f"{name} has pages that belong to nothing",
+        subject=name,
+        detail=(
+            f"{loss(name)} Do not run `hermes sessions repair` or `hermes doctor --fix` on it: "
+            "they take the search tables away first and can leave it worse than before."
+            if damage.rows
+            else "SQLite refuses to write to it, and Hermes to open a board like this."
+        ),
+        evidence=tuple(evidence),
+        data={
+            "fix": _salvage(name),
+            "tables": tuple(sorted(damage.rows)),
+            "indexes": tuple(sorted(damage.indexes)),
+            "searches": tuple(sorted(damage.searches)),
+            "pages": tuple(sorted(damage.pages)),
+            "schema": damage.schema,
+            "free": damage.free,
+        },
+    )
+
+
+def _searches(name: str, found: Condition) -> Iterator[Finding]:
+    hit = found.damage.searches - found.damage.inverted if found.damage else frozenset()
+    flaws = [flaw for flaw in found.flaws if flaw.table not in hit]
+    differs = found.damage.inverted if found.damage else frozenset()
+    if not hit and not flaws and not differs:
+        return
+    evidence = [Evidence(name, f"pages of {shown([table])} are damaged") for table in sorted(hit)]
+    evidence += [Evidence(name, f"{shown([flaw.table])}: {flaw.what}") for flaw in flaws]
+    evidence += [
+        Evidence(name, f"{shown([table])} does not agree with its rows")
+        for table in sorted(differs)
+    ]
+    breaks = {flaw.breaks for flaw in flaws} | ({"writes"} if hit else set())
+    if "writes" in breaks:
+        severity, effect = Severity.CRITICAL, "Every new message fails to be written."
+    elif "search" in breaks:
+        severity, effect = Severity.ERROR, "Searching fails, and later writing too."
+    elif breaks:
+        severity, effect = Severity.WARNING, "Searching does not find all that is there."
+    else:
+        severity, effect = Severity.INFO, "Releases of SQLite differ here; searching works."
+    yield Finding(
+        code="DB-FTS-CORRUPT",
+        severity=severity,
+        title=f"the search index of {name} is damaged, its rows are not",
+        subject=name,
+        detail=f"{effect} The index can be made anew from the rows.",
+        evidence=tuple(evidence),
+        data={
+            "fix": "rebuild-fts",
+            "tables": tuple(sorted({*hit, *differs, *(flaw.table for flaw in flaws)})),
+        },
+    )
+
+
+def _salvage(name: str) -> str:
+    return "set-aside-cache" if name in CACHES else "salvage-rows"
+
+
+def _numbers(pages: frozenset[int]) -> str:
+    first = sorted(pages)[:8]
+    more = f" and {len(pages) - len(first)} more" if len(pages) > len(first) else ""
+    return ", ".join(map(str, first)) + more

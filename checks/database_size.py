@@ -1,0 +1,64 @@
+"""Space that databases take without need: free pages, and what Hermes put aside again and again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from hermes_doctor.api import Evidence, Finding, Probes, Severity, Skip, check, size
+
+MEGABYTE = 1024**2
+
+
+@check(id="database-size", group="databases", codes=["DB-BLOAT", "DB-BACKUP-CLUTTER"])
+def database_size(probes: Probes) -> Iterator[Finding]:
+    """Do the databases take no more space than what is in them?"""
+    if not probes.databases().paths:
+        raise Skip("there is no database yet")
+    for name, _, found in probes.conditions():
+        if found.free is None or found.free.fault or not found.page_size:
+            continue
+        pages = found.log.db_pages or found.files.main.size // found.page_size
+        free = found.free.count * found.page_size
+        if found.free.count * 2 > pages and free >= 64 * MEGABYTE:
+            yield Finding(
+                code="DB-BLOAT",
+                severity=Severity.WARNING if free >= 512 * MEGABYTE else Severity.INFO,
+                title=f"more than half of {name} is free space",
+                subject=name,
+                detail=(
+                    "Snapshots and backups carry it along, and Hermes leaves out of a snapshot "
+                    "what is larger than 1 GB. `hermes sessions optimize` gives it back, with the "
+                    "gateway stopped."
+                ),
+                evidence=(Evidence(name, f"{size(free)} of {size(pages * found.page_size)} free"),),
+                data={"free": free},
+            )
+    yield from _clutter(probes)
+
+
+def _clutter(probes: Probes) -> Iterator[Finding]:
+    damaged = {name for name, _, found in probes.conditions() if found.damage}
+    for path in probes.databases().paths:
+        left = probes.leftovers(path)
+        whole = [one for one in left if not one.path.name.endswith(("-wal", "-shm"))]
+        total = sum(one.size for one in left)
+        many = total >= 1024 * MEGABYTE
+        if len(whole) < 3 and not many:
+            continue
+        name = probes.home.name_of(path)
+        cause = "KANBAN-CORRUPT" if path.name == "kanban.db" else "DB-MALFORMED"
+        yield Finding(
+            code="DB-BACKUP-CLUTTER",
+            severity=Severity.WARNING if many else Severity.INFO,
+            title=f"{len(whole)} copies of a damaged {name} take {size(total)}",
+            subject=name,
+            detail=(
+                "Hermes makes a whole copy each time it meets the database damaged. Keep the "
+                "oldest and the newest until the database is sound, then remove the rest."
+            ),
+            evidence=tuple(
+                Evidence(probes.home.name_of(one.path), size(one.size)) for one in whole[:3]
+            ),
+            caused_by=cause if name in damaged else None,
+            data={"paths": tuple(one.path for one in left)},
+        )

@@ -1,0 +1,50 @@
+"""Rows of the API server's cache that fail the requests which meet them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from hermes_doctor.api import Evidence, Finding, Probes, Severity, Skip, check
+
+_BAD = (
+    "SELECT count(*) FROM responses WHERE NOT "
+    "CASE typeof(data) WHEN 'text' THEN json_valid(data) ELSE 0 END"
+)
+_DANGLING = "SELECT count(*) FROM conversations WHERE response_id NOT IN (SELECT response_id FROM responses)"
+
+
+@check(id="response-store", group="databases", codes=["RESPSTORE"])
+def response_store(probes: Probes) -> Iterator[Finding]:
+    """Can the API server read every answer that it keeps?"""
+    path = probes.home / "response_store.db"
+    if path not in probes.databases().paths:
+        raise Skip("there is no response_store.db")
+    try:
+        found = probes.condition(path)
+    except FileNotFoundError:
+        raise Skip("response_store.db is gone") from None
+    if found.damage or not found.readable or not found.catalog:
+        raise Skip("response_store.db cannot be read")
+    counts = {}
+    for what, sql in (("bad", _BAD), ("dangling", _DANGLING)):
+        answer = probes.ask(path, sql)
+        counts[what] = answer.rows[0][0] if answer.rows else 0
+    evidence = []
+    if counts["bad"]:
+        evidence.append(Evidence("response_store.db", f"responses: {counts['bad']} rows, no JSON"))
+    if counts["dangling"]:
+        what = f"conversations: {counts['dangling']} lead to answers that are gone"
+        evidence.append(Evidence("response_store.db", what))
+    if evidence:
+        yield Finding(
+            code="RESPSTORE",
+            severity=Severity.WARNING,
+            title="the API server keeps answers that it cannot give",
+            subject="response_store.db",
+            detail=(
+                "Requests that go on from them fail. It is a cache: taking those rows out loses "
+                "nothing that still works."
+            ),
+            evidence=tuple(evidence),
+            data={"fix": "evict-responses", **counts},
+        )

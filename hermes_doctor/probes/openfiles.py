@@ -1,0 +1,159 @@
+"""Which processes have the databases of a home open, deleted and renamed ones included."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from hermes_doctor.home import SIDECARS
+from hermes_doctor.probes import locks, processes
+from hermes_doctor.sqlite import inspector
+
+_DELETED = " (deleted)"
+
+
+@dataclass(frozen=True)
+class OpenFile:
+    """One file that a process has open."""
+
+    pid: int
+    fd: str
+    path: Path
+    """Where it lies, or lay before it was deleted."""
+    deleted: bool
+    identity: tuple[int, int]
+    """Device and inode."""
+
+
+@dataclass(frozen=True)
+class Held:
+    """Everything that other processes have to do with a home's databases."""
+
+    open: tuple[OpenFile, ...] = ()
+    locked: tuple[locks.Lock, ...] = ()
+
+    def holders(self, path: Path) -> tuple[int, ...]:
+        """Who has this very database, or a file beside it, open or locked.
+
+        0 is somebody whom we may not see.
+        """
+        path = _real(path)
+        names = {path.with_name(path.name + suffix) for suffix in ("", *SIDECARS)}
+        identities = {found for name in names if (found := _identity(name))}
+        pids = {one.pid for one in self.open if one.identity in identities}
+        pids |= {one.pid for one in self.locked if one.path in names}
+        return tuple(sorted(pids))
+
+
+def find(paths: Iterable[Path]) -> Held:
+    """Look once at every process and at the table of locks."""
+    real = {_real(path) for path in paths}
+    folders = {path.parent for path in real}
+    own = os.getpid()
+    found = [
+        file
+        for pid in processes.every()
+        if pid != own
+        for file in _of(pid)
+        if file.path.parent in folders and not _ours(pid)
+    ]
+    names = [path.with_name(path.name + suffix) for path in real for suffix in ("", *SIDECARS)]
+    held = tuple(lock for lock in locks.table(names) if lock.pid != own)
+    return Held(tuple(found), held)
+
+
+def _of(pid: int) -> Iterator[OpenFile]:
+    for fd, target in processes.open_files(pid):
+        if ".db" not in target or not target.startswith("/"):
+            continue
+        deleted = target.endswith(_DELETED)
+        with contextlib.suppress(OSError):
+            st = os.stat(f"/proc/{pid}/fd/{fd}" if fd else target)
+            path = Path(target.removesuffix(_DELETED))
+            yield OpenFile(pid, fd, path, deleted, (st.st_dev, st.st_ino))
+
+
+def _ours(pid: int) -> bool:
+    """Whether the process is one by which another run of this tool looks."""
+    try:
+        with open(f"/proc/{pid}/cmdline", "rb") as file:
+            return os.fsencode(inspector.__file__) in file.read(4096)
+    except OSError:
+        return False
+
+
+def still(file: OpenFile) -> bool:
+    """Whether the process still has that file open, and it is still deleted if it was."""
+    try:
+        target = os.readlink(f"/proc/{file.pid}/fd/{file.fd}")
+        st = os.stat(f"/proc/{file.pid}/fd/{file.fd}")
+    except OSError:
+        return False
+    same = (st.st_dev, st.st_ino) == file.identity
+    return same and target.endswith(_DELETED) == file.deleted
+
+
+def _real(path: Path) -> Path:
+    try:
+        return path.resolve()
+    except (OSError, RuntimeError):
+        return path
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    try:
+        st = os.stat(path)
+    except OSError:
+        return None
+    return st.st_dev, st.st_ino
+
+
+@dataclass(frozen=True)
+class Lost:
+    """A file that a process goes on using although it is no longer in its place."""
+
+    database: Path
+    pid: int
+    fd: str
+    path: Path
+    kind: str
+    """database or log."""
+    fate: str
+    """deleted, replaced, or renamed."""
+
+
+def lost(held: Held, paths: Iterable[Path], gateways: Iterable[int]) -> list[Lost]:
+    """What is used although it is gone; looked at twice, since closing a file looks like it."""
+    seen = [found for path in paths for found in _lost(held, path, set(gateways))]
+    if seen:
+        time.sleep(0.05)
+    kept: dict[tuple[Path, int, str], Lost] = {}
+    for file, found in seen:
+        if still(file):
+            kept.setdefault((found.database, found.pid, found.kind), found)
+    return sorted(kept.values(), key=lambda one: (one.kind, one.database, one.pid))
+
+
+def _lost(held: Held, path: Path, gateways: set[int]) -> Iterator[tuple[OpenFile, Lost]]:
+    real = _real(path)
+    now = _identity(real)
+    logs = {real.with_name(real.name + suffix) for suffix in ("-wal", "-shm")}
+    current = {file.pid for file in held.open if file.identity == now}
+    users = {file.pid for file in held.open if file.path in logs} | gateways
+    for file in held.open:
+        if file.deleted and file.path == real:
+            fate = "replaced" if now else "deleted"
+            yield file, Lost(path, file.pid, file.fd, file.path, "database", fate)
+        elif file.deleted and file.path in logs:
+            yield file, Lost(path, file.pid, file.fd, file.path, "log", "deleted")
+        elif (
+            file.path.name.startswith(real.name + ".")
+            and file.path.parent == real.parent
+            and not file.path.name.endswith(".lock")
+            and file.pid in users - current
+        ):
+            yield file, Lost(path, file.pid, file.fd, file.path, "database", "renamed")

@@ -1,0 +1,81 @@
+"""The rows of a database's schema, and what each object is worth: rows, an index, or search."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from hermes_doctor.model import CouldNotLook
+from hermes_doctor.sqlite import records
+from hermes_doctor.sqlite.pages import Pages
+
+MOST_PAGES = 2000
+SHADOWS = ("data", "idx", "content", "docsize", "config")
+_FTS = re.compile(r"\s*CREATE\s+VIRTUAL\s+TABLE\b.*?\bUSING\s+fts5\b", re.IGNORECASE | re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One row of the schema."""
+
+    kind: str
+    name: str
+    table: str
+    root: int
+    sql: str
+
+
+@dataclass(frozen=True)
+class Catalog:
+    """Everything that a database says it holds."""
+
+    entries: tuple[Entry, ...]
+    damaged: bool = False
+    """Not every row of the schema could be read."""
+
+    @property
+    def tables(self) -> frozenset[str]:
+        """The names of its tables."""
+        return frozenset(entry.name for entry in self.entries if entry.kind == "table")
+
+    @property
+    def searches(self) -> tuple[str, ...]:
+        """Its full-text tables."""
+        return tuple(
+            entry.name for entry in self.entries if entry.kind == "table" and _FTS.match(entry.sql)
+        )
+
+    def worth(self, name: str) -> str:
+        """rows, index or search: what is hit when this object is."""
+        if any(entry.kind == "index" and entry.name == name for entry in self.entries):
+            # An index of a shadow table belongs to the search it serves.
+            owner = next(e.table for e in self.entries if e.kind == "index" and e.name == name)
+            return "search" if self.worth(owner) == "search" else "index"
+        for search in self.searches:
+            if name == search or name in (f"{search}_{shadow}" for shadow in SHADOWS):
+                return "search"
+        return "rows"
+
+    def search_of(self, name: str) -> str | None:
+        """The full-text table that an object belongs to."""
+        for search in sorted(self.searches, key=len, reverse=True):
+            if name == search or name in (f"{search}_{shadow}" for shadow in SHADOWS):
+                return search
+        return None
+
+
+def read(pages: Pages) -> Catalog:
+    """As much of the schema as can be read; never raises for what is damaged in it."""
+    entries: list[Entry] = []
+    damaged = False
+    try:
+        for row in records.rows(pages, 1, most=MOST_PAGES):
+            kind, name, table, root, sql = (*row, None, None, None, None, None)[:5]
+            if not (isinstance(kind, str) and isinstance(name, str) and isinstance(table, str)):
+                damaged = True
+                continue
+            number = root if isinstance(root, int) else 0
+            entries.append(Entry(kind, name, table, number, sql if isinstance(sql, str) else ""))
+    except CouldNotLook:
+        damaged = True
+    return Catalog(tuple(entries), damaged)

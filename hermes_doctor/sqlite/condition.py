@@ -1,0 +1,377 @@
+"""One examination of one database: everything that several checks want to know about it."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from hermes_doctor.files import MEGABYTE, Snapshot, read_head
+from hermes_doctor.model import CouldNotLook
+from hermes_doctor.sqlite import (
+    catalog as catalogs,
+    firstpage,
+    freelist,
+    header as headers,
+    inspector,
+)
+from hermes_doctor.sqlite.catalog import Catalog
+from hermes_doctor.sqlite.freelist import Freelist
+from hermes_doctor.sqlite.header import Header
+from hermes_doctor.sqlite.pages import JOURNAL, Pages
+from hermes_doctor.sqlite.reader import Answer, InMemory, InProcess, Reader
+from hermes_doctor.sqlite.search import Flaw, flaws, quoted, verified
+from hermes_doctor.sqlite.snapshot import Book, Files, files, image, opened
+from hermes_doctor.sqlite.verdict import Damage, judge
+from hermes_doctor.sqlite.wal import EMPTY, Index, Log
+
+SMALL = 4 * MEGABYTE
+"""Up to here a database is looked at in memory, whole."""
+SMALL_DEEP = 64 * MEGABYTE
+QUICK = 0.06
+"""Seconds for SQLite's own check of one database in a quick look."""
+ONE = 0.02
+"""Seconds for one question in a quick look."""
+ATTRIBUTION = 1.0
+"""Seconds to find out which tables damage hits, once there is damage."""
+
+
+@dataclass(frozen=True)
+class Condition:
+    """What one look at a database showed."""
+
+    files: Files
+    header: Header
+    holders: tuple[int, ...] = ()
+    """The processes that have it open."""
+    fault: firstpage.Fault | None = None
+    """Its first page is wrong; nothing further was looked at."""
+    journal: bool = False
+    """A transaction that was not finished lies beside it; nothing further was looked at."""
+    log: Log = EMPTY
+    truncated: tuple[int, int] | None = None
+    """Pages there are, and pages there should be; nothing further was looked at."""
+    catalog: Catalog | None = None
+    free: Freelist | None = None
+    damage: Damage | None = None
+    flaws: tuple[Flaw, ...] = ()
+    stale_log: bool = False
+    """The file alone is sound, and with its log it is not."""
+    finished: bool = True
+    """SQLite's check came to its end; a quick look at a large file does not wait for it."""
+    doubt: str | None = None
+    """Why SQLite could not be asked."""
+    reader: Reader | None = None
+
+    @property
+    def readable(self) -> bool:
+        """Whether questions about its rows make sense."""
+        return self.reader is not None and not (self.damage and self.damage.schema)
+
+    @property
+    def page_size(self) -> int:
+        """Bytes a page."""
+        return self.header.page_size or self.log.page_size
+
+
+def examine(path: Path, *, holders: Sequence[int], deep: bool, seconds: float = QUICK) -> Condition:
+    """Look at a database; a writer that moves it meanwhile makes it look again."""
+    for again in range(3):
+        found = _once(path, tuple(holders), deep=deep, seconds=seconds)
+        wrong = found.fault or found.truncated or found.damage or found.stale_log
+        if not wrong or _unchanged(found) or (again and holders):
+            return found
+        if found.reader is not None:
+            found.reader.close()
+        time.sleep(0.02)
+    raise CouldNotLook(f"{path.name}: is being written just now")
+
+
+def _unchanged(found: Condition) -> bool:
+    """Whether the files are still those that were looked at."""
+    now = files(found.files.path)
+    return (now.main, now.wal, now.journal) == (
+        found.files.main,
+        found.files.wal,
+        found.files.journal,
+    )
+
+
+def _once(path: Path, holders: tuple[int, ...], *, deep: bool, seconds: float) -> Condition:
+    beside = files(path)
+    if beside.main.kind != "file":
+        raise CouldNotLook(f"{path.name}: is not a regular file")
+    with opened(beside.path) as book:
+        header = headers.Header(os.pread(book.main, 128, 0), Snapshot.of(os.fstat(book.main)))
+        found = Condition(beside, header, holders)
+        if header.empty:
+            return replace(found, log=book.read_log(most=256))
+        if _hot(beside):
+            return replace(found, journal=True)
+        return _Look(book, found, deep, seconds).run()
+
+
+def _hot(beside: Files) -> bool:
+    """A rollback journal that SQLite would play back at the next opening."""
+    if beside.journal.kind != "file" or beside.journal.size < 512:
+        return False
+    try:
+        return read_head(beside.beside("-journal"), 8)[0] == JOURNAL
+    except (FileNotFoundError, CouldNotLook):
+        return False
+
+
+class _Sheets(Pages):
+    """The pages of a database whose log has been read already."""
+
+    def __init__(self, book: Book, log: Log, header: Header) -> None:
+        self.db = book.main
+        self.wal = book.log
+        self.frames = dict(log.pages)
+        self.page_size = log.page_size if log.pages else header.page_size
+        self.count = log.db_pages or header.snapshot.size // self.page_size
+        self.usable = self.page_size - self.read(1)[20]
+
+
+@dataclass
+class _Look:
+    """The steps of a look, from the cheapest on; each ends it when it finds what stops the rest."""
+
+    book: Book
+    found: Condition
+    deep: bool
+    seconds: float
+
+    def run(self) -> Condition:
+        how = self.how()
+        reader: Reader | None = None
+        doubt: str | None = None
+        small = self.small
+        log = EMPTY
+        if how == inspector.LEFT:
+            try:
+                reader = InProcess(self.found.files.path, how)
+                log = self.left(reader)
+            except CouldNotLook as why:
+                doubt = str(why)
+                log = self.book.read_log(seconds=0.03)
+        elif self.book.log is not None:
+            log = self.book.read_log(live=bool(self.found.holders), seconds=0.03)
+        self.found = replace(self.found, log=log)
+        fault = self.first_page()
+        if fault is not None:
+            return self.end(reader, fault=fault)
+        sheets = _Sheets(self.book, log, self.found.header)
+        truncated = self.truncated(sheets)
+        if truncated:
+            return self.end(reader, truncated=truncated)
+        self.found = replace(self.found, catalog=catalogs.read(sheets), free=freelist.read(sheets))
+        if encoded := self.wrong_encoding():
+            return self.end(reader, fault=encoded)
+        try:
+            if reader is None:
+                reader = self.open(how, small)
+        except CouldNotLook as why:
+            doubt = str(why)
+        if reader is None:
+            return replace(self.found, doubt=doubt, damage=self.by_hand(sheets))
+        return self.asked(reader, sheets)
+
+    def end(self, reader: Reader | None, **changes: object) -> Condition:
+        if reader is not None:
+            reader.close()
+        return replace(self.found, **changes)  # type: ignore[arg-type]
+
+    @property
+    def small(self) -> bool:
+        files = self.found.files
+        return files.main.size + files.wal.size <= (SMALL_DEEP if self.deep else SMALL)
+
+    def how(self) -> str:
+        """In which of the three states the files are."""
+        beside = self.found.files.sidecars
+        if self.found.holders and ("-wal" in beside or "-shm" in beside):
+            return inspector.LIVE
+        return inspector.LEFT if self.found.files.wal.size >= 32 else inspector.REST
+
+    def left(self, reader: Reader) -> Log:
+        """A log that nobody uses: SQLite itself says how many of its frames count."""
+        answer = reader.ask("SELECT count(*) FROM sqlite_master", self.limit(1))
+        index = Index.parse(answer.index)
+        return self.book.read_log(committed=index.committed if index else 0, seconds=0.03)
+
+    def limit(self, times: float) -> float | None:
+        return None if self.deep else ONE * times
+
+    def first_page(self) -> firstpage.Fault | None:
+        at = self.found.log.pages.get(1)
+        newest = None
+        if at is not None and self.book.log is not None:
+            newest = os.pread(self.book.log, self.found.log.page_size, at)
+            if newest[:16] != headers.MAGIC:
+                newest = None
+        return firstpage.judge(self.book.main, self.found.header, newest)
+
+    def wrong_encoding(self) -> firstpage.Fault | None:
+        """The head says UTF-16, and the names of the tables are plainly not in it."""
+        assert self.found.catalog is not None
+        if self.found.log.pages or self.found.header.head[56:60] not in (b"\0\0\0\2", b"\0\0\0\3"):
+            return None
+        if not any(entry.kind in ("table", "index") for entry in self.found.catalog.entries):
+            return None
+        return firstpage.Fault("fields", "its head has a wrong encoding", {"encoding": 1})
+
+    def wrong_count(self, damage: Damage | None, sheets: Pages) -> firstpage.Fault | None:
+        """The head claims fewer pages than there are, and what it leaves out is missed."""
+        there, uneven = divmod(self.found.header.snapshot.size, sheets.page_size)
+        if not damage or uneven or self.found.log.pages or there <= self.found.header.page_count:
+            return None
+        if not any(self.found.header.page_count < page <= there for page in damage.pages):
+            return None
+        what = f"its head claims {self.found.header.page_count} pages, and there are {there}"
+        return firstpage.Fault("fields", what, {"page_count": there})
+
+    def truncated(self, sheets: Pages) -> tuple[int, int] | None:
+        """Fewer pages than the head claims, and not in the log either."""
+        there = self.found.header.snapshot.size // sheets.page_size
+        first = sheets.read(1)
+        trusted = first[24:28] == first[92:96]
+        claimed = self.found.log.db_pages or (int.from_bytes(first[28:32], "big") if trusted else 0)
+        if claimed <= there:
+            uneven = self.found.header.snapshot.size % sheets.page_size
+            return (there, there + 1) if uneven and not self.found.log.pages else None
+        missing = range(there + 1, min(claimed, there + 100_000) + 1)
+        if all(number in sheets.frames for number in missing):
+            return None
+        return there, claimed
+
+    def open(self, how: str, small: bool) -> Reader:
+        if small and (how != inspector.LEFT):
+            return InMemory(image(self.book, most=2 * SMALL_DEEP))
+        if self.found.holders and self.found.header.head[18:20] != b"\x02\x02":
+            raise CouldNotLook("it is in use, and reading it would hold its writer up")
+        if how == inspector.LIVE and (self.book.log is None or self.book.index is None):
+            raise CouldNotLook("it is in use, but its log or the index of it is gone")
+        return InProcess(self.found.files.path, how)
+
+    def asked(self, reader: Reader, sheets: Pages) -> Condition:
+        """SQLite's verdict, and what it means."""
+        damage, finished = self.verdict(reader, sheets)
+        if counted := self.wrong_count(damage, sheets):
+            return self.end(reader, fault=counted)
+        stale = False
+        if damage and self.found.log.committed and not self.found.holders:
+            stale = self.sound_alone()
+        found = replace(self.found, damage=damage, finished=finished, stale_log=stale)
+        if stale or (damage and damage.schema):
+            return replace(found, reader=reader)
+        assert found.catalog is not None
+        seen = tuple(flaws(reader, found.catalog, seconds=self.limit(1), deep=self.deep))
+        if self.deep:
+            seen += tuple(self.verified(reader, seen))
+        return replace(found, flaws=seen, reader=reader)
+
+    def verdict(self, reader: Reader, sheets: Pages) -> tuple[Damage | None, bool]:
+        assert self.found.catalog is not None
+        whole = self.deep or self.small
+        if whole:
+            answers = [
+                reader.ask("PRAGMA integrity_check(100)", None if self.deep else self.seconds)
+            ]
+        else:
+            answers = list(self.slices(reader))
+        said = [str(row[0]) for one in answers for row in one.rows if row and row[0] != "ok"]
+        errors = [one for one in answers if one.damaged]
+        opening = next((one for one in answers if one.error == "SQLITE_ERROR"), None)
+        if opening is not None and "malformed database schema" in opening.said:
+            errors.append(opening)
+        finished = not any(one.unfinished for one in answers) and (whole or not said)
+        free = self.found.free.fault if self.found.free else None
+        if not said and not errors and not free:
+            return None, finished
+        damage = judge(
+            said,
+            errors[0].said or "damaged" if errors else "",
+            self.found.catalog,
+            sheets,
+            seconds=60.0 if self.deep else ATTRIBUTION,
+        )
+        if free:
+            damage = replace(damage, free=True, complaints=damage.complaints + 1)
+        return (damage if damage.any else None), finished
+
+    def slices(self, reader: Reader) -> list[Answer]:
+        """A large file, for a moment: the schema, then table by table, for as long as it goes.
+
+        A check that is interrupted says nothing of what it saw, hence the small steps.
+        """
+        assert self.found.catalog is not None
+        end = time.monotonic() + self.seconds
+        schema = reader.ask("SELECT count(*) FROM sqlite_master", self.seconds)
+        if schema.error:
+            return [schema]
+        answers: list[Answer] = []
+        tables = [name for name in self.found.catalog.tables if not name.startswith("sqlite_")]
+        worths = {name: self.found.catalog.worth(name) == "search" for name in tables}
+        for name in sorted(tables, key=lambda name: (worths[name], name)):
+            left = end - time.monotonic()
+            if left <= 0:
+                return [*answers, Answer([], "SQLITE_INTERRUPT")]
+            if "virtual" not in self.sql(name).lower()[:16]:
+                answers.append(reader.ask(f"PRAGMA quick_check({quoted(name)})", left))
+        return answers
+
+    def sql(self, name: str) -> str:
+        assert self.found.catalog is not None
+        return next(
+            e.sql for e in self.found.catalog.entries if e.kind == "table" and e.name == name
+        )
+
+    def sound_alone(self) -> bool:
+        """Whether the file without its log is a sound database."""
+        try:
+            alone: Reader
+            if self.small:
+                alone = InMemory(image(self.book, most=2 * SMALL_DEEP, log=EMPTY))
+            else:
+                alone = InProcess(self.found.files.path, inspector.REST)
+        except CouldNotLook:
+            return False
+        try:
+            answer = alone.ask("PRAGMA integrity_check(3)", None if self.deep else ATTRIBUTION)
+        finally:
+            alone.close()
+        return [row[0] for row in answer.rows] == ["ok"]
+
+    def verified(self, reader: Reader, seen: tuple[Flaw, ...]) -> list[Flaw]:
+        """FTS5's own check, where the database is small enough for a picture to write on."""
+        assert self.found.catalog is not None
+        known = {flaw.table for flaw in seen}
+        tables = [name for name in self.found.catalog.searches if name not in known]
+        if not tables or not self.small:
+            return []
+        picture = reader
+        try:
+            if not isinstance(reader, InMemory):
+                log = None if self.found.holders else self.found.log
+                picture = InMemory(image(self.book, most=2 * SMALL_DEEP, log=log))
+            return [
+                Flaw(name, "it does not agree with itself", "search")
+                for name in tables
+                if verified(picture, name).damaged
+            ]
+        except CouldNotLook:
+            return []
+        finally:
+            if picture is not reader:
+                picture.close()
+
+    def by_hand(self, sheets: Pages) -> Damage | None:
+        """What our own reading found where SQLite cannot be asked."""
+        assert self.found.catalog is not None
+        broken = self.found.free is not None and self.found.free.fault is not None
+        if not self.found.catalog.damaged and not broken:
+            return None
+        return judge([], "damaged", self.found.catalog, sheets, seconds=ATTRIBUTION)

@@ -1,0 +1,182 @@
+"""SQLite itself on a file of a home, in a process of its own that cannot write.
+
+Run as a script: `python -I -S inspector.py HOW PATH`. It reads questions from its standard input
+and answers each on its standard output. Three things need a process of their own: SQLite's locks
+belong to a process and would fall when another part of the tool closes the same file; a file that
+shrinks while it is mapped kills the process that maps it; and the call by which SQLite opens
+files is replaced here by one that opens for reading only, creates nothing and leaves the access
+time alone. It imports as little as it can, since a quick look pays for all of it.
+"""
+
+from __future__ import annotations
+
+import _sqlite3
+import _thread
+import marshal
+import os
+import sys
+import time
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+REST, LIVE, LEFT = "rest", "live", "left"
+"""At rest without a log; in use by others; with a log that nobody uses."""
+OPTIONS = {REST: "mode=ro&immutable=1", LIVE: "mode=ro&readonly_shm=1", LEFT: "mode=ro"}
+MOST_ROWS = 500
+_NOATIME = getattr(os, "O_NOATIME", 0)
+
+
+def main(how: str, path: str) -> None:
+    """Answer until there is nothing more to read."""
+    index: list[int] = []
+    if not only_reading(path, index if how == LEFT else None):
+        say({"error": "NO_HOOK"})
+        return
+    try:
+        connection = _sqlite3.connect(address(path, how), uri=True, isolation_level=None, timeout=1)
+    except _sqlite3.Error as error:
+        say({"error": name(error)})
+        return
+    connection.text_factory = bytes
+    ask(connection, f"PRAGMA mmap_size={1 << 40}", None)
+    say({"error": None})
+    while True:
+        try:
+            sql, seconds = marshal.load(sys.stdin.buffer)
+        except EOFError:
+            return
+        answer = ask(connection, sql, seconds)
+        answer["index"] = os.pread(index[-1], 136, 0) if index else b""
+        say(answer)
+
+
+def say(answer: dict[str, Any]) -> None:
+    """One answer."""
+    marshal.dump(answer, sys.stdout.buffer)
+    sys.stdout.buffer.flush()
+
+
+def address(path: str, how: str) -> str:
+    """The file as SQLite's URI, with every byte that could mean something escaped."""
+    escaped = "".join(
+        chr(byte) if 48 <= byte < 58 or 65 <= (byte & 0xDF) < 91 or byte == 47 else f"%{byte:02x}"
+        for byte in os.fsencode(path)
+    )
+    return f"file:{escaped}?{OPTIONS[how]}"
+
+
+def ask(connection: _sqlite3.Connection, sql: str, seconds: float | None) -> dict[str, Any]:
+    """The rows of one statement, or SQLite's name for what went wrong."""
+    done: list[bool] = []
+    if seconds is not None:
+        _thread.start_new_thread(interrupt, (connection, seconds, done))
+    try:
+        rows = connection.execute(sql).fetchmany(MOST_ROWS)
+    except _sqlite3.Error as error:
+        return {"rows": [], "error": name(error), "said": str(error)[:400]}
+    except (UnicodeError, OverflowError, ValueError, MemoryError) as error:
+        return {"rows": [], "error": type(error).__name__, "said": ""}
+    finally:
+        done.append(True)
+    return {"rows": [[plain(value) for value in row] for row in rows], "error": None, "said": ""}
+
+
+def interrupt(connection: _sqlite3.Connection, seconds: float, done: list[bool]) -> None:
+    """Let SQLite work for so long; inside a check of the trees nothing else stops it.
+
+    Again and again: an interrupt that comes before the statement begins is forgotten.
+    """
+    time.sleep(max(0.0, seconds))
+    while not done:
+        try:
+            connection.interrupt()
+        except _sqlite3.Error:
+            return
+        time.sleep(0.005)
+
+
+def plain(value: object) -> object:
+    """A value as it can be told; text of a damaged file need not be UTF-8."""
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else value
+
+
+def name(error: _sqlite3.Error) -> str:
+    """SQLite's name for an error."""
+    return getattr(error, "sqlite_errorname", None) or type(error).__name__
+
+
+_kept: list[Callable[..., object]] = []
+"""SQLite calls back for as long as the process lives."""
+
+
+def only_reading(path: str, index: list[int] | None) -> bool:
+    """Have SQLite open every file for reading only; False where its calls cannot be reached.
+
+    With a list for it, the -shm file is one in memory, whose descriptor is put there: SQLite
+    needs one to use a log, and that beside the database, if any, is not touched.
+    """
+    import ctypes
+
+    number, text, pointer = ctypes.c_int, ctypes.c_char_p, ctypes.c_void_p
+
+    class Vfs(ctypes.Structure):
+        """sqlite3_vfs, up to the call that is needed."""
+
+        _fields_ = (
+            ("version", number),
+            ("sizes", number * 2),
+            ("next", pointer),
+            ("name", text),
+            ("data", pointer),
+            ("calls", pointer * 13),
+            ("set_system_call", ctypes.CFUNCTYPE(number, pointer, text, pointer)),
+        )
+
+    own = os.fsencode(path) + b"-shm"
+
+    def open_(name: bytes, flags: int, _: int) -> int:
+        try:
+            if index is not None and name == own:
+                index.append(os.memfd_create("index"))
+                return index[-1]
+            return _open(name, flags)
+        except OSError as error:
+            ctypes.set_errno(error.errno or 5)
+            return -1
+
+    try:
+        library = ctypes.CDLL(_sqlite3.__file__)
+        library.sqlite3_vfs_find.restype = ctypes.POINTER(Vfs)
+        vfs = library.sqlite3_vfs_find(None)
+        if not vfs or vfs.contents.version < 3:
+            return False
+        # As root SQLite gives a log to the owner of its database, even for reading.
+        leave = ctypes.CFUNCTYPE(number, number)(lambda _: 0)
+        calls = {
+            b"open": ctypes.CFUNCTYPE(number, text, number, number, use_errno=True)(open_),
+            b"fchown": leave,
+            b"fchmod": leave,
+            b"unlink": ctypes.CFUNCTYPE(number, pointer)(lambda _: -1),
+        }
+        _kept.extend(calls.values())
+        this = ctypes.addressof(vfs.contents)
+        replace = vfs.contents.set_system_call
+        return not any(replace(this, name, ctypes.cast(f, pointer)) for name, f in calls.items())
+    except (AttributeError, OSError, TypeError):
+        return False
+
+
+def _open(name: bytes, flags: int) -> int:
+    """Open as asked, but for reading, and only what is there."""
+    keep = flags & ~(os.O_CREAT | os.O_RDWR | os.O_WRONLY | os.O_TRUNC | os.O_EXCL)
+    try:
+        return os.open(name, keep | os.O_NONBLOCK | _NOATIME)
+    except PermissionError:  # only the owner and root may keep the access time
+        return os.open(name, keep | os.O_NONBLOCK)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], sys.argv[2])

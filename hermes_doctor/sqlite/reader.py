@@ -1,0 +1,130 @@
+"""Somebody to ask about a database in SQL: SQLite on a picture in memory, or in its own process."""
+
+from __future__ import annotations
+
+import contextlib
+import marshal
+import sqlite3
+import sys
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from hermes_doctor.model import CouldNotLook
+from hermes_doctor.sqlite import inspector
+
+Row = list[Any]
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What SQLite said to one statement."""
+
+    rows: list[Row]
+    error: str | None = None
+    """SQLite's name for what went wrong."""
+    said: str = ""
+    """Its sentence. May quote names out of the file: to be read by code, never to be shown."""
+    index: bytes = b""
+    """The head of SQLite's own index of the log, where it made one."""
+
+    @property
+    def unfinished(self) -> bool:
+        """It was stopped before it had an answer."""
+        return self.error == "SQLITE_INTERRUPT"
+
+    @property
+    def damaged(self) -> bool:
+        """SQLite met something that cannot be in a sound database."""
+        return bool(self.error) and str(self.error).startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB"))
+
+
+class Reader(Protocol):
+    """Answers SQL, one statement at a time."""
+
+    def ask(self, sql: str, seconds: float | None = None) -> Answer:
+        """The rows of one statement."""
+
+    def close(self) -> None:
+        """Nothing more will be asked."""
+
+
+class InMemory:
+    """SQLite on a picture of the database; it may even be written to, nobody sees it."""
+
+    def __init__(self, image: bytes) -> None:
+        self.connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+        self.guard = threading.Lock()
+        self.connection.text_factory = bytes
+        try:
+            self.connection.deserialize(image)
+        except (sqlite3.Error, AttributeError, MemoryError) as error:
+            self.connection.close()
+            raise CouldNotLook("it cannot be opened in memory") from error
+
+    def ask(self, sql: str, seconds: float | None = None) -> Answer:
+        """The rows of one statement."""
+        with self.guard:
+            return Answer(**inspector.ask(self.connection, sql, seconds))
+
+    def close(self) -> None:
+        """Let the memory go."""
+        with self.guard:
+            self.connection.close()
+
+
+class InProcess:
+    """SQLite on the file itself, in a process that cannot write."""
+
+    def __init__(self, path: Path, how: str) -> None:
+        import subprocess
+
+        command = [sys.executable, "-I", "-S", inspector.__file__, how, str(path)]
+        self.guard = threading.Lock()
+        try:
+            self.process = subprocess.Popen(
+                command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+            )
+        except (OSError, ValueError) as error:
+            raise CouldNotLook("there is no process to look from") from error
+        opened = self._answer()
+        if opened.get("error"):
+            self.close()
+            raise CouldNotLook(f"SQLite cannot open it ({opened['error']})")
+
+    def ask(self, sql: str, seconds: float | None = None) -> Answer:
+        """The rows of one statement."""
+        with self.guard:
+            assert self.process.stdin is not None
+            try:
+                marshal.dump((sql, seconds), self.process.stdin)
+                self.process.stdin.flush()
+            except (OSError, ValueError):
+                return Answer([], "GONE")
+            return Answer(**self._answer())
+
+    def _answer(self) -> dict[str, Any]:
+        assert self.process.stdout is not None
+        try:
+            answer: dict[str, Any] = marshal.load(self.process.stdout)
+        except (OSError, ValueError, EOFError, TypeError):
+            return {"rows": [], "error": "GONE"}
+        return answer
+
+    def close(self) -> None:
+        """End the process."""
+        for stream in (self.process.stdin, self.process.stdout):
+            with contextlib.suppress(OSError, ValueError):
+                if stream is not None:
+                    stream.close()
+        with contextlib.suppress(OSError):
+            self.process.kill()
+        self.process.wait()
+
+    def __del__(self) -> None:
+        if hasattr(self, "process"):
+            self.close()

@@ -1,0 +1,171 @@
+"""Full-text tables: what SQLite's check of the trees does not see in them.
+
+Up to SQLite 3.43 `integrity_check` does not look into an FTS5 table at all, and the table's own
+check is an INSERT, which is never made on a database of somebody else. Reading is enough for
+what breaks a gateway: a table that cannot be opened, a damaged structure record, segments that
+are gone, and rows that the index does not know.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from hermes_doctor.model import CouldNotLook
+from hermes_doctor.sqlite.catalog import SHADOWS, Catalog
+from hermes_doctor.sqlite.reader import Answer, Reader
+from hermes_doctor.sqlite.records import varint
+
+COVERED = {"messages_fts": "messages", "messages_fts_trigram": "messages"}
+"""The tables whose every row stands in a full-text table, by Hermes' own triggers."""
+STRUCTURE = 10
+"""The row of the data table that lists the segments."""
+
+
+@dataclass(frozen=True)
+class Flaw:
+    """One thing that is wrong with a full-text table."""
+
+    table: str
+    what: str
+    breaks: str
+    """writes, search, or some: what no longer works for it."""
+    missing: int = 0
+
+
+def flaws(reader: Reader, catalog: Catalog, *, seconds: float | None, deep: bool) -> Iterator[Flaw]:
+    """Everything that reading shows; without time for an answer nothing is said."""
+    for table in catalog.searches:
+        gone = [shadow for shadow in SHADOWS if not _has(catalog, table, shadow)]
+        if gone:
+            yield Flaw(table, f"its table {table}_{gone[0]} is missing", "writes")
+            continue
+        flaw = _structure(reader, table, seconds, deep)
+        if flaw is None:
+            flaw = _opens(reader, table, seconds) or _covers(reader, catalog, table, seconds)
+        if flaw is not None:
+            yield flaw
+
+
+def _has(catalog: Catalog, table: str, shadow: str) -> bool:
+    if f"{table}_{shadow}" in catalog.tables:
+        return True
+    # A table that keeps its text elsewhere, or no sizes, has no such shadow by design.
+    sql = next(entry.sql for entry in catalog.entries if entry.name == table).lower()
+    absent = {"content": "content", "docsize": "columnsize"}.get(shadow)
+    return absent is not None and f"{absent}=" in sql.replace(" ", "")
+
+
+def _opens(reader: Reader, table: str, seconds: float | None) -> Flaw | None:
+    """A search for something that cannot be there reads the structure and the top of the index."""
+    answer = reader.ask(
+        f"SELECT rowid FROM {quoted(table)} WHERE {quoted(table)} MATCH 'zqxjzqxj' LIMIT 1", seconds
+    )
+    if answer.error == "SQLITE_ERROR" and "vtable constructor failed" in answer.said:
+        return Flaw(table, "SQLite cannot open it", "writes")
+    if answer.damaged or answer.error == "SQLITE_CONSTRAINT":
+        return Flaw(table, "a search in it fails", "search")
+    return None
+
+
+def _covers(reader: Reader, catalog: Catalog, table: str, seconds: float | None) -> Flaw | None:
+    """Rows that the index does not know, and the other way round."""
+    source = COVERED.get(table)
+    if source is None or source not in catalog.tables:
+        return None
+    sizes = quoted(f"{table}_docsize")
+    unknown = _count(
+        reader,
+        f"SELECT count(*) FROM {quoted(source)} WHERE id NOT IN (SELECT id FROM {sizes})",
+        seconds,
+    )
+    stray = _count(
+        reader,
+        f"SELECT count(*) FROM {sizes} WHERE id NOT IN (SELECT id FROM {quoted(source)})",
+        seconds,
+    )
+    if unknown:
+        return Flaw(table, f"{unknown} rows of {source} are missing from it", "some", unknown)
+    if stray:
+        return Flaw(table, f"it holds {stray} rows that {source} no longer has", "some")
+    return None
+
+
+def _count(reader: Reader, sql: str, seconds: float | None) -> int:
+    answer = reader.ask(sql, seconds)
+    return int(answer.rows[0][0]) if answer.rows else 0
+
+
+def _structure(reader: Reader, table: str, seconds: float | None, deep: bool) -> Flaw | None:
+    """The structure record must be there, be one, and name segments that exist."""
+    data = quoted(f"{table}_data")
+    answer = reader.ask(f"SELECT hex(block) FROM {data} WHERE id = {STRUCTURE}", seconds)
+    if answer.error:
+        return None  # the tree itself is damaged, or there was no time
+    if not answer.rows:
+        return Flaw(table, "its structure record is missing", "writes")
+    try:
+        segments = segments_of(bytes.fromhex(answer.rows[0][0]))
+    except (CouldNotLook, ValueError):
+        return Flaw(table, "its structure record is damaged", "writes")
+    for number, first, last in segments:
+        if missing := _pages(reader, data, number, first, last, seconds, deep):
+            return Flaw(table, f"{missing} pages of its index are gone", "search")
+    return None
+
+
+def _pages(
+    reader: Reader, data: str, number: int, first: int, last: int, seconds: float | None, deep: bool
+) -> int:
+    """How many pages of a segment are not there; a quick look asks for its two ends only."""
+    low, high = (number << 37) + first, (number << 37) + last
+    if deep:
+        sql = f"SELECT count(*) FROM {data} WHERE id BETWEEN {low} AND {high}"
+        answer = reader.ask(sql, seconds)
+        wanted = last - first + 1
+    else:
+        answer = reader.ask(f"SELECT count(*) FROM {data} WHERE id IN ({low}, {high})", seconds)
+        wanted = len({low, high})
+    return 0 if answer.error or not answer.rows else max(0, wanted - int(answer.rows[0][0]))
+
+
+def segments_of(record: bytes) -> list[tuple[int, int, int]]:
+    """The segments of a structure record: number, first page, last page."""
+    at = 4
+    if record[4:8] == b"\xff\x00\x00\x01":  # the second form, of tables with tombstones
+        at = 8
+    second = at == 8
+    levels, at = varint(record, at)
+    total, at = varint(record, at)
+    _, at = varint(record, at)  # how often it was written
+    if levels > 64 or total > 2000:
+        raise CouldNotLook("there cannot be so many segments")
+    found: list[tuple[int, int, int]] = []
+    for _ in range(levels):
+        _, at = varint(record, at)
+        count, at = varint(record, at)
+        if count > total:
+            raise CouldNotLook("a level has more segments than there are")
+        for _ in range(count):
+            number, at = varint(record, at)
+            first, at = varint(record, at)
+            last, at = varint(record, at)
+            for _ in range(5 if second else 0):
+                _, at = varint(record, at)
+            if not 0 < number < 65536 or first > last:
+                raise CouldNotLook("a segment is none")
+            found.append((number, first, last))
+    if len(found) != total:
+        raise CouldNotLook("segments are missing")
+    return [segment for segment in found if segment[2]]  # one that was merged away has no pages
+
+
+def verified(reader: Reader, table: str) -> Answer:
+    """FTS5's own check of a table, which writes: only for a picture in memory."""
+    name = quoted(table)
+    return reader.ask(f"INSERT INTO {name}({name}) VALUES ('integrity-check')")
+
+
+def quoted(name: str) -> str:
+    """A name as SQL."""
+    return '"' + name.replace('"', '""') + '"'

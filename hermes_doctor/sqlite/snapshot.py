@@ -1,0 +1,160 @@
+"""A database and its log as one picture in memory, taken without a lock, a copy or a trace."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from hermes_doctor.files import Snapshot, open_regular, reason, size, snapshot
+from hermes_doctor.model import CouldNotLook
+from hermes_doctor.sqlite import wal
+from hermes_doctor.sqlite.wal import Log
+
+TRIES = 5
+
+
+@dataclass(frozen=True)
+class Files:
+    """A database and what lies beside it, by the name that SQLite gives the file itself."""
+
+    path: Path
+    main: Snapshot
+    wal: Snapshot
+    shm: Snapshot
+    journal: Snapshot
+
+    @property
+    def sidecars(self) -> dict[str, Snapshot]:
+        """Those that are there."""
+        named = {"-wal": self.wal, "-shm": self.shm, "-journal": self.journal}
+        return {suffix: taken for suffix, taken in named.items() if taken.kind != "absent"}
+
+    def beside(self, suffix: str) -> Path:
+        """The path of one sidecar."""
+        return self.path.with_name(self.path.name + suffix)
+
+
+def files(path: Path) -> Files:
+    """What lies at `path` and beside it; SQLite follows a symlink before it names sidecars."""
+    try:
+        real = path.resolve(strict=True)
+    except FileNotFoundError:
+        raise
+    except (OSError, RuntimeError) as error:
+        raise CouldNotLook(f"{path.name}: leads nowhere") from error
+    beside = [snapshot(real.with_name(real.name + s)) for s in ("-wal", "-shm", "-journal")]
+    return Files(real, snapshot(real), *beside)
+
+
+@dataclass
+class Book:
+    """The open descriptors of one database, for as long as it is looked at."""
+
+    path: Path
+    main: int
+    log: int | None
+    index: int | None
+    stack: ExitStack = field(default_factory=ExitStack)
+
+    def living(self) -> wal.Index | None:
+        """What the -shm file says just now."""
+        return wal.Index.parse(os.pread(self.index, 136, 0)) if self.index is not None else None
+
+    def mark(self) -> tuple[object, ...]:
+        """What changes when somebody who does not use a log writes."""
+        marks: list[object] = []
+        for fd in (self.main, self.log):
+            st = os.fstat(fd) if fd is not None else None
+            marks.append(st and (st.st_size, st.st_mtime_ns))
+        return (*marks, self.log is not None and os.pread(self.log, wal.HEAD, 0))
+
+    def read_log(
+        self,
+        *,
+        live: bool = True,
+        committed: int | None = None,
+        seconds: float | None = None,
+        most: int | None = None,
+    ) -> Log:
+        """The log as the next reader sees it.
+
+        How many frames count is known where somebody said so: the living in the -shm file (what
+        the dead left there proves nothing), or SQLite, which was asked. Else checksums tell.
+        """
+        if self.log is None:
+            return wal.EMPTY
+        living = self.living() if live else None
+        if living is not None:
+            found = wal.read(self.log, until=living.committed, living=True, most=most)
+            if found.salts == living.salts and found.committed >= living.committed:
+                return found
+        return wal.read(self.log, until=committed, seconds=seconds, most=most)
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[Book]:
+    """Descriptors on a database, its log and its index; nothing is locked or created."""
+    with ExitStack() as stack:
+        found: list[int | None] = []
+        for suffix in ("", "-wal", "-shm"):
+            fd = None
+            try:
+                fd = open_regular(path.with_name(path.name + suffix))
+                stack.callback(os.close, fd)
+            except FileNotFoundError:
+                if not suffix:
+                    raise
+            found.append(fd)
+        main, log, index = found
+        assert main is not None
+        try:
+            yield Book(path, main, log, index)
+        except OSError as error:
+            raise CouldNotLook(reason(error, path)) from error
+
+
+def image(book: Book, *, most: int, log: Log | None = None) -> bytes:
+    """The whole database as a reader would see it, ready to be opened in memory.
+
+    A writer does not have to hold still: the log is read first, and as long as it is not begun
+    anew and no checkpoint went past what was read, log and file belong together. A `log` that
+    is given is one that nobody writes; the empty one leaves it out. More than `most` bytes are
+    refused, whatever the files claim.
+    """
+    for _ in range(TRIES):
+        before = book.mark()
+        read = book.read_log() if log is None else log
+        living = book.living() if log is None else None
+        data = bytearray(_all(book.main, most))
+        if read.pages and book.log is not None:
+            data = _overlaid(book.log, read, data, most)
+        after = book.living()
+        if living and after and read.salts == living.salts:
+            whole = after.salts == living.salts and after.backfill <= read.committed
+        else:
+            whole = book.mark() == before
+        if whole:
+            with suppress(IndexError):  # a database in memory has no log
+                data[18] = data[19] = 1
+            return bytes(data)
+    raise CouldNotLook("is being written just now")
+
+
+def _all(fd: int, most: int) -> bytes:
+    if os.fstat(fd).st_size > most:
+        raise CouldNotLook(f"is larger than {size(most)}")
+    return os.pread(fd, most, 0)
+
+
+def _overlaid(fd: int, log: Log, data: bytearray, most: int) -> bytearray:
+    page = log.page_size
+    length = max(len(data) // page, *log.pages) * page
+    if length > most:
+        raise CouldNotLook(f"is larger than {size(most)}")
+    data.extend(bytes(max(0, length - len(data))))
+    for number, at in log.pages.items():
+        data[(number - 1) * page : number * page] = os.pread(fd, page, at)
+    return data[: log.db_pages * page]

@@ -1,0 +1,123 @@
+"""Which object each page of a database belongs to, and which pages cannot be what they should."""
+
+from __future__ import annotations
+
+import struct
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from hermes_doctor.model import CouldNotLook
+from hermes_doctor.sqlite.pages import Pages
+from hermes_doctor.sqlite.records import varint
+
+TABLE = {0x05: "interior", 0x0D: "leaf"}
+INDEX = {0x02: "interior", 0x0A: "leaf"}
+SCHEMA = "sqlite_master"
+
+
+@dataclass
+class Owners:
+    """Who has which page; `finished` is False when the time was over before the trees were."""
+
+    pages: dict[int, str] = field(default_factory=dict)
+    bad: dict[int, str] = field(default_factory=dict)
+    """Pages that are not what the tree above them says, and the object that loses by it."""
+    finished: bool = True
+
+
+def owners(
+    pages: Pages,
+    roots: Iterable[tuple[str, int, bool]],
+    *,
+    seconds: float,
+    overflow: bool,
+) -> Owners:
+    """Walk each tree (name, root page, whether it is a table) for as long as there is time.
+
+    Without `overflow` only the inner pages are read: they tell where the outer ones are.
+    """
+    found = Owners()
+    end = time.monotonic() + seconds
+    for name, root, table in [(SCHEMA, 1, True), *roots]:
+        kinds = TABLE if table else INDEX
+        todo = [(root, False)]
+        while todo:
+            if time.monotonic() > end:
+                found.finished = False
+                return found
+            number, known_leaf = todo.pop()
+            if number in found.pages:
+                found.bad[number] = name
+                continue
+            found.pages[number] = name
+            if known_leaf and not overflow:
+                continue
+            try:
+                todo += _children(pages, number, kinds, found, name, overflow)
+            except (CouldNotLook, struct.error, IndexError):
+                found.bad[number] = name
+    return found
+
+
+def _children(
+    pages: Pages, number: int, kinds: dict[int, str], found: Owners, name: str, overflow: bool
+) -> list[tuple[int, bool]]:
+    page = pages.read(number)
+    start = 100 if number == 1 else 0
+    kind = kinds.get(page[start])
+    if kind is None:
+        raise CouldNotLook("is a page of another kind")
+    (cells,) = struct.unpack_from(">H", page, start + 3)
+    head = start + (12 if kind == "interior" else 8)
+    offsets = struct.unpack_from(f">{cells}H", page, head)
+    if any(offset < head + 2 * cells or offset >= pages.usable for offset in offsets):
+        raise CouldNotLook("a cell lies outside its page")
+    if kind == "leaf":
+        if overflow:
+            for offset in offsets:
+                _overflow(pages, page, offset, found, name, table=kinds is TABLE)
+        return []
+    (right,) = struct.unpack_from(">I", page, start + 8)
+    children = [struct.unpack_from(">I", page, offset)[0] for offset in offsets]
+    if overflow and kinds is INDEX:
+        for offset in offsets:
+            _overflow(pages, page, offset + 4, found, name, table=False)
+    deep = _is_interior(pages, right, kinds)
+    return [(child, not deep) for child in [*children, right]]
+
+
+def _is_interior(pages: Pages, number: int, kinds: dict[int, str]) -> bool:
+    """All children of a page are of one kind; a damaged one is taken for an inner page."""
+    try:
+        return kinds.get(pages.read(number)[0]) != "leaf"
+    except CouldNotLook:
+        return True
+
+
+def _overflow(pages: Pages, page: bytes, at: int, found: Owners, name: str, *, table: bool) -> None:
+    """The chain of pages that a long row goes on in."""
+    length, at = varint(page, at)
+    if table:
+        _, at = varint(page, at)
+    usable = pages.usable
+    most = usable - 35 if table else (usable - 12) * 64 // 255 - 23
+    if length <= most:
+        return
+    least = (usable - 12) * 32 // 255 - 23
+    local = least + (length - least) % (usable - 4)
+    local = local if local <= most else least
+    left = length - local
+    (number,) = struct.unpack_from(">I", page, at + local)
+    while left > 0:
+        if number in found.pages:
+            found.bad[number] = name
+            return
+        found.pages[number] = name
+        try:
+            (following,) = struct.unpack_from(">I", pages.read(number))
+        except CouldNotLook:
+            found.bad[number] = name
+            return
+        left -= usable - 4
+        number = following

@@ -1,0 +1,143 @@
+"""What SQLite's own check of a database means: which rows, indexes and searches are hit."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from hermes_doctor.sqlite.catalog import Catalog
+from hermes_doctor.sqlite.pages import Pages
+from hermes_doctor.sqlite.trees import SCHEMA, Owners, owners
+
+_PAGES = re.compile(r"\b[Pp]age (\d{1,10})|\bpage number (\d{1,10})")
+_ROOTS = re.compile(r"\b[Tt]ree (\d{1,10})")
+_UNUSED = re.compile(r"Page (\d+):? (?:is )?never used")
+_INDEX = re.compile(
+    r"(?:missing from|entries in|entry in|not in) index (.+)$|^index (.+) has|in index (.+)$"
+)
+_VALUE = re.compile(r"^(?:NULL|TEXT|NUMERIC|non-\w+) value in (.+?)\.[^.]*$")
+_CHECK = re.compile(r"^CHECK constraint failed in (.+)$")
+_SEARCH = re.compile(r"for FTS[345] table (?:main\.)?(\S+)")
+_SCHEMA = re.compile(r"malformed database schema \((.+?)\)")
+
+
+@dataclass(frozen=True)
+class Damage:
+    """What is hit, by name."""
+
+    rows: frozenset[str] = frozenset()
+    """Tables with rows that nothing can bring back."""
+    indexes: frozenset[str] = frozenset()
+    searches: frozenset[str] = frozenset()
+    """Full-text tables, which can be made anew from the rows."""
+    inverted: frozenset[str] = frozenset()
+    """Of those, the ones that differ from their rows and are otherwise whole."""
+    free: bool = False
+    """The list of free pages is wrong."""
+    unused: int = 0
+    """Pages that belong to nobody."""
+    pages: frozenset[int] = frozenset()
+    schema: bool = False
+    """SQLite cannot even read what tables there are."""
+    complaints: int = 0
+    finished: bool = True
+
+    @property
+    def any(self) -> bool:
+        """Whether anything is wrong at all."""
+        return bool(
+            self.rows or self.indexes or self.searches or self.free or self.unused or self.schema
+        )
+
+
+@dataclass
+class _Reading:
+    """The sentences of one check, sorted by what they name."""
+
+    pages: set[int] = field(default_factory=set)
+    roots: set[int] = field(default_factory=set)
+    names: set[str] = field(default_factory=set)
+    inverted: set[str] = field(default_factory=set)
+    free: bool = False
+    unused: int = 0
+    other: bool = False
+    count: int = 0
+
+    def take(self, sentence: str) -> None:
+        """One sentence of SQLite's."""
+        if sentence.startswith("*** in database") or not sentence.strip():
+            return
+        self.count += 1
+        if _UNUSED.search(sentence):
+            self.unused += 1
+        elif sentence.lower().lstrip().startswith(("main freelist", "freelist")):
+            self.free = True
+        elif named := _SEARCH.search(sentence):
+            self.inverted.add(named[1])
+        elif named := _VALUE.search(sentence) or _CHECK.search(sentence):
+            self.names.add(named[1])
+        elif named := _INDEX.search(sentence):
+            self.names.add(next(group for group in named.groups() if group))
+        else:
+            roots = {int(found) for found in _ROOTS.findall(sentence)}
+            pages = {int(a or b) for a, b in _PAGES.findall(sentence)}
+            self.roots |= roots
+            self.pages |= pages
+            self.other |= not roots and not pages
+
+
+def judge(
+    said: Iterable[str], error: str, catalog: Catalog, pages: Pages | None, *, seconds: float
+) -> Damage:
+    """What the sentences of a check, or the error it ended with, say about which objects."""
+    reading = _Reading()
+    for text in said:
+        for sentence in text.split("\n"):
+            reading.take(sentence)
+    if malformed := _SCHEMA.search(error):
+        return Damage(
+            rows=frozenset({SCHEMA}),
+            schema=True,
+            complaints=1,
+            pages=frozenset({1}),
+            searches=frozenset({malformed[1]} & set(catalog.searches)),
+        )
+    trees = Owners(finished=False)
+    if pages is not None and (reading.pages or reading.roots or reading.other or error):
+        trees = _owners(catalog, pages, seconds)
+    by_root = {entry.root: entry.name for entry in catalog.entries if entry.root}
+    names = set(reading.names) | set(trees.bad.values())
+    names |= {by_root.get(root, SCHEMA) for root in reading.roots}
+    located = {trees.pages[page] for page in reading.pages if page in trees.pages}
+    names |= located
+    lost = bool(reading.pages or reading.other or error) and not names
+    if lost:  # damage that no tree leads to: assume the worst
+        names.add(SCHEMA if not catalog.entries else "an unknown table")
+    return _sorted(names, reading, catalog, frozenset(reading.pages | set(trees.bad)))
+
+
+def _owners(catalog: Catalog, pages: Pages, seconds: float) -> Owners:
+    roots = [
+        (entry.name, entry.root, entry.kind == "table") for entry in catalog.entries if entry.root
+    ]
+    clustered = {e.name for e in catalog.entries if "WITHOUT ROWID" in e.sql.upper()}
+    roots = [(name, root, table and name not in clustered) for name, root, table in roots]
+    return owners(pages, roots, seconds=seconds, overflow=True)
+
+
+def _sorted(names: set[str], reading: _Reading, catalog: Catalog, pages: frozenset[int]) -> Damage:
+    worth = {name: catalog.worth(name) for name in names}
+    searches = {catalog.search_of(name) or name for name in names if worth[name] == "search"}
+    inverted = {name for name in reading.inverted if name not in searches}
+    return Damage(
+        rows=frozenset(name for name in names if worth[name] == "rows"),
+        indexes=frozenset(name for name in names if worth[name] == "index"),
+        searches=frozenset(searches | inverted),
+        inverted=frozenset(inverted),
+        free=reading.free,
+        unused=reading.unused,
+        pages=pages,
+        schema=SCHEMA in names,
+        complaints=max(reading.count, len(names)),
+    )

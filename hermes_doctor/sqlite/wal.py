@@ -1,0 +1,227 @@
+"""A write-ahead log read by our own code: its head, its frames, and where its chain breaks."""
+
+from __future__ import annotations
+
+import os
+import struct
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from hermes_doctor.sqlite.header import PAGE_SIZES
+
+HEAD, FRAME = 32, 24
+MOST = 8192
+"""Frames behind a broken one that are looked at."""
+LITTLE, BIG = 0x377F0682, 0x377F0683
+
+
+@dataclass(frozen=True)
+class Log:
+    """What a log says, as far as it was read."""
+
+    size: int
+    page_size: int = 0
+    salts: bytes = b""
+    head: str = "sound"
+    """sound, empty, or damaged (then SQLite ignores all of it)."""
+    frames: int = 0
+    """Frames of the present generation, in a row from the first."""
+    committed: int = 0
+    """How many of them count: up to the last commit."""
+    pages: Mapping[int, int] = field(default_factory=dict)
+    """Where the newest committed version of each page lies in the file."""
+    db_pages: int = 0
+    """How long the database is after the last commit, in pages."""
+    broken: int | None = None
+    """The frame (from 0) whose checksum is wrong: SQLite drops it and all that follow."""
+    lost_commits: int = 0
+    """Transactions behind the broken frame that are whole in themselves."""
+    verified: bool = True
+    """Every checksum was looked at; otherwise only as many as there was time for."""
+
+
+EMPTY = Log(0, head="empty")
+
+
+def read(
+    fd: int,
+    *,
+    seconds: float | None = None,
+    most: int | None = None,
+    until: int | None = None,
+    living: bool = False,
+) -> Log:
+    """Read a log; `until` is the number of frames that somebody who knows says are committed.
+
+    Frames up to there need no checksum, and if it was a living writer who said so, those behind
+    are its own affair. Without it every checksum is verified, for as long as `seconds` allows;
+    more than `most` frames are not looked at.
+    """
+    size = os.fstat(fd).st_size
+    if size < HEAD:
+        return EMPTY
+    head = os.pread(fd, HEAD, 0)
+    magic, _, page_size = struct.unpack_from(">III", head)
+    if magic not in (LITTLE, BIG) or page_size not in PAGE_SIZES:
+        return _headless(fd, size)
+    order = "<" if magic == LITTLE else ">"
+    sums = checksum(head[:24], (0, 0), order)
+    if head[24:32] != struct.pack(">II", *sums):
+        return _headless(fd, size)
+    walk = _Walk(fd, size, page_size, head[16:24], order)
+    return walk.run(sums, seconds, most, until, living)
+
+
+@dataclass
+class _Walk:
+    """One pass over the frames of a log."""
+
+    fd: int
+    size: int
+    page_size: int
+    salts: bytes
+    order: str
+
+    def run(
+        self,
+        sums: tuple[int, int],
+        seconds: float | None,
+        most: int | None,
+        until: int | None,
+        living: bool,
+    ) -> Log:
+        end = None if seconds is None else time.monotonic() + seconds
+        whole = (self.size - HEAD) // (FRAME + self.page_size)
+        slots = min(whole, most) if most is not None else whole
+        pages: dict[int, int] = {}
+        pending: dict[int, int] = {}
+        number = committed = db_pages = 0
+        broken: int | None = None
+        verified = slots == whole
+        for number in range(slots):
+            if until is not None and number >= until:
+                broken = None if living else number
+                break
+            frame = self.head(number)
+            if frame is None:
+                break
+            if until is None and verified:
+                if end is not None and number % 16 == 0 and time.monotonic() > end:
+                    verified = False
+                else:
+                    found = self.sums(number, frame, sums)
+                    if found is None:
+                        broken = number
+                        break
+                    sums = found
+            page, commit = struct.unpack_from(">II", frame)
+            pending[page] = HEAD + number * (FRAME + self.page_size) + FRAME
+            if commit:
+                pages.update(pending)
+                pending.clear()
+                committed, db_pages = number + 1, commit
+        else:
+            number = slots
+        lost = self.commits_after(broken, min(slots, broken + MOST)) if broken is not None else 0
+        return Log(
+            self.size,
+            self.page_size,
+            self.salts,
+            frames=number,
+            committed=committed,
+            pages={page: at for page, at in pages.items() if 0 < page <= db_pages},
+            db_pages=db_pages,
+            broken=broken if lost else None,
+            lost_commits=lost,
+            verified=verified,
+        )
+
+    def head(self, number: int) -> bytes | None:
+        """The head of a frame of this generation."""
+        frame = os.pread(self.fd, FRAME, HEAD + number * (FRAME + self.page_size))
+        return frame if len(frame) == FRAME and frame[8:16] == self.salts else None
+
+    def sums(self, number: int, frame: bytes, before: tuple[int, int]) -> tuple[int, int] | None:
+        """The checksums after this frame; None when those that it carries are others."""
+        at = HEAD + number * (FRAME + self.page_size) + FRAME
+        data = os.pread(self.fd, self.page_size, at)
+        if len(data) < self.page_size:
+            return None
+        found = checksum(data, checksum(frame[:8], before, self.order), self.order)
+        return found if frame[16:24] == struct.pack(">II", *found) else None
+
+    def commits_after(self, broken: int, slots: int) -> int:
+        """Commits behind a broken frame whose own frame fits the one before it.
+
+        A frame's checksum goes on from the one that the frame before it carries, so each can
+        be judged although the chain is cut. Remains of a transaction that was rolled back carry
+        no commit.
+        """
+        found = 0
+        last = self.head(broken)
+        for number in range(broken + 1, slots):
+            frame = self.head(number)
+            if frame is None:
+                if last is None:
+                    break
+                last = None
+                continue
+            if last is not None and frame[4:8] != b"\0\0\0\0":
+                before: tuple[int, int] = struct.unpack_from(">II", last, 16)
+                found += self.sums(number, frame, before) is not None
+            last = frame
+        return found
+
+
+def _headless(fd: int, size: int) -> Log:
+    """A log whose head is damaged: its frames still tell the page size and their salts."""
+    for page_size in (4096, *sorted(PAGE_SIZES - {4096})):
+        step = FRAME + page_size
+        whole = (size - HEAD) // step
+        if whole < 2:
+            continue
+        first, second = (os.pread(fd, FRAME, HEAD + n * step) for n in (0, 1))
+        if first[8:16] != second[8:16] or not any(first[8:16]):
+            continue
+        for order in "<>":
+            walk = _Walk(fd, size, page_size, first[8:16], order)
+            before: tuple[int, int] = struct.unpack_from(">II", first, 16)
+            if walk.sums(1, second, before) is not None:
+                lost = walk.commits_after(0, min(whole, MOST))
+                return Log(size, page_size, first[8:16], "damaged", whole, lost_commits=lost)
+    return Log(size, head="damaged")
+
+
+def checksum(data: bytes, before: tuple[int, int], order: str) -> tuple[int, int]:
+    """SQLite's checksum of a log, continued."""
+    one, two = before
+    words = iter(struct.unpack(f"{order}{len(data) // 4}I", data))
+    for a, b in zip(words, words, strict=True):
+        one = (one + a + two) & 0xFFFFFFFF
+        two = (two + b + one) & 0xFFFFFFFF
+    return one, two
+
+
+@dataclass(frozen=True)
+class Index:
+    """The head of a -shm file: what the living say of the log."""
+
+    change: int
+    committed: int
+    salts: bytes
+    backfill: int
+    """How many frames a checkpoint has copied, or was about to copy, into the database."""
+
+    @classmethod
+    def parse(cls, head: bytes) -> Index | None:
+        """From the first 136 bytes; None when the file is not in use, or torn."""
+        if len(head) < 136 or head[:48] != head[48:96] or not head[12]:
+            return None
+        version, _, change = struct.unpack_from("=III", head)
+        if version != 3007000:
+            return None
+        (committed,) = struct.unpack_from("=I", head, 16)
+        (done,) = struct.unpack_from("=I", head, 96)
+        (begun,) = struct.unpack_from("=I", head, 128)
+        return cls(change, committed, head[32:40], max(done, begun))
