@@ -93,9 +93,9 @@ class _Completion:
             for column in lost:
                 self.db.execute(f"ALTER TABLE {quoted(table.name)} ADD COLUMN {declare(column)}")
         else:
-            self._rebuild(table)
+            self._rebuild(table, lost)
 
-    def _rebuild(self, table: Table) -> None:
+    def _rebuild(self, table: Table, lost: list[Column]) -> None:
         """Make the table anew as declared and move every row, its indexes and triggers over.
 
         Columns that the release does not know are kept behind the others. The number that the
@@ -104,12 +104,9 @@ class _Completion:
         db, name = self.db, quoted(table.name)
         there = self._columns(table.name)
         strange = [column for name, column in there.items() if not table.column(name)]
-        values = {
-            column.name: quoted(column.name) if column.name in there else stand_in(table, column)
-            for column in table.columns
-        }
-        values |= {column.name: quoted(column.name) for column in strange}
-        if None in values.values() or any(column.key for column in strange):
+        values = {column: quoted(column) for column in there}
+        values |= {column.name: stand_in(table, column) or "" for column in lost}
+        if not all(values.values()) or any(column.key for column in strange):
             raise CannotFix(f"what {table.name} lacks cannot be made up")
         belongings = db.execute(
             "SELECT sql FROM sqlite_master"
@@ -121,9 +118,12 @@ class _Completion:
         db.execute(_renamed(table.sql, fresh))
         for column in strange:
             db.execute(f"ALTER TABLE {quoted(fresh)} ADD COLUMN {declare(column)}")
+        for column in table.columns:
+            if column.name not in values:  # Hermes adds and fills it by itself
+                db.execute(f"ALTER TABLE {quoted(fresh)} DROP COLUMN {quoted(column.name)}")
         db.execute(
             f"INSERT INTO {quoted(fresh)} ({', '.join(map(quoted, values))})"
-            f" SELECT {', '.join(map(str, values.values()))} FROM {name} ORDER BY rowid"
+            f" SELECT {', '.join(values.values())} FROM {name} ORDER BY rowid"
         )
         db.execute(f"DROP TABLE {name}")
         db.execute(f"ALTER TABLE {quoted(fresh)} RENAME TO {name}")
