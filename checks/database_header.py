@@ -59,8 +59,8 @@ def _fault(name: str, kind: str, what: str, fields: dict[str, int]) -> Finding:
         subject=name,
         detail=f"{loss(name)} Do not remove the file: {kept}",
         evidence=(Evidence(name, what),),
-        fix="write-magic" if kind == "magic" else None,
-        data={"fix": repair, "kind": kind, "fields": fields},
+        fix=repair,
+        data={"kind": kind, "fields": fields},
     )
 
 
@@ -89,8 +89,6 @@ def _empty(probes: Probes, path: Path, log: int) -> Iterator[Finding]:
             + (" SQLite deletes the log at the next start." if log > 32 else "")
         ),
         evidence=(Evidence(name, "it holds no table"), *traces),
-        data={
-            "fix": "salvage-rows" if log > 32 else None,
-            "copies": tuple(one.path for one in copies),
-        },
+        fix="salvage-rows" if log > 32 else "restore-database" if copies else None,
+        data={"copies": tuple(one.path for one in copies)},
     )

@@ -46,7 +46,8 @@ def _stale(name: str, found: Condition) -> Finding:
             Evidence(name, "sound without its log, damaged with it"),
             Evidence(f"{name}-wal", f"{found.log.committed} frames, {size(found.log.size)}"),
         ),
-        data={"fix": "set-aside-wal", "wal": found.files.wal},
+        fix="set-aside-log",
+        data={"wal": found.files.wal},
     )
 
 
@@ -71,7 +72,8 @@ def _broken(name: str, found: Condition) -> Iterator[Finding]:
             "the rest away. Copy the database and its log before Hermes starts again."
         ),
         evidence=(Evidence(f"{name}-wal", what),),
-        data={"fix": "salvage-rows", "frame": log.broken, "head": log.head},
+        fix="salvage-rows",
+        data={"frame": log.broken, "head": log.head},
     )
 
 
@@ -96,7 +98,8 @@ def _huge(name: str, found: Condition) -> Finding:
                 f"{size(found.files.wal.size)}, the database {size(found.files.main.size)}",
             ),
         ),
-        data={"fix": "checkpoint-wal", "held": held},
+        fix=None if held else "checkpoint-wal",
+        data={"held": held},
     )
 
 
@@ -128,7 +131,8 @@ def _journal(name: str, found: Condition) -> Finding:
         ),
         evidence=(Evidence(f"{name}-journal", f"{what} ({size(journal.size)})"),),
         since=_moment(journal.mtime_ns),
-        data={"fix": "set-aside-wal" if wrong else None, "journal": journal},
+        fix="set-aside-log" if wrong else None,
+        data={"journal": journal},
     )
 
 

@@ -48,7 +48,8 @@ def _truncated(name: str, there: int, claimed: int) -> Finding:
         subject=name,
         detail=f"{loss(name)} A copy that was interrupted or a full disk does this. Keep the file.",
         evidence=(Evidence(name, f"{there} whole pages of {claimed} are there"),),
-        data={"fix": _salvage(name), "pages": there, "claimed": claimed},
+        fix=_salvage(name),
+        data={"pages": there, "claimed": claimed},
     )
 
 
@@ -66,7 +67,8 @@ def _damaged(name: str, found: Condition, damage: Damage) -> Iterator[Finding]:
                 "does not help here, and can make it worse."
             ),
             evidence=(Evidence(name, f"damaged: {shown(damage.indexes)}"),),
-            data={"fix": "reindex", "indexes": tuple(sorted(damage.indexes))},
+            fix="rebuild-indexes",
+            data={"indexes": tuple(sorted(damage.indexes))},
         )
     else:
         yield from _searches(name, found)
@@ -106,8 +108,8 @@ def _malformed(name: str, damage: Damage) -> Finding:
             else "SQLite refuses to write to it, and Hermes to open a board like this."
         ),
         evidence=tuple(evidence),
+        fix=_salvage(name) if damage.rows else "rewrite-header",
         data={
-            "fix": _salvage(name),
             "tables": tuple(sorted(damage.rows)),
             "indexes": tuple(sorted(damage.indexes)),
             "searches": tuple(sorted(damage.searches)),
@@ -146,8 +148,8 @@ def _searches(name: str, found: Condition) -> Iterator[Finding]:
         subject=name,
         detail=f"{effect} The index can be made anew from the rows.",
         evidence=tuple(evidence),
+        fix="rebuild-fts",
         data={
-            "fix": "rebuild-fts",
             "tables": tuple(sorted({*hit, *differs, *(flaw.table for flaw in flaws)})),
         },
     )

@@ -43,6 +43,7 @@ def _owner(
             "file`. A command run as another user, most often with sudo, leaves such files."
         ),
         evidence=(Evidence(file, what),),
+        fix="give-back-owner" if taken.kind == "file" else None,
         data={
             "path": found.files.path.with_name(found.files.path.name + suffix),
             "snapshot": taken,

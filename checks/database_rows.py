@@ -54,6 +54,7 @@ def _schema_version(probes: Probes, path: Path) -> Iterator[Finding]:
                 "goes on without it. `hermes sessions repair` sees nothing."
             ),
             evidence=(Evidence("state.db", f"schema_version: {count} rows that are no number"),),
+            fix="mend-rows",
             data={"count": count},
         )
 
@@ -79,6 +80,7 @@ def _json(probes: Probes, path: Path, release: Release) -> Iterator[Finding]:
                 else "This release does not mind; newer ones fail to list any session."
             ),
             evidence=(Evidence("state.db", f"sessions.model_config: {count} rows"),),
+            fix="mend-rows",
             data={"count": count, "table": "sessions", "column": "model_config"},
         )
 
@@ -107,6 +109,7 @@ def _titles(probes: Probes, path: Path, release: Release) -> Iterator[Finding]:
                 "failed: sessions.title`. The gateway goes on without history."
             ),
             evidence=(Evidence("state.db", f"sessions.title: {count} titles more than once"),),
+            fix="mend-rows",
             data={"count": count},
         )
 
@@ -137,5 +140,6 @@ def _active(probes: Probes, path: Path, release: Release) -> Iterator[Finding]:
                 else "Transcripts load empty although every message is there."
             ),
             evidence=(Evidence("state.db", f"messages.active: at least {count} rows without it"),),
+            fix="mend-rows",
             data={"count": count},
         )

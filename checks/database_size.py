@@ -31,6 +31,7 @@ def database_size(probes: Probes) -> Iterator[Finding]:
                     "gateway stopped."
                 ),
                 evidence=(Evidence(name, f"{size(free)} of {size(pages * found.page_size)} free"),),
+                fix="compact-database",
                 data={"free": free},
             )
     yield from _clutter(probes)

@@ -46,5 +46,6 @@ def response_store(probes: Probes) -> Iterator[Finding]:
                 "nothing that still works."
             ),
             evidence=tuple(evidence),
-            data={"fix": "evict-responses", **counts},
+            fix="evict-responses",
+            data=counts,
         )

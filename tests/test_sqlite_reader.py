@@ -11,7 +11,7 @@ import struct
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -20,6 +20,7 @@ from hypothesis import given, settings, strategies as st
 
 from hermes_doctor.model import CouldNotLook
 from hermes_doctor.sqlite import header, pages, records, schema
+from hermes_doctor.sqlite.blueprint import Column
 
 PAGE_SIZES = (512, 1024, 2048, 4096, 8192, 16384, 32768, 65536)
 EXAMPLES = settings(derandomize=True, deadline=None, max_examples=60)
@@ -68,24 +69,36 @@ def _folder() -> Iterator[Path]:
         yield Path(name)
 
 
-def _by_sqlite(path: Path) -> schema.Schema:
-    """The schema that SQLite sees, read on a copy so that the original stays as it is."""
+Facts = dict[str, dict[str, Column]]
+
+
+def _by_sqlite(path: Path) -> tuple[Facts, dict[str, dict[str, str]]]:
+    """Tables and the rest as SQLite sees them, on a copy so that the original stays as it is."""
     with _folder() as folder:
         for file in path.parent.glob(path.name + "*"):
             if not file.name.endswith("-shm"):
                 shutil.copy(file, folder / file.name)
         with contextlib.closing(sqlite3.connect(folder / path.name)) as db:
             found = db.execute("SELECT type, name, sql FROM sqlite_master").fetchall()
-            tables = {
-                name: frozenset(
-                    row[0] for row in db.execute("SELECT name FROM pragma_table_xinfo(?)", (name,))
-                )
-                for kind, name, sql in found
-                if kind == "table"
-                and not name.startswith("sqlite_")
-                and not sql.upper().startswith("CREATE VIRTUAL")
+            kinds = {
+                name: kind
+                for _, name, kind, *_ in db.execute("PRAGMA table_list")
+                if not name.startswith("sqlite_")
             }
-            return schema.Schema(tables, frozenset(n for kind, n, _ in found if kind == "index"))
+            tables = {
+                name: {
+                    row[1]: Column(row[1], row[2], bool(row[3]), row[4], row[5])
+                    for row in db.execute(f"PRAGMA table_xinfo({_quoted(name)})")
+                }
+                for name, kind in kinds.items()
+                if kind == "table"
+            }
+    rest = {
+        kind: {name: sql or "" for what, name, sql in found if what == kind}
+        for kind in ("index", "trigger")
+    }
+    rest["virtual"] = {name: sql for _, name, sql in found if kinds.get(name) == "virtual"}
+    return tables, rest
 
 
 def _same(path: Path) -> schema.Schema:
@@ -94,8 +107,13 @@ def _same(path: Path) -> schema.Schema:
     ours = schema.read(path)
     after = {f.name: (f.read_bytes(), f.stat().st_mtime_ns) for f in path.parent.iterdir()}
     assert before == after, "reading changed something"
-    assert ours == _by_sqlite(path)
+    rest = {"index": ours.indexes, "trigger": ours.triggers, "virtual": ours.virtual}
+    assert (ours.tables, rest) == _by_sqlite(path)
     return ours
+
+
+def _names(tables: Mapping[str, Mapping[str, Column]]) -> dict[str, set[str]]:
+    return {table: set(columns) for table, columns in tables.items()}
 
 
 @EXAMPLES
@@ -197,7 +215,7 @@ def test_a_log_that_was_started_over(tmp_path: Path) -> None:
         db.execute("ALTER TABLE old8 ADD COLUMN b")
         seen = _same(tmp_path / "a.db")
     assert "old7" not in seen.tables
-    assert seen.tables["old8"] == {"a", "b"}
+    assert set(seen.tables["old8"]) == {"a", "b"}
 
 
 @pytest.mark.parametrize("cut", [0, 1, 31, 32, 33, 56, 1000, 4152])
@@ -226,7 +244,7 @@ def test_text_encodings(tmp_path: Path, encoding: str) -> None:
         seen = schema.read(tmp_path / "a.db")
     except CouldNotLook:
         return
-    assert seen.tables == {"tasks": {"id", "grüße"}}
+    assert _names(seen.tables) == {"tasks": {"id", "grüße"}}
 
 
 def test_every_kind_of_table(tmp_path: Path) -> None:
@@ -244,9 +262,20 @@ def test_every_kind_of_table(tmp_path: Path) -> None:
         db.execute("CREATE TRIGGER t AFTER INSERT ON plain BEGIN SELECT 1; END")
         db.execute("ANALYZE")
     seen = _same(tmp_path / "a.db")
-    assert seen.tables["made"] == {"a", "b", "c"}
+    assert set(seen.tables["made"]) == {"a", "b", "c"}
     assert "words" not in seen.tables
     assert "seen" not in seen.tables
+
+
+def test_marks_of_a_version(tmp_path: Path) -> None:
+    """The numbers by which a newer Hermes could mark its files."""
+    with contextlib.closing(sqlite3.connect(tmp_path / "a.db")) as db, db:
+        db.execute("CREATE TABLE schema_version (version INTEGER NOT NULL)")
+        db.executemany("INSERT INTO schema_version VALUES (?)", [(7,), (22,), ("x",), (3,)])
+        db.execute("PRAGMA application_id = 11")
+        db.execute("PRAGMA user_version = 12")
+    seen = schema.read(tmp_path / "a.db")
+    assert (seen.version, seen.application_id, seen.user_version) == (22, 11, 12)
 
 
 def test_a_database_that_a_writer_holds(tmp_path: Path) -> None:
@@ -287,12 +316,12 @@ def test_a_hot_journal_is_not_overlooked(tmp_path: Path) -> None:
         db.execute("ALTER TABLE kept ADD COLUMN pending")
         db.commit()
     hot_journal(path, before)
-    assert _by_sqlite(path).tables == {"kept": {"a"}}
+    assert _names(_by_sqlite(path)[0]) == {"kept": {"a"}}
     try:
         seen = schema.read(path)
     except CouldNotLook:
         return
-    assert seen.tables == {"kept": {"a"}}
+    assert _names(seen.tables) == {"kept": {"a"}}
 
 
 _BOMBS = [
@@ -318,7 +347,7 @@ def test_a_declaration_is_never_run_as_a_query(tmp_path: Path, sql: str) -> None
         "from hermes_doctor.sqlite import schema\n"
         "resource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30))\n"
         "try:\n"
-        "    schema.read(Path(sys.argv[1]))\n"
+        "    schema.read(Path(sys.argv[1])).tables\n"
         "except CouldNotLook:\n"
         "    print('could not look')\n"
     )
@@ -383,7 +412,7 @@ def test_descriptors_are_closed(tmp_path: Path) -> None:
         db.execute("CREATE TABLE t (a)")
     before = len(os.listdir("/proc/self/fd")) if os.path.isdir("/proc/self/fd") else 0
     for _ in range(50):
-        schema.read(tmp_path / "good.db")
+        assert schema.read(tmp_path / "good.db").tables
         with contextlib.suppress(CouldNotLook):
             schema.read(bad)
     after = len(os.listdir("/proc/self/fd")) if os.path.isdir("/proc/self/fd") else 0

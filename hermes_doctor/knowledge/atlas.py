@@ -176,12 +176,17 @@ def _level(database: str, found: Schema) -> Release:
     """The newest release whose own columns the database has: at least that one worked on it."""
     levels = [_numbers(releases(database)[0])]
     for table, forms in _data(database)["tables"].items():
-        since: dict[str, str] = {}
-        for form in forms:  # oldest first
-            for facts in form["columns"]:
-                since.setdefault(facts[0], form["releases"][0])
-        there = found.tables.get(table, {})
-        levels += [_numbers(release) for column, release in since.items() if column in there]
+        sql = found.declarations.get(table)
+        exact = [form["releases"][0] for form in forms if form["sql"] == sql]
+        if sql and exact:
+            levels.append(_numbers(exact[0]))
+        elif sql:
+            since: dict[str, str] = {}
+            for form in forms:  # oldest first
+                for facts in form["columns"]:
+                    since.setdefault(facts[0], form["releases"][0])
+            there = found.tables.get(table, {})
+            levels += [_numbers(release) for column, release in since.items() if column in there]
     return max(levels)
 
 

@@ -14,6 +14,7 @@ from hermes_doctor.sqlite.difference import Missing
 if TYPE_CHECKING:
     from hermes_doctor.probes import Probes
     from hermes_doctor.sqlite.blueprint import Blueprint
+    from hermes_doctor.sqlite.schema import Schema
 
 
 @dataclass(frozen=True)
@@ -54,17 +55,21 @@ def compare(probes: Probes, path: Path) -> Structure:
     plan = atlas.expected(kind, release, found)
     if plan is None:
         return Structure(plan=None, newer=False)
+    missing = tuple(difference.missing(found, plan))
+    return Structure(
+        plan=plan,
+        newer=False,
+        missing=missing,
+        beyond=atlas.is_beyond(kind, release),
+        alien=bool(missing) and _alien(kind, found),
+    )
+
+
+def _alien(kind: str, found: Schema) -> bool:
     known = atlas.newest_blueprint(kind)
-    alien = any(
+    return any(
         known.tables[table].column(column) is None
         for table, columns in found.tables.items()
         if table in known.tables
         for column in columns
-    )
-    return Structure(
-        plan=plan,
-        newer=False,
-        missing=tuple(difference.missing(found, plan)),
-        beyond=atlas.is_beyond(kind, release),
-        alien=alien,
     )

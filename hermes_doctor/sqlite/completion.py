@@ -11,7 +11,7 @@ from pathlib import Path
 from hermes_doctor.model import CannotFix
 from hermes_doctor.sqlite.blueprint import Blueprint, Column, Table
 from hermes_doctor.sqlite.declaration import appendable, declare, quoted, stand_in
-from hermes_doctor.sqlite.difference import Missing, feeds
+from hermes_doctor.sqlite.difference import Missing, feeds, words
 
 
 def complete(path: Path, plan: Blueprint, missing: Sequence[Missing]) -> None:
@@ -47,17 +47,40 @@ class _Completion:
                 # duplicates, or a column that Hermes adds itself: then so is the index
                 with contextlib.suppress(sqlite3.IntegrityError, sqlite3.OperationalError):
                     self.db.execute(sql)
-        names = {one.name for one in missing}
-        for virtual, sql in self.plan.virtual.items():
-            triggers = feeds(self.plan, virtual)
-            if virtual in names:
-                self.db.execute(sql)
-            elif not triggers & names:
-                continue
-            for trigger in sorted(triggers):
-                if not self._has(trigger):
-                    self.db.execute(self.plan.triggers[trigger])
-            self._index_anew(virtual, triggers)
+        for virtual in self.plan.virtual:
+            self._full_text(virtual, missing, set(touched))
+
+    def _full_text(self, virtual: str, missing: Sequence[Missing], touched: set[str]) -> None:
+        """Make a full-text table or its triggers, and index what they missed.
+
+        A column that was lost with its text is still in the full-text table, perhaps nowhere
+        else: then that is left as it is.
+        """
+        wanted = {one.name for one in missing if one.kind != "column"}
+        triggers = [name for name in feeds(self.plan, virtual) if not self._has(name)]
+        if virtual in wanted:
+            self.db.execute(self.plan.virtual[virtual])
+        elif not self._has(virtual) or not any(
+            name in wanted or self.plan.table_of[name] in touched for name in triggers
+        ):
+            return
+        if not all(self._can_run(name) for name in triggers):
+            return  # a column that Hermes adds itself is still to come
+        for name in triggers:
+            self.db.execute(self.plan.triggers[name])
+        told = set().union(*(words(self.plan.triggers[name]) for name in triggers))
+        lost = any(one.kind == "column" and one.name in told for one in missing)
+        if _content_elsewhere(self.plan.virtual[virtual]):
+            self.db.execute(f"INSERT INTO {virtual}({virtual}) VALUES ('rebuild')")
+        elif not lost:
+            self._index_anew(virtual)
+
+    def _can_run(self, trigger: str) -> bool:
+        """Whether the columns that a trigger names are there."""
+        table = self.plan.tables[self.plan.table_of[trigger]]
+        there = self._columns(table.name)
+        named = words(self.plan.triggers[trigger])
+        return all(one.name in there for one in table.columns if one.name in named)
 
     def _has(self, name: str) -> bool:
         found = self.db.execute("SELECT 1 FROM sqlite_master WHERE name = ?", (name,))
@@ -70,9 +93,9 @@ class _Completion:
             for column in lost:
                 self.db.execute(f"ALTER TABLE {quoted(table.name)} ADD COLUMN {declare(column)}")
         else:
-            self._rebuild(table)
+            self._rebuild(table, lost)
 
-    def _rebuild(self, table: Table) -> None:
+    def _rebuild(self, table: Table, lost: list[Column]) -> None:
         """Make the table anew as declared and move every row, its indexes and triggers over.
 
         Columns that the release does not know are kept behind the others. The number that the
@@ -81,12 +104,9 @@ class _Completion:
         db, name = self.db, quoted(table.name)
         there = self._columns(table.name)
         strange = [column for name, column in there.items() if not table.column(name)]
-        values = {
-            column.name: quoted(column.name) if column.name in there else stand_in(table, column)
-            for column in table.columns
-        }
-        values |= {column.name: quoted(column.name) for column in strange}
-        if None in values.values() or any(column.key for column in strange):
+        values = {column: quoted(column) for column in there}
+        values |= {column.name: stand_in(table, column) or "" for column in lost}
+        if not all(values.values()) or any(column.key for column in strange):
             raise CannotFix(f"what {table.name} lacks cannot be made up")
         belongings = db.execute(
             "SELECT sql FROM sqlite_master"
@@ -98,9 +118,12 @@ class _Completion:
         db.execute(_renamed(table.sql, fresh))
         for column in strange:
             db.execute(f"ALTER TABLE {quoted(fresh)} ADD COLUMN {declare(column)}")
+        for column in table.columns:
+            if column.name not in values:  # Hermes adds and fills it by itself
+                db.execute(f"ALTER TABLE {quoted(fresh)} DROP COLUMN {quoted(column.name)}")
         db.execute(
             f"INSERT INTO {quoted(fresh)} ({', '.join(map(quoted, values))})"
-            f" SELECT {', '.join(map(str, values.values()))} FROM {name} ORDER BY rowid"
+            f" SELECT {', '.join(values.values())} FROM {name} ORDER BY rowid"
         )
         db.execute(f"DROP TABLE {name}")
         db.execute(f"ALTER TABLE {quoted(fresh)} RENAME TO {name}")
@@ -125,13 +148,10 @@ class _Completion:
         row = self.db.execute("SELECT seq FROM sqlite_sequence WHERE name = ?", (table,)).fetchone()
         return int(row[0]) if row else None
 
-    def _index_anew(self, virtual: str, triggers: frozenset[str]) -> None:
+    def _index_anew(self, virtual: str) -> None:
         """Fill a full-text table from the rows, with the very statement of its insert trigger."""
-        if re.search(r"\bcontent\s*=", self.plan.virtual[virtual]):
-            self.db.execute(f"INSERT INTO {virtual}({virtual}) VALUES ('rebuild')")
-            return
         self.db.execute(f"DELETE FROM {virtual}")
-        for trigger in triggers:
+        for trigger in feeds(self.plan, virtual):
             sql = self.plan.triggers[trigger]
             insert = re.search(r"INSERT INTO (.+?)\bVALUES\s*\((.+)\);\s*END", sql, re.DOTALL)
             if insert and "AFTER INSERT" in sql:
@@ -139,6 +159,11 @@ class _Completion:
                     f"INSERT INTO {insert[1]} SELECT {insert[2]}"
                     f" FROM {quoted(self.plan.table_of[trigger])} AS new"
                 )
+
+
+def _content_elsewhere(sql: str) -> bool:
+    """Whether a full-text table keeps no text of its own."""
+    return re.search(r"\bcontent\s*=", sql) is not None
 
 
 def _renamed(sql: str, name: str) -> str:

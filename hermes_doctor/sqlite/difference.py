@@ -34,7 +34,7 @@ def missing(found: Schema, plan: Blueprint) -> list[Missing]:
     went through. An index or a trigger goes with its table and with the columns that it names,
     a trigger also with the full-text table that it feeds: they come back together.
     """
-    if not found.tables.keys() & plan.tables.keys():
+    if not found.declarations.keys() & plan.tables.keys():
         return []
     columns = list(_columns(found, plan))
     return [*_tables(found, plan), *columns, *_owned(found, plan, columns)]
@@ -42,7 +42,7 @@ def missing(found: Schema, plan: Blueprint) -> list[Missing]:
 
 def _tables(found: Schema, plan: Blueprint) -> Iterator[Missing]:
     for name, table in plan.tables.items():
-        if name not in found.tables and not table.lazy:
+        if name not in found.declarations and not table.lazy:
             yield Missing("table", name, name, plan.if_missing[name])
     for name in plan.virtual:
         if name not in found.virtual:
@@ -51,9 +51,11 @@ def _tables(found: Schema, plan: Blueprint) -> Iterator[Missing]:
 
 def _columns(found: Schema, plan: Blueprint) -> Iterator[Missing]:
     for name, table in plan.tables.items():
-        there = found.tables.get(name)
-        for column in table.columns if there else ():
-            if there and column.name not in there:
+        if found.declarations.get(name, table.sql) == table.sql:
+            continue  # not there at all, or there to the letter
+        there = found.tables.get(name, {})
+        for column in table.columns:
+            if column.name not in there:
                 yield Missing("column", name, column.name, column.if_missing)
 
 
@@ -66,14 +68,18 @@ def _owned(found: Schema, plan: Blueprint, columns: list[Missing]) -> Iterator[M
     ):
         for name, sql in parts.items():
             table = plan.table_of[name]
-            if name in there or name in later or table not in found.tables:
+            if name in there or name in later or table not in found.declarations:
                 continue
-            words = set(re.findall(r"\w+", sql)) if lost else set()
-            if not any(owner == table and column in words for owner, column in lost):
+            named = words(sql) if lost else frozenset()
+            if not any(owner == table and column in named for owner, column in lost):
                 yield Missing(kind, table, name, plan.if_missing[name])
 
 
-def feeds(plan: Blueprint, virtual: str) -> frozenset[str]:
+def words(sql: str) -> frozenset[str]:
+    """The names, and whatever else is a word, in a statement."""
+    return frozenset(re.findall(r"\w+", sql))
+
+
+def feeds(plan: Blueprint, virtual: str) -> list[str]:
     """The triggers that keep a full-text table up to date."""
-    word = re.compile(rf"\b{re.escape(virtual)}\b")
-    return frozenset(name for name, sql in plan.triggers.items() if word.search(sql))
+    return [name for name, sql in plan.triggers.items() if virtual in words(sql)]

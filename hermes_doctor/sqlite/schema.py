@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 
 from hermes_doctor.model import CouldNotLook
@@ -16,14 +17,16 @@ MOST_PAGES = 2000
 """A schema fills a few pages; Hermes' largest fills ten."""
 _SHADOWS = ("_data", "_idx", "_content", "_docsize", "_config")
 _USER_VERSION, _APPLICATION_ID = 60, 68
+_COLUMNS = """SELECT m.name, c.name, c.type, c."notnull", c.dflt_value, c.pk
+FROM sqlite_master AS m, pragma_table_xinfo(m.name) AS c WHERE m.type = 'table'"""
 
 
 @dataclass(frozen=True)
 class Schema:
     """What a database is made of."""
 
-    tables: Mapping[str, Mapping[str, Column]]
-    """The columns of each ordinary table by name, in the order in which they lie."""
+    declarations: Mapping[str, str]
+    """The SQL of each ordinary table."""
     indexes: Mapping[str, str]
     """The SQL of each index; empty for those that SQLite makes by itself."""
     triggers: Mapping[str, str] = field(default_factory=dict)
@@ -32,6 +35,14 @@ class Schema:
     """The highest number in its table `schema_version`, where it has one."""
     application_id: int = 0
     user_version: int = 0
+
+    @cached_property
+    def tables(self) -> Mapping[str, Mapping[str, Column]]:
+        """The columns of each ordinary table by name, in the order in which they lie.
+
+        Read when first asked for: most often the declarations are known by their text.
+        """
+        return _declared(self.declarations)
 
 
 def read(path: Path) -> Schema:
@@ -51,13 +62,12 @@ def read(path: Path) -> Schema:
         version = _version(book, version_root) if version_root else None
     virtual = {name: sql for name, sql in parts["table"].items() if _creates(sql, "VIRTUAL TABLE")}
     shadows = {name + suffix for name in virtual for suffix in _SHADOWS}
-    ordinary = [
-        (name, sql)
-        for name, sql in parts["table"].items()
-        if _creates(sql, "TABLE") and name not in shadows and not name.startswith("sqlite_")
-    ]
     return Schema(
-        tables=_declared(ordinary),
+        declarations={
+            name: sql
+            for name, sql in parts["table"].items()
+            if _creates(sql, "TABLE") and name not in shadows and not name.startswith("sqlite_")
+        },
         indexes=parts["index"],
         triggers=parts["trigger"],
         virtual=virtual,
@@ -80,26 +90,24 @@ def _version(book: pages.Pages, root: int) -> int | None:
     return None
 
 
-def _declared(tables: Iterable[tuple[str, str]]) -> dict[str, dict[str, Column]]:
+def _declared(tables: Mapping[str, str]) -> dict[str, dict[str, Column]]:
     """The columns that each CREATE TABLE declares, by letting SQLite read it in memory."""
     memory = sqlite3.connect(":memory:", isolation_level=None)
-    found: dict[str, dict[str, Column]] = {}
+    found: dict[str, dict[str, Column]] = {name: {} for name in tables}
     try:
-        for name, sql in tables:
-            memory.set_authorizer(declares_only)
+        memory.execute("BEGIN")
+        memory.set_authorizer(declares_only)
+        for sql in tables.values():
             memory.execute(sql)
-            memory.set_authorizer(None)
-            rows = memory.execute(
-                'SELECT name, type, "notnull", dflt_value, pk FROM pragma_table_xinfo(?)', (name,)
-            )
-            columns = {row[0]: Column(row[0], row[1], bool(row[2]), row[3], row[4]) for row in rows}
-            if columns:
-                found[name] = columns
+        memory.set_authorizer(None)
+        for table, name, kind, must, default, key in memory.execute(_COLUMNS):
+            if table in found:
+                found[table][name] = Column(name, kind, bool(must), default, key)
     except (sqlite3.Error, sqlite3.Warning, ValueError, MemoryError) as error:
         raise CouldNotLook("the declaration of a table cannot be read") from error
     finally:
         memory.close()
-    return found
+    return {table: columns for table, columns in found.items() if columns}
 
 
 def declares_only(action: int, *_: object) -> int:

@@ -1,4 +1,4 @@
-"""KANBAN-SCHEMA: columns that are missing, by release and by who would heal them."""
+"""KANBAN-SCHEMA, DB-SCHEMA, DB-NEWER: what is missing, by release and by who would heal it."""
 
 from __future__ import annotations
 
@@ -7,26 +7,24 @@ import os
 import sqlite3
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from hermes_doctor import plugins
 from hermes_doctor.examination import examine
 from hermes_doctor.home import Home
-from hermes_doctor.knowledge import load_knowledge
+from hermes_doctor.knowledge import atlas
 from hermes_doctor.model import CheckResult, CouldNotLook, Finding, Gateway, Severity, Status
 from hermes_doctor.probes import Probes
 from hermes_doctor.probes.installation import Installation
 from tests import support
 
-KNOWN: dict[str, Any] = load_knowledge("schemas/kanban")
+PLAN = atlas.newest_blueprint("kanban.db")
+NEWEST = PLAN.release
+RELEASES = atlas.releases("kanban.db")
 COLUMNS = [
-    (table, column, facts)
-    for table, known in KNOWN["tables"].items()
-    for column, facts in known["columns"].items()
+    (table.name, column.name, column) for table in PLAN.tables.values() for column in table.columns
 ]
-NEWEST: str = KNOWN["releases"][-1]
 
 
 class World(Probes):
@@ -50,7 +48,7 @@ def look(
     """What this one check says about a home under this Hermes."""
     world = World(Home(home))
     world.version, world.running = version, running
-    checks = [check for check in plugins.load().checks if check.id == "kanban-schema"]
+    checks = [check for check in plugins.load().checks if check.id == "database-schema"]
     [result], findings = examine(world, checks)
     return result, findings
 
@@ -63,8 +61,8 @@ def board(home: Path, *missing: tuple[str, str]) -> Path:
 
 
 def test_healthy(home: Path) -> None:
-    """A database with every column is fine under every release and without one."""
-    for version in (None, *KNOWN["releases"]):
+    """A database with every part is fine under every release and without one."""
+    for version in (None, *RELEASES):
         result, findings = look(home, version)
 
         assert (result.status, findings) == (Status.OK, [])
@@ -78,14 +76,14 @@ def test_session_id(home: Path) -> None:
 
     assert result.status is Status.PROBLEM
     assert (finding.code, finding.severity) == ("KANBAN-SCHEMA", Severity.ERROR)
-    assert (finding.subject, finding.fix) == ("kanban.db", "add-columns")
+    assert (finding.subject, finding.fix) == ("kanban.db", "complete-schema")
     assert finding.evidence[0].what == "missing: tasks.session_id"
     assert finding.title == "kanban.db lacks a column"
 
 
-HEALED = next((t, c) for t, c, f in COLUMNS if NEWEST in f["healed_by"])
-UNHEALED = next((t, c) for t, c, f in COLUMNS if not f["healed_by"] and not f["key"])
-KEY = next((t, c) for t, c, f in COLUMNS if f["key"])
+HEALED = next((t, c) for t, c, f in COLUMNS if f.if_missing == "healed")
+UNHEALED = next((t, c) for t, c, f in COLUMNS if f.if_missing == "crash" and not f.key)
+KEY = next((t, c) for t, c, f in COLUMNS if f.key)
 
 
 def test_healed_at_the_next_start(home: Path) -> None:
@@ -118,7 +116,7 @@ def test_never_healed(home: Path) -> None:
 
         assert finding.severity is Severity.ERROR
         assert "does not add it" in finding.detail
-        assert finding.fix == "add-columns"
+        assert finding.fix == "complete-schema"
 
 
 def test_one_healed_one_not(home: Path) -> None:
@@ -142,25 +140,18 @@ def test_key_column(home: Path) -> None:
     assert [finding.fix for finding in findings] == [None]
 
 
-def release(version: str) -> tuple[int, ...]:
-    """A version to compare with."""
-    return tuple(map(int, version.split(".")))
-
-
-def board_of(home: Path, version: str, *extra: tuple[str, str]) -> Path:
+def board_of(home: Path, version: str, *extra: str) -> Path:
     """A kanban database as that release makes it, with columns of later ones if asked."""
-    later = [(t, c) for t, c, f in COLUMNS if release(f["since"]) > release(version)]
-    tables = {
-        t for t, known in KNOWN["tables"].items() if release(known["since"]) > release(version)
-    }
-    path = board(home, *(one for one in later if one not in extra and one[0] not in tables))
+    path = home / "kanban.db"
+    path.unlink()
+    support.board(path, version=version)
     with contextlib.closing(sqlite3.connect(path)) as db, db:
-        for table in tables:
-            db.execute(f"DROP TABLE {table}")
+        for column in extra:
+            db.execute(f"ALTER TABLE tasks ADD COLUMN {column} TEXT")
     return path
 
 
-@pytest.mark.parametrize("version", KNOWN["releases"])
+@pytest.mark.parametrize("version", RELEASES)
 def test_columns_of_later_releases(home: Path, version: str) -> None:
     """An older Hermes does not miss what only a newer one has, and no Hermes at all neither."""
     board_of(home, version)
@@ -173,11 +164,11 @@ def test_columns_of_later_releases(home: Path, version: str) -> None:
 
 def test_level_without_an_installation(home: Path) -> None:
     """Without Hermes at hand the newest column there tells which release worked on it last."""
-    board_of(home, "0.13.0", ("tasks", "branch_name"))
+    board_of(home, "0.13.0", "branch_name")
 
     _, [finding] = look(home)
 
-    assert finding.data["version"] == (0, 15, 0)
+    assert finding.data["plan"].release == "0.15.0"
     assert finding.evidence[0].what == "missing: tasks.model_override, tasks.session_id"
     assert look(home, "0.13.0")[1] == []
 
@@ -188,8 +179,9 @@ def test_upgraded_hermes_on_an_old_database(home: Path) -> None:
 
     _, [finding] = look(home, NEWEST)
 
-    assert "tasks.session_id" in finding.evidence[0].what
-    assert "task_attachments" not in finding.evidence[0].what, "a whole table is made by Hermes"
+    assert "tasks.session_id" in finding.evidence[1].what
+    assert finding.evidence[0].what == "missing table: task_attachments"
+    assert finding.severity is Severity.INFO
 
 
 def test_newer_hermes_than_known(home: Path) -> None:
@@ -240,6 +232,7 @@ def test_column_in_the_log(home: Path) -> None:
         writer.execute("PRAGMA wal_autocheckpoint=0")
         assert [f.code for f in look(home)[1]] == ["KANBAN-SCHEMA"]
         writer.execute("ALTER TABLE tasks ADD COLUMN session_id TEXT")
+        writer.execute(PLAN.indexes["idx_tasks_session_id"])
         writer.commit()
 
         assert look(home)[1] == []
@@ -261,9 +254,10 @@ def test_damaged_schema(home: Path) -> None:
     assert (result.status, findings) == (Status.UNKNOWN, [])
 
 
-def test_no_kanban(home: Path) -> None:
-    """Without a kanban database the question does not apply."""
+def test_no_database(home: Path) -> None:
+    """Without a database the question does not apply."""
     (home / "kanban.db").unlink()
+    (home / "state.db").unlink()
 
     assert look(home)[0].status is Status.SKIPPED
 

@@ -1,4 +1,4 @@
-"""add-columns: the columns as declared, and every row as it was."""
+"""complete-schema: the parts as declared, and every row as it was."""
 
 from __future__ import annotations
 
@@ -9,46 +9,113 @@ from typing import Any
 
 import pytest
 
-from hermes_doctor.knowledge import load_knowledge
+from hermes_doctor.knowledge import atlas
+from hermes_doctor.model import CannotFix
+from hermes_doctor.sqlite import completion, creation, declaration, difference, schema
+from hermes_doctor.sqlite.blueprint import Blueprint
+from hermes_doctor.sqlite.difference import Missing
 from tests import support
+from tools import schema_lesson
 
-KNOWN: dict[str, Any] = load_knowledge("schemas/kanban")
-ADDABLE = [
-    (table, column)
-    for table, known in KNOWN["tables"].items()
-    for column, facts in known["columns"].items()
-    if not facts["key"]
-]
+KANBAN = atlas.newest_blueprint("kanban.db")
+STATE = atlas.newest_blueprint("state.db")
 
 
-def declared(path: Path, table: str) -> dict[str, tuple[Any, ...]]:
-    """Type, NOT NULL and default of each column."""
-    with contextlib.closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as db:
-        rows = db.execute(f"PRAGMA table_info({table})").fetchall()
-    return {row[1]: tuple(row[2:5]) for row in rows}
+def addable(plan: Blueprint) -> list[tuple[str, str]]:
+    """The columns that can be given back to a table with rows."""
+    return [
+        (table.name, column.name)
+        for table in plan.tables.values()
+        for column in table.columns
+        if len(table.columns) > 1 and declaration.stand_in(table, column) is not None
+    ]
 
 
-def remade(home: Path, *missing: tuple[str, str]) -> dict[str, tuple[object, ...]]:
-    """A fresh kanban database without these columns; what the home holds then."""
-    (home / "kanban.db").unlink()
-    support.board(home / "kanban.db", missing)
-    return support.contents(home)
+def facts(path: Path, plan: Blueprint) -> dict[str, Any]:
+    """All that is declared: columns by name, links, indexes and triggers."""
+    with contextlib.closing(sqlite3.connect(path)) as db:
+        return {
+            table: (
+                {row[1]: row[2:] for row in db.execute(f"PRAGMA table_xinfo({table})")},
+                sorted(row[2:] for row in db.execute(f"PRAGMA foreign_key_list({table})")),
+                sorted(row[1] for row in db.execute(f"PRAGMA index_list({table})")),
+                db.execute(
+                    "SELECT name, sql FROM sqlite_master WHERE type='trigger' AND tbl_name=?"
+                    " ORDER BY name",
+                    (table,),
+                ).fetchall(),
+            )
+            for table in plan.tables
+        }
+
+
+def rows(path: Path, plan: Blueprint, *without: tuple[str, str]) -> dict[str, list[Any]]:
+    """Every row of every table, some columns left out."""
+    with contextlib.closing(sqlite3.connect(path)) as db:
+        return {
+            name: db.execute(
+                "SELECT "
+                + ", ".join(c.name for c in table.columns if (name, c.name) not in without)
+                + f" FROM {name} ORDER BY rowid"
+            ).fetchall()
+            for name, table in plan.tables.items()
+        }
+
+
+def sound(path: Path) -> None:
+    """SQLite has nothing to say against it."""
+    with contextlib.closing(sqlite3.connect(path)) as db:
+        assert db.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+
+
+def made(path: Path, plan: Blueprint) -> Path:
+    """A database with every table, lazy ones too, and a row in each."""
+    with contextlib.closing(creation.create(path, plan)) as db:
+        for name, table in plan.tables.items():
+            if table.lazy:
+                db.execute(table.sql)
+                for index, sql in plan.indexes.items():
+                    if plan.table_of[index] == name:
+                        db.execute(sql)
+        if "executions" in plan.tables:  # it checks what it is given
+            db.execute(
+                "INSERT INTO executions (id, job_id, source, process_id, pid, status, claimed_at)"
+                " VALUES ('e', 'j', 'cron', 'p', 1, 'claimed', '1')"
+            )
+        schema_lesson.fill(db)
+    return path
+
+
+def lacking(path: Path, plan: Blueprint) -> list[Missing]:
+    """What the database lacks now."""
+    return difference.missing(schema.read(path), plan)
+
+
+def lose(path: Path, *columns: tuple[str, str]) -> None:
+    """Take columns away."""
+    with contextlib.closing(sqlite3.connect(path)) as db:
+        for table, column in columns:
+            schema_lesson.take_away(db, table, column)
+
+
+# -- through the command -------------------------------------------------------------------
 
 
 def test_cures_and_undoes(home: Path) -> None:
     """The column is as declared, the row is there, twice equals once, undo gives the bytes back."""
-    whole = declared(home / "kanban.db", "tasks")
-    sick = remade(home, ("tasks", "session_id"))
+    whole = facts(home / "kanban.db", KANBAN)
+    lose(home / "kanban.db", ("tasks", "session_id"))
+    sick = support.contents(home)
 
     done = support.doctor("fix", "KANBAN-SCHEMA", "--apply", "--json", "--home", home)
 
     assert (done.code, done.codes) == (0, [])
-    assert declared(home / "kanban.db", "tasks") == whole
+    assert facts(home / "kanban.db", KANBAN) == whole
     with contextlib.closing(sqlite3.connect(home / "kanban.db")) as db:
         assert db.execute("SELECT id, title, session_id FROM tasks").fetchall() == [
             ("t1", "a task", None)
         ]
-        assert db.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+    sound(home / "kanban.db")
     cured = support.contents(home)
     again = support.doctor("fix", "--apply", "--json", "--home", home)
     assert (again.code, again.json["repair"]["runs"]) == (0, [])
@@ -57,45 +124,31 @@ def test_cures_and_undoes(home: Path) -> None:
     assert support.contents(home) == sick
 
 
-@pytest.mark.parametrize("part", range(4))
-def test_every_column(home: Path, part: int) -> None:
-    """Each column that can be added is, alone or with the others, with its type and default."""
-    missing = [
-        one
-        for one in ADDABLE[part::4]
-        if one not in [("tasks", c) for c in ("id", "title", "status", "created_at")]
-    ]
-    whole = {table: declared(home / "kanban.db", table) for table in KNOWN["tables"]}
-    remade(home, *missing)
+def test_history(home: Path) -> None:
+    """A column of the messages that needs its table rebuilt: every message and the search stay."""
+    path = home / "state.db"
+    whole, before = facts(path, STATE), rows_of_history(path)
+    lose(path, ("messages", "role"), ("sessions", "started_at"))
+    sick = support.contents(home)
 
-    done = support.doctor("fix", "--apply", "--json", "--home", home)
+    done = support.doctor("fix", "DB-SCHEMA", "--apply", "--json", "--home", home)
 
     assert (done.code, done.codes) == (0, [])
-    for table, columns in whole.items():
-        now = declared(home / "kanban.db", table)
-        assert now.keys() == columns.keys()
-        for name, (kind, notnull, default) in columns.items():
-            if default is None and notnull and (table, name) in missing:
-                assert now[name][:2] == (kind, notnull)  # it needs a default for the old rows
-            else:
-                assert now[name] == (kind, notnull, default)
+    assert facts(path, STATE) == whole
+    assert rows_of_history(path) == before
+    sound(path)
+    assert support.doctor("undo", "--yes", "--home", home).code == 0
+    assert support.contents(home) == sick
 
 
-def test_index_comes_with_its_column(home: Path) -> None:
-    """An index of the column is made as well, once its columns are all there."""
-    indexed = [
-        name
-        for name, index in KNOWN["indexes"].items()
-        if (index["table"], index["columns"]) == ("tasks", ["session_id"])
-    ]
-    assert indexed, "the knowledge has an index on tasks.session_id"
-    remade(home, ("tasks", "session_id"))
-
-    assert support.doctor("fix", "--apply", "--home", home).code == 0
-
-    with contextlib.closing(sqlite3.connect(home / "kanban.db")) as db:
-        made = {row[0] for row in db.execute("SELECT name FROM sqlite_master WHERE type='index'")}
-    assert set(indexed) <= made
+def rows_of_history(path: Path) -> list[Any]:
+    """Messages with their numbers, and what a search finds."""
+    with contextlib.closing(sqlite3.connect(path)) as db:
+        return [
+            db.execute("SELECT id, session_id, content FROM messages").fetchall(),
+            db.execute("SELECT rowid FROM messages_fts('m7 OR m49')").fetchall(),
+            db.execute("SELECT seq FROM sqlite_sequence WHERE name='messages'").fetchall(),
+        ]
 
 
 def test_boards(home: Path) -> None:
@@ -103,27 +156,245 @@ def test_boards(home: Path) -> None:
     board = support.board(
         home / "kanban" / "boards" / "team" / "kanban.db", (("tasks", "session_id"),)
     )
-    sick = remade(home, ("tasks", "session_id"))
+    lose(home / "kanban.db", ("tasks", "session_id"))
+    sick = support.contents(home)
 
     done = support.doctor("fix", "--apply", "--json", "--home", home)
 
     assert (done.code, done.codes, len(done.json["repair"]["runs"])) == (0, [], 1)
-    assert "session_id" in declared(board, "tasks")
+    assert "session_id" in schema.read(board).tables["tasks"]
     assert support.doctor("undo", "--yes", "--home", home).code == 0
     assert support.contents(home) == sick
 
 
 def test_a_view_that_does_not_hold(home: Path) -> None:
-    """A database on which SQLite refuses the statement stays as it is, with the reason shown."""
-    remade(home, ("tasks", "session_id"))
+    """A view of something that is gone neither stops the repair nor is lost by it."""
+    lose(home / "kanban.db", ("tasks", "title"))
     with contextlib.closing(sqlite3.connect(home / "kanban.db")) as db, db:
         db.execute("CREATE VIEW broken AS SELECT x FROM nowhere")
-    sick = support.contents(home)
 
     done = support.doctor("fix", "--apply", "--json", "--home", home)
 
-    if done.code == 0:
-        assert "session_id" in declared(home / "kanban.db", "tasks")
-    else:
-        assert support.contents(home) == sick
-        assert done.json["repair"]["runs"][0]["items"][0]["reason"]
+    assert (done.code, done.codes) == (0, [])
+    with contextlib.closing(sqlite3.connect(home / "kanban.db")) as db:
+        assert db.execute("SELECT name FROM sqlite_master WHERE type='view'").fetchall()
+
+
+# -- part by part --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("database", atlas.DATABASES)
+def test_every_column(database: str, tmp_path: Path) -> None:
+    """Each column that can be added comes back exactly as declared; all other values stay."""
+    plan = atlas.newest_blueprint(database)
+    whole = made(tmp_path / "whole.db", plan)
+    for table, column in addable(plan):
+        path = tmp_path / f"{table}-{column}.db"
+        path.write_bytes(whole.read_bytes())
+        lose(path, (table, column))
+        missing = lacking(path, plan)
+        assert Missing("column", table, column, missing[0].if_missing) in missing
+
+        completion.complete(path, plan, missing)
+
+        assert lacking(path, plan) == []
+        assert facts(path, plan) == facts(whole, plan)
+        assert rows(path, plan, (table, column)) == rows(whole, plan, (table, column))
+        sound(path)
+        path.unlink()
+
+
+@pytest.mark.parametrize("database", ["state.db", "kanban.db"])
+@pytest.mark.parametrize("version", ["0.13.0", "0.16.0", "0.19.0"])
+def test_all_columns_at_once(database: str, version: str, tmp_path: Path) -> None:
+    """Everything that can be lost is lost, and all of it comes back."""
+    plan = atlas.blueprint(database, version)
+    assert plan
+    whole = made(tmp_path / "whole.db", plan)
+    path = made(tmp_path / "a.db", plan)
+    columns = [one for one in addable(plan) if not _key(plan, *one)]
+    for table in plan.tables.values():  # SQLite keeps at least one column
+        if all((table.name, column.name) in columns for column in table.columns):
+            columns.remove((table.name, table.columns[0].name))
+    lose(path, *columns)
+
+    completion.complete(path, plan, lacking(path, plan))
+
+    assert lacking(path, plan) == []
+    assert facts(path, plan) == facts(whole, plan)
+    sound(path)
+
+
+def _key(plan: Blueprint, table: str, name: str) -> bool:
+    column = plan.tables[table].column(name)
+    return column is not None and column.key > 0
+
+
+def test_a_rebuild_keeps_the_rest(tmp_path: Path) -> None:
+    """Unknown columns, triggers, indexes, links, and the number that the next row gets."""
+    path = made(tmp_path / "a.db", STATE)
+    with contextlib.closing(sqlite3.connect(path)) as db, db:
+        db.execute("ALTER TABLE messages ADD COLUMN own TEXT NOT NULL DEFAULT 'mine'")
+        db.execute("CREATE INDEX own_index ON messages (own)")
+        db.execute("CREATE TRIGGER own_trigger AFTER DELETE ON messages BEGIN SELECT 1; END")
+        db.execute("UPDATE sqlite_sequence SET seq = 900 WHERE name = 'messages'")
+        db.execute("UPDATE messages SET content = char(0) || 'json:[]', own = 'kept'")
+    before = facts(path, STATE)
+    lose(path, ("messages", "role"))
+
+    completion.complete(path, STATE, lacking(path, STATE))
+
+    assert facts(path, STATE) == before
+    with contextlib.closing(sqlite3.connect(path)) as db, db:
+        assert db.execute("SELECT own, content FROM messages").fetchall() == [("kept", "\0json:[]")]
+        db.execute("PRAGMA foreign_keys = ON")
+        db.execute(
+            "INSERT INTO messages (session_id, role, content, timestamp)"
+            " SELECT id, 'user', 'walrus', 1 FROM sessions"
+        )
+        assert db.execute("SELECT max(id) FROM messages").fetchone() == (901,)
+        assert db.execute("SELECT rowid FROM messages_fts('walrus')").fetchall() == [(901,)]
+        with pytest.raises(sqlite3.IntegrityError):
+            db.execute(
+                "INSERT INTO messages (session_id, role, timestamp) VALUES ('none', 'user', 1)"
+            )
+
+
+def test_numbered_key(tmp_path: Path) -> None:
+    """The key by which SQLite numbers the rows comes back with the numbers."""
+    path = tmp_path / "state.db"
+    support.history(path)
+    with contextlib.closing(sqlite3.connect(path)) as db, db:
+        db.execute("DELETE FROM messages WHERE id < 5")
+    before = rows_of_history(path)
+    lose(path, ("messages", "id"))
+
+    completion.complete(path, STATE, lacking(path, STATE))
+
+    assert rows_of_history(path)[:2] == before[:2]
+
+
+@pytest.mark.parametrize(
+    "column", [("sessions", "id"), ("messages", "session_id"), ("state_meta", "key")]
+)
+def test_what_cannot_be_made_up(home: Path, column: tuple[str, str]) -> None:
+    """A key or a link to another table is told of, not offered; and never made up."""
+    lose(home / "state.db", column)
+    sick = support.contents(home)
+    found = support.finding(support.check(home), "DB-SCHEMA")
+    assert (found["severity"], found["fix"]) == ("error", None)
+    assert "cannot be made up" in found["detail"]
+
+    with pytest.raises(CannotFix):
+        completion.complete(home / "state.db", STATE, lacking(home / "state.db", STATE))
+
+    assert {name: sick[name] for name in sick} == support.contents(home)
+
+
+def test_duplicates_under_a_lost_index(home: Path) -> None:
+    """Titles that a unique index would refuse do not stop the column from coming back."""
+    path = home / "state.db"
+    with contextlib.closing(sqlite3.connect(path)) as db, db:
+        db.execute("DROP INDEX idx_sessions_title_unique")
+        for name in ("a", "b"):
+            db.execute(
+                "INSERT INTO sessions (id, source, started_at, title) VALUES (?, 'cli', 1, 'same')",
+                (name,),
+            )
+    lose(path, ("sessions", "source"))
+    wanted = [one for one in lacking(path, STATE) if one.kind == "column"]
+
+    completion.complete(path, STATE, wanted)
+
+    assert [str(one) for one in lacking(path, STATE)] == ["idx_sessions_title_unique"]
+
+
+def test_text_that_is_left_only_in_the_index(tmp_path: Path) -> None:
+    """Where the messages lost their text, the copy in the full-text table is not touched."""
+    path = support.history(tmp_path / "state.db")
+    with contextlib.closing(sqlite3.connect(path)) as db:
+        before = db.execute("SELECT * FROM messages_fts_content").fetchall()
+    lose(path, ("messages", "content"))
+
+    completion.complete(path, STATE, lacking(path, STATE))
+
+    assert lacking(path, STATE) == []
+    with contextlib.closing(sqlite3.connect(path)) as db:
+        assert db.execute("SELECT * FROM messages_fts_content").fetchall() == before
+
+
+def test_a_column_that_is_left_to_hermes(tmp_path: Path) -> None:
+    """Triggers that need it are left to Hermes as well."""
+    path = support.history(tmp_path / "state.db")
+    lose(path, ("messages", "content"), ("messages", "role"))
+    wanted = [one for one in lacking(path, STATE) if one.if_missing != "healed"]
+    assert [str(one) for one in wanted] == ["messages.role"]
+
+    completion.complete(path, STATE, wanted)
+
+    assert [str(one) for one in lacking(path, STATE)] == ["messages.content"]
+
+
+@pytest.mark.parametrize("part", ["tasks", "task_events"])
+def test_table(part: str, tmp_path: Path) -> None:
+    """A table comes back empty, with its indexes."""
+    path = made(tmp_path / "a.db", KANBAN)
+    whole = facts(path, KANBAN)
+    with contextlib.closing(sqlite3.connect(path)) as db, db:
+        db.execute(f"DROP TABLE {part}")
+
+    completion.complete(path, KANBAN, lacking(path, KANBAN))
+
+    assert facts(path, KANBAN) == whole
+
+
+# -- full text -----------------------------------------------------------------------------
+
+OLD = atlas.blueprint("state.db", "0.13.0")
+SEARCH = "SELECT rowid FROM {table}('walrus') ORDER BY rowid"
+
+
+@pytest.mark.parametrize("trigger", sorted(OLD.triggers) if OLD else [])
+def test_trigger(trigger: str, tmp_path: Path) -> None:
+    """A trigger that 0.13.0 never makes anew, and with it what was not indexed meanwhile."""
+    assert OLD
+    path = support.history(tmp_path / "state.db", "0.13.0")
+    whole = facts(path, OLD)
+    with contextlib.closing(sqlite3.connect(path)) as db, db:
+        db.execute(f"DROP TRIGGER {trigger}")
+        db.execute(
+            "INSERT INTO messages (session_id, role, content, timestamp)"
+            " VALUES ('s1', 'user', 'a walrus', 2)"
+        )
+        db.execute("UPDATE messages SET content = 'walrus of old' WHERE id = 3")
+        db.execute("DELETE FROM messages WHERE id = 4")
+    [missing] = lacking(path, OLD)
+    assert missing == Missing("trigger", "messages", trigger, "silent")
+
+    completion.complete(path, OLD, [missing])
+
+    assert facts(path, OLD) == whole
+    with contextlib.closing(sqlite3.connect(path)) as db:
+        for table in OLD.virtual:
+            if trigger.rpartition("_")[0] == table:
+                assert db.execute(SEARCH.format(table=table)).fetchall() == [(3,), (51,)]
+                assert db.execute(f"SELECT count(*) FROM {table}").fetchone() == (50,)
+                db.execute(f"INSERT INTO {table}({table}) VALUES ('integrity-check')")
+
+
+def test_full_text_table_of_another_tables_content(tmp_path: Path) -> None:
+    """The memory's index keeps no text of its own; it is rebuilt from the facts."""
+    plan = atlas.newest_blueprint("memory_store.db")
+    path = tmp_path / "memory_store.db"
+    with contextlib.closing(creation.create(path, plan)) as db, db:
+        db.execute("INSERT INTO facts (content) VALUES ('a walrus sings')")
+        db.execute("DROP TABLE facts_fts")
+    [missing] = lacking(path, plan)
+    assert missing == Missing("full-text table", "facts_fts", "facts_fts", "crash")
+
+    completion.complete(path, plan, [missing])
+
+    with contextlib.closing(sqlite3.connect(path)) as db, db:
+        assert db.execute(SEARCH.format(table="facts_fts")).fetchall() == [(1,)]
+        db.execute("UPDATE facts SET content = 'a walrus' WHERE fact_id = 1")
+    assert lacking(path, plan) == []

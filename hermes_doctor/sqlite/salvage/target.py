@@ -111,8 +111,9 @@ class Target:
 
     def build_indexes(self, catalog: Catalog) -> None:
         """All indexes; where a unique one cannot be, the values in its way are cleared."""
-        for sql in self.blueprint.indexes.values():
-            self._index(sql)
+        for name, sql in self.blueprint.indexes.items():
+            if self.blueprint.table_of.get(name) in {None, *self.layouts}:
+                self._index(sql)
         self.database.set_authorizer(declares_only)
         for entry in catalog.entries:
             if entry.kind == "index" and entry.sql and entry.table in self.extra:
