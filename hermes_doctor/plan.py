@@ -78,7 +78,9 @@ def verifier(
     def verify(records: Sequence[ItemRecord]) -> list[str | None]:
         wanted = {record.check for record in records}
         checks = [check for check in plugins.checks if check.id in wanted]
-        results, findings = examine(make(), checks)
+        probes = make()
+        results, findings = examine(probes, checks)
+        probes.close()
         ended = {result.id: result for result in results}
         still = {finding.key for finding in findings}
         said: list[str | None] = []

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hermes_doctor.cli.options import HomeOption, JsonOption, PluginsOption
+from hermes_doctor.cli.options import DeepOption, HomeOption, JsonOption, PluginsOption
 
 if TYPE_CHECKING:
     from hermes_doctor.home import Home
@@ -34,9 +34,7 @@ def check(
         bool, typer.Option("--all-homes", help="Every profile, and every running gateway's home.")
     ] = False,
     json: JsonOption = False,
-    deep: Annotated[
-        bool, typer.Option("--deep", help="Look at everything, however long it takes.")
-    ] = False,
+    deep: DeepOption = False,
     only: Annotated[
         list[str] | None, typer.Option("--only", help="Only this code, check or group. Repeatable.")
     ] = None,
@@ -65,7 +63,8 @@ def check(
     for one in homes:
         from hermes_doctor import examination
 
-        repeat = options.repeated(one.path if all_homes else options.named_home(home), plugins)
+        named = one.path if all_homes else options.named_home(home)
+        repeat = options.repeated(named, plugins, deep=deep)
         with _progress(deep and not json, len(checks)) as step:
             report = examination.report(
                 Probes(one, deep=deep),

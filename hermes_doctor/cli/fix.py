@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hermes_doctor.cli.options import (
+    DeepOption,
     HomeOption,
     JsonOption,
     PluginsOption,
@@ -46,6 +47,7 @@ def fix(
     ] = None,
     apply: Annotated[bool, typer.Option("--apply", help="Carry the plan out.")] = False,
     yes: YesOption = False,
+    deep: DeepOption = False,
     home: HomeOption = None,
     json: JsonOption = False,
     plugins: PluginsOption = None,
@@ -57,10 +59,10 @@ def fix(
 
     where = homes.find(home)
     loaded = options.loaded(plugins)
-    session = Session(where, loaded, codes or [])
+    session = Session(where, loaded, codes or [], deep=deep)
     named = options.named_home(home)
     session.options = options.repeated(named, plugins)
-    session.fix_options = options.repeated(named, plugins, vault)
+    session.fix_options = options.repeated(named, plugins, vault, deep=deep)
     session.page_options = options.repeated(plugins=plugins)
     if apply:
         from hermes_doctor.cli.restoring import recovered
@@ -77,11 +79,14 @@ class Session:
 
     options = fix_options = page_options = ""
 
-    def __init__(self, home: Home, plugins: Plugins, codes: Sequence[str]) -> None:
+    def __init__(
+        self, home: Home, plugins: Plugins, codes: Sequence[str], *, deep: bool = False
+    ) -> None:
         from hermes_doctor.cli.options import select
 
         self.home = home
         self.plugins = plugins
+        self.deep = deep
         self.words = list(codes)
         self.checks, self.codes = select(plugins, codes, [])
 
@@ -98,10 +103,12 @@ class Session:
         from hermes_doctor.plan import plan
         from hermes_doctor.probes import Probes
 
-        probes = Probes(self.home)
+        probes = Probes(self.home, deep=self.deep)
         report = examination.report(probes, self.plugins, self.checks, options=self.options)
         report = narrowed(report, self.codes)
-        return report, plan(probes, self.plugins, report.findings)
+        planned = plan(probes, self.plugins, report.findings)
+        probes.close()  # or a run would find its own readers holding the databases
+        return report, planned
 
 
 def _show(session: Session, *, json: bool) -> int:
@@ -131,7 +138,7 @@ def _apply(
     from hermes_doctor.render import repaired
     from hermes_doctor.render.lines import show
 
-    verify = verifier(lambda: Probes(session.home), session.plugins)
+    verify = verifier(lambda: Probes(session.home, deep=session.deep), session.plugins)
     runs: list[Journal] = []
     words = Words(yes=yes, quiet=json, page_options=session.page_options)
     report, planned = session.look()

@@ -21,6 +21,9 @@ HomeOption = Annotated[
     typer.Option("--home", help="The Hermes home. Else HERMES_HOME, ~/.hermes, /opt/data."),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")]
+DeepOption = Annotated[
+    bool, typer.Option("--deep", help="Look at everything, however long it takes.")
+]
 YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 PluginsOption = Annotated[
     list[Path] | None,
@@ -39,12 +42,18 @@ def complete_code(incomplete: str) -> list[str]:
 
 
 def repeated(
-    home: Path | None = None, plugins: Sequence[Path] | None = None, vault: Path | None = None
+    home: Path | None = None,
+    plugins: Sequence[Path] | None = None,
+    vault: Path | None = None,
+    *,
+    deep: bool = False,
 ) -> str:
     """The options that a hint must repeat to work when pasted, also into another shell."""
     words = ["--home", str(home.expanduser().absolute())] if home else []
     for folder in plugins or ():
         words += ["--plugins", str(folder.expanduser().absolute())]
+    if deep:
+        words.append("--deep")
     if vault:
         words += ["--vault", str(vault.expanduser().absolute())]
     return " " + shlex.join(words) if words else ""

@@ -163,6 +163,14 @@ class Probes:
             seconds=databases.share(self.databases(), condition.SMALL, condition.QUICK),
         )
 
+    def close(self) -> None:
+        """Let go of every database; what was learnt stays known."""
+        with self.guard:
+            found = [cell.answer for key, cell in self.cells.items() if key[0] == "condition"]
+        for condition in found:
+            if condition is not None and condition.reader is not None:
+                condition.reader.close()
+
     def conditions(self) -> Iterator[tuple[str, Path, Condition]]:
         """Every database that can be looked at, by its name in the home.
 

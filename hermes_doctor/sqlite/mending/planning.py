@@ -63,12 +63,11 @@ def plan_of(probes: Probes, path: Path) -> Blueprint:
         raise CannotFix(f"this Hermes is newer than what is known of {name}")
     try:
         found = probes.schema(path)
-    except CouldNotLook:
-        plan = atlas.at_or_below(kind, release)
-    else:
         if atlas.is_newer(kind, found):
             raise CannotFix(f"{name} was made by a newer Hermes than is known here")
         plan = atlas.richest(kind, release, found)
+    except CouldNotLook:  # its own list of tables is damaged too
+        plan = atlas.at_or_below(kind, release)
     if plan is None:
         raise CannotFix(f"the installed Hermes has no {name}")
     return plan
