@@ -96,7 +96,7 @@ def _declared(tables: Mapping[str, str]) -> dict[str, dict[str, Column]]:
     found: dict[str, dict[str, Column]] = {name: {} for name in tables}
     try:
         memory.execute("BEGIN")
-        memory.set_authorizer(_declares_only)
+        memory.set_authorizer(declares_only)
         for sql in tables.values():
             memory.execute(sql)
         memory.set_authorizer(None)
@@ -110,6 +110,6 @@ def _declared(tables: Mapping[str, str]) -> dict[str, dict[str, Column]]:
     return {table: columns for table, columns in found.items() if columns}
 
 
-def _declares_only(action: int, *_: object) -> int:
+def declares_only(action: int, *_: object) -> int:
     """A declaration may declare; CREATE TABLE … AS SELECT would be run, for as long as it likes."""
     return sqlite3.SQLITE_DENY if action in (sqlite3.SQLITE_SELECT, 33) else sqlite3.SQLITE_OK
