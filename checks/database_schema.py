@@ -45,6 +45,7 @@ def database_schema(probes: Probes) -> Iterator[Finding | CouldNotLook]:
 def _judge(probes: Probes, path: Path, name: str) -> Iterator[Finding]:
     structure = probes.structure(path)
     if structure.newer:
+        found = probes.schema(path)
         yield Finding(
             code="DB-NEWER",
             severity=Severity.INFO,
@@ -52,7 +53,13 @@ def _judge(probes: Probes, path: Path, name: str) -> Iterator[Finding]:
             subject=name,
             detail="What it should be made of is not known here, so that is not judged, and "
             "nothing will change its structure. A newer hermes-doctor may know it.",
-            evidence=(Evidence(name, "its schema bears a version beyond the newest known one"),),
+            evidence=(
+                Evidence(
+                    name,
+                    f"schema version {found.version}, application id {found.application_id}, "
+                    f"user version {found.user_version}",
+                ),
+            ),
         )
     elif structure.missing:
         yield _lacking(probes, name, structure)
@@ -78,7 +85,7 @@ def _lacking(probes: Probes, name: str, structure: Structure) -> Finding:
     return Finding(
         code="KANBAN-SCHEMA" if name.endswith("kanban.db") else "DB-SCHEMA",
         severity=severity,
-        title=f"{name} lacks " + " and ".join(_count(kind, len(names)) for kind, names in kinds),
+        title=f"{name} lacks {_enumerate([_count(kind, len(names)) for kind, names in kinds])}",
         subject=name,
         detail=detail,
         evidence=tuple(
@@ -119,6 +126,10 @@ def _weigh(probes: Probes, missing: tuple[Missing, ...]) -> tuple[Severity, str]
         "Hermes does not add it by itself: it goes on without an error, but what belongs there "
         "is never kept."
     )
+
+
+def _enumerate(parts: list[str]) -> str:
+    return " and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)
 
 
 def _count(kind: str, count: int) -> str:

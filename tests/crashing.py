@@ -278,8 +278,8 @@ def sick(home: Path) -> Path:
     support.put(home / "auth.json", '{"providers": {}}\n', 0o644)
     for name in ("state.db", "kanban.db"):
         (home / name).unlink()
-    support.database(home / "state.db", "CREATE TABLE messages (content TEXT)")
-    logged(home / "state.db", "INSERT INTO messages VALUES ('only in the log')")
+    support.database(home / "state.db", "CREATE TABLE notes (content TEXT)")
+    logged(home / "state.db", "INSERT INTO notes VALUES ('only in the log')")
     support.clobber(home / "state.db")
     lacking(home / "kanban.db")
     for n, path in enumerate(sorted(home.iterdir())):

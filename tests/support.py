@@ -56,12 +56,16 @@ def history(path: Path, version: str | None = None) -> Path:
     """A state.db as a release makes it (the newest known unless named), with fifty messages."""
     with contextlib.closing(made("state.db", path, version)) as db, db:
         db.execute("INSERT INTO sessions (id, source, started_at) VALUES ('s1', 'cli', 1)")
-        db.executemany(
-            "INSERT INTO messages (session_id, role, content, timestamp)"
-            " VALUES ('s1', 'user', ?, 1)",
-            [(f"m{n}",) for n in range(50)],
-        )
+        say(db, *(f"m{n}" for n in range(50)))
     return path
+
+
+def say(db: sqlite3.Connection, *texts: str) -> None:
+    """Add messages to a history."""
+    db.executemany(
+        "INSERT INTO messages (session_id, role, content, timestamp) VALUES ('s1', 'user', ?, 1)",
+        [(text,) for text in texts],
+    )
 
 
 def board(

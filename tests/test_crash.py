@@ -201,7 +201,7 @@ def test_restore_killed_anywhere(chunk: int, server: Server, sick: Path, tmp_pat
     home = put(sick, tmp_path / "home")
     made = server("backup", "create", "--json", "--home", home).json["id"]
     assert server("fix", "--apply", "--yes", "--home", home).code == 0
-    crashing.logged(home / "state.db", "INSERT INTO messages VALUES ('since')")
+    crashing.logged(home / "state.db", "INSERT INTO notes VALUES ('since')")
     if os.geteuid() == 0:
         crashing.chown(home)
     template = crashing.clone(home, tmp_path / "mended")

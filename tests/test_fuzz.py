@@ -213,7 +213,9 @@ def _made(folder: Path) -> list[tuple[bytes, bytes]]:
             db.execute("PRAGMA journal_mode = WAL")
             db.execute("PRAGMA wal_autocheckpoint = 0")
             with contextlib.closing(sqlite3.connect(support.board(folder / "b.db"))) as board:
-                for (sql,) in board.execute("SELECT sql FROM sqlite_master").fetchall():
+                for (sql,) in board.execute(
+                    "SELECT sql FROM sqlite_master WHERE sql NOTNULL AND name NOT LIKE 'sqlite_%'"
+                ).fetchall():
                     db.execute(sql)
             (folder / "b.db").unlink()
             db.execute("PRAGMA wal_checkpoint(TRUNCATE)")

@@ -167,8 +167,8 @@ def full(home: Path) -> Path:
     support.put(home / "state-snapshots" / "one" / "config.yaml", support.CONFIG + "# oldest\n")
     support.put(home / "state-snapshots" / "one" / ".env", support.ENV)
     support.board(home / "kanban" / "boards" / "one" / "kanban.db")
-    support.database(home / "response_store.db", "CREATE TABLE responses (a)")
-    support.database(home / "cron" / "executions.db", "CREATE TABLE executions (a)")
+    for name in ("response_store.db", "cron/executions.db"):
+        support.made(name, home / name).close()
     support.put(home / "gateway.lock", "{}")
     (home / "backups").mkdir(mode=0o700)
     with zipfile.ZipFile(home / "backups" / "old.zip", "w") as archive:

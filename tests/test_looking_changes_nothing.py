@@ -83,7 +83,7 @@ def _sick(home: Path) -> Path:
     (home / "kanban.db").unlink()
     support.board(home / "kanban.db", without=(("tasks", "session_id"),))
     support.board(home / "kanban" / "boards" / "other" / "kanban.db")
-    support.database(home / "response_store.db", "CREATE TABLE responses (a)")
+    support.made("response_store.db", home / "response_store.db").close()
     support.put(home / "profiles" / "second" / "config.yaml", support.CONFIG)
     support.put(home / "gateway.lock", '{"pid": 1}')
     (home / "gateway.pid").symlink_to("gateway.lock")

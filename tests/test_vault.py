@@ -104,7 +104,7 @@ def test_live_database(home: Path) -> None:
     try:
         db.execute("PRAGMA journal_mode=WAL")
         db.execute("PRAGMA wal_autocheckpoint=0")
-        db.execute("INSERT INTO messages (content) VALUES ('in the log')")
+        support.say(db, "in the log")
         db.commit()
 
         folder = Path(create(home)["folder"])

@@ -64,10 +64,10 @@ def upgrade_paths(versions: tuple[str, ...] = releases.ALL) -> dict[str, dict[st
         for version in versions:
             folder = Path(place) / version
             for n, (name, path, _) in enumerate(pool):
-                home = _empty(folder / str(n))
+                home = empty(folder / str(n))
                 shutil.copyfile(path, home / name)
-            _empty(folder / "fresh")
-            _lesson(version, "visit", str(folder))
+            empty(folder / "fresh")
+            visit(version, folder)
             seen = found.setdefault(version, {})
             for home in sorted(folder.iterdir(), reverse=True):  # the fresh one first
                 for name in schema_lesson.USES:
@@ -82,7 +82,13 @@ def upgrade_paths(versions: tuple[str, ...] = releases.ALL) -> dict[str, dict[st
     return found
 
 
-def _empty(home: Path) -> Path:
+def visit(version: str, folder: Path) -> None:
+    """Let a release use the databases of each home in the folder; raises if it fails on one."""
+    _lesson(version, "visit", str(folder))
+
+
+def empty(home: Path) -> Path:
+    """A home without anything, with the folders that its databases lie in."""
     for folder in ("cron", "gateway"):
         (home / folder).mkdir(parents=True)
     return home

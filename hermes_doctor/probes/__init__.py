@@ -86,9 +86,8 @@ class Probes:
 
         return schema.read(path)
 
-    @once(limit=5)
     def structure(self, path: Path) -> Structure:
-        """What a database is made of, beside what the installed Hermes makes it of."""
+        """The schema of a database beside that of the installed Hermes; told from other probes."""
         from hermes_doctor.probes import structure
 
         return structure.compare(self, path)

@@ -129,11 +129,10 @@ class _Completion:
         db.execute(f"ALTER TABLE {quoted(fresh)} RENAME TO {name}")
         for (sql,) in belongings:
             db.execute(sql)
-        if next_number is not None and self._sequence(table.name) is not None:
-            db.execute(
-                "UPDATE sqlite_sequence SET seq = max(seq, ?) WHERE name = ?",
-                (next_number, table.name),
-            )
+        if next_number is not None and "AUTOINCREMENT" in table.sql.upper():
+            highest = max(next_number, self._sequence(table.name) or 0)
+            db.execute("DELETE FROM sqlite_sequence WHERE name = ?", (table.name,))
+            db.execute("INSERT INTO sqlite_sequence VALUES (?, ?)", (table.name, highest))
 
     def _columns(self, table: str) -> dict[str, Column]:
         rows = self.db.execute(f"PRAGMA table_xinfo({quoted(table)})").fetchall()
@@ -146,7 +145,7 @@ class _Completion:
         if not self._has("sqlite_sequence"):
             return None
         row = self.db.execute("SELECT seq FROM sqlite_sequence WHERE name = ?", (table,)).fetchone()
-        return int(row[0]) if row else None
+        return row[0] if row and isinstance(row[0], int) else None
 
     def _index_anew(self, virtual: str) -> None:
         """Fill a full-text table from the rows, with the very statement of its insert trigger."""

@@ -53,9 +53,9 @@ def _columns(found: Schema, plan: Blueprint) -> Iterator[Missing]:
     for name, table in plan.tables.items():
         if found.declarations.get(name, table.sql) == table.sql:
             continue  # not there at all, or there to the letter
-        there = found.tables.get(name, {})
+        there = {column.lower() for column in found.tables.get(name, {})}  # as SQLite takes it
         for column in table.columns:
-            if column.name not in there:
+            if column.name.lower() not in there:
                 yield Missing("column", name, column.name, column.if_missing)
 
 

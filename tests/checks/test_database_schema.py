@@ -284,3 +284,130 @@ def test_unknown_gateways(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     result, findings = look(home, NEWEST)
 
     assert result.status is Status.UNKNOWN or findings
+
+
+# -- the other databases -------------------------------------------------------------------
+
+
+def history(home: Path, version: str, *statements: str) -> None:
+    """A state.db of that release after some statements."""
+    (home / "state.db").unlink(missing_ok=True)
+    support.history(home / "state.db", version)
+    with contextlib.closing(sqlite3.connect(home / "state.db")) as db, db:
+        for statement in statements:
+            db.execute(statement)
+
+
+@pytest.mark.parametrize("version", atlas.releases("state.db"))
+def test_lost_trigger(home: Path, version: str) -> None:
+    """An error under the releases that never make it anew, information under the others."""
+    history(home, version, "DROP TRIGGER messages_fts_update")
+
+    _, [finding] = look(home, version)
+
+    assert (finding.code, finding.subject) == ("DB-SCHEMA", "state.db")
+    assert finding.title == "state.db lacks a trigger"
+    if version < "0.16":
+        assert (finding.severity, finding.fix) == (Severity.ERROR, "complete-schema")
+        assert "never found by a search" in finding.detail
+    else:
+        assert (finding.severity, finding.fix) == (Severity.INFO, None)
+
+
+def test_lost_full_text_table(home: Path) -> None:
+    """Hermes makes it anew with its triggers, which are not told of beside it."""
+    triggers = [f"DROP TRIGGER messages_fts_{word}" for word in ("insert", "update", "delete")]
+    history(home, "0.13.0", *triggers, "DROP TABLE messages_fts")
+
+    _, [finding] = look(home, "0.13.0")
+
+    assert finding.title == "state.db lacks a full-text table"
+    assert finding.severity is Severity.INFO
+
+
+@pytest.mark.parametrize("running", [False, True])
+def test_lost_index(home: Path, running: bool) -> None:
+    """Hermes makes it anew, and nothing fails without it."""
+    history(home, "0.19.0", "DROP INDEX idx_messages_session", "DROP INDEX idx_sessions_source")
+
+    _, [finding] = look(home, "0.19.0", running=running)
+
+    assert (finding.severity, finding.fix) == (Severity.INFO, None)
+    assert finding.evidence[0].what == "missing indexes: idx_messages_session, idx_sessions_source"
+
+
+@pytest.mark.parametrize("running", [False, True])
+def test_lost_table(home: Path, running: bool) -> None:
+    """Hermes makes it anew at a start, but not under a running gateway."""
+    history(home, "0.19.0", "DROP TABLE gateway_routing")
+
+    _, [finding] = look(home, "0.19.0", running=running)
+
+    assert finding.severity is (Severity.ERROR if running else Severity.INFO)
+    assert finding.evidence[0].what == "missing table: gateway_routing"
+
+
+def test_several_kinds(home: Path) -> None:
+    """One finding a database, with a line of evidence for each kind of part."""
+    history(
+        home,
+        "0.19.0",
+        "DROP TABLE gateway_routing",
+        "DROP INDEX idx_sessions_source",
+        "ALTER TABLE sessions DROP COLUMN cost_status",
+    )
+
+    _, [finding] = look(home, "0.19.0")
+
+    assert finding.title == "state.db lacks a table, a column and an index"
+    assert [one.what.partition(":")[0] for one in finding.evidence] == [
+        "missing table",
+        "missing",
+        "missing index",
+    ]
+
+
+def test_lazy_tables(home: Path) -> None:
+    """What is made only when first needed is not missing, but where it is it must be whole."""
+    history(home, "0.19.0")
+    assert look(home, "0.19.0")[1] == []
+    history(home, "0.19.0", "CREATE TABLE delivery_obligations (obligation_id TEXT PRIMARY KEY)")
+
+    _, [finding] = look(home, "0.19.0")
+
+    assert finding.severity is Severity.ERROR
+    assert "delivery_obligations.content" in finding.evidence[0].what
+
+
+def test_names_in_another_case(home: Path) -> None:
+    """To SQLite a column is the same however it is written."""
+    history(home, "0.19.0", "ALTER TABLE sessions RENAME COLUMN title TO Title")
+
+    assert look(home, "0.19.0")[1] == []
+
+
+def test_a_database_that_this_release_does_not_have(home: Path) -> None:
+    """After a downgrade a database of the newer release is nobody's to judge."""
+    support.database(home / "projects.db", "CREATE TABLE projects (id TEXT)")
+
+    assert look(home, "0.13.0")[1] == []
+    assert [one.subject for one in look(home, "0.19.0")[1]] == ["projects.db"]
+
+
+@pytest.mark.parametrize(
+    "mark",
+    [
+        "UPDATE schema_version SET version = 23",
+        "PRAGMA application_id = 7",
+        "PRAGMA user_version = 7",
+    ],
+)
+def test_newer_than_the_atlas(home: Path, mark: str) -> None:
+    """Told of once, and whatever it lacks is not judged."""
+    history(home, "0.19.0", mark, "DROP TABLE sessions")
+
+    result, [finding] = look(home, "0.19.0")
+
+    assert result.status is Status.OK
+    assert (finding.code, finding.severity, finding.fix) == ("DB-NEWER", Severity.INFO, None)
+    assert any(number in finding.evidence[0].what for number in ("23", "7"))

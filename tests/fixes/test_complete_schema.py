@@ -260,6 +260,20 @@ def test_a_rebuild_keeps_the_rest(tmp_path: Path) -> None:
             )
 
 
+def test_the_next_number_of_an_empty_table(tmp_path: Path) -> None:
+    """A table whose rows are all deleted still does not give their numbers out again."""
+    path = support.history(tmp_path / "state.db")
+    with contextlib.closing(sqlite3.connect(path)) as db, db:
+        db.execute("DELETE FROM messages")
+    lose(path, ("messages", "role"))
+
+    completion.complete(path, STATE, lacking(path, STATE))
+
+    with contextlib.closing(sqlite3.connect(path)) as db, db:
+        support.say(db, "next")
+        assert db.execute("SELECT id FROM messages").fetchall() == [(51,)]
+
+
 def test_numbered_key(tmp_path: Path) -> None:
     """The key by which SQLite numbers the rows comes back with the numbers."""
     path = tmp_path / "state.db"

@@ -40,7 +40,7 @@ def test_damage_further_on(home: Path) -> None:
     """A copy that SQLite does not find sound is not swapped in; nothing changes, exit 1."""
     path = home / "state.db"
     with contextlib.closing(sqlite3.connect(path)) as db, db:
-        db.executemany("INSERT INTO messages (content) VALUES (?)", [("x" * 900,)] * 50)
+        support.say(db, *["x" * 900] * 50)
     support.clobber(path, b"\xff" * 2000, path.stat().st_size - 6000)
     support.clobber(path)
     sick = support.contents(home)
@@ -74,7 +74,7 @@ def test_log_beside_it(home: Path) -> None:
     writer = sqlite3.connect(path)
     writer.execute("PRAGMA journal_mode=WAL")
     writer.execute("PRAGMA wal_autocheckpoint=0")
-    writer.execute("INSERT INTO messages (content) VALUES ('in the log')")
+    support.say(writer, "in the log")
     writer.commit()
     saved = {suffix: (home / f"state.db{suffix}").read_bytes() for suffix in ("", "-wal")}
     writer.close()

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
+import sqlite3
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,7 +14,7 @@ from typing import Any
 
 from tests import support
 from tests.support import Done
-from tools import real_home, releases
+from tools import real_home, releases, schema_lesson
 
 MakeHome = Callable[[str], Path]
 
@@ -73,3 +75,28 @@ def machine(user: Path, *folders: Path) -> dict[str, str]:
     """An environment with these folders first on the PATH and `user` as the user's home."""
     path = os.pathsep.join([*map(str, folders), os.environ["PATH"]])
     return {"PATH": path, "HOME": str(user)}
+
+
+def cure(patient: Patient, code: str) -> None:
+    """The fix holds, and a second one changes nothing, not even in the vault."""
+    done = patient.doctor("fix", code, "--apply", "--yes")
+    assert done.code == 0, done
+    cured = support.tree(patient.home, times=False, vault=True)
+    again = patient.doctor("fix", code, "--apply", "--yes")
+    assert again.code == 0, again
+    assert support.tree(patient.home, times=False, vault=True) == cured
+    assert code not in patient.check().codes
+
+
+def undo(patient: Patient, sick: dict[str, tuple[Any, ...]]) -> None:
+    """Undo gives back the same bytes, modes and owners."""
+    done = patient.doctor("undo", "--yes")
+    assert done.code == 0, done
+    assert support.contents(patient.home) == sick
+
+
+def lose(path: Path, *columns: tuple[str, str]) -> None:
+    """Take columns away from a database at rest."""
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        for table, column in columns:
+            schema_lesson.take_away(connection, table, column)

@@ -17,8 +17,7 @@ from hermes_doctor.probes import Probes, processes
 from tests import support
 from tests.conftest import RELEASES, need_release
 from tests.real.gateways import clean_environment, end, gateway, until
-from tests.real.patients import KILLED, ROWS, MakeHome, Patient, machine
-from tests.real.test_slices import lose
+from tests.real.patients import KILLED, ROWS, MakeHome, Patient, lose, machine
 from tools import real_home, releases
 
 pytestmark = pytest.mark.real

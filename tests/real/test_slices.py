@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import shutil
-import sqlite3
 import subprocess
 import tempfile
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from hermes_doctor.knowledge import atlas
 from tests import support
 from tests.conftest import RELEASES
-from tests.real.patients import KILLED, ROWS, MakeHome, Patient, machine
-from tools import real_home, schema_lesson
+from tests.real.patients import KILLED, ROWS, MakeHome, Patient, cure, lose, machine, undo
+from tools import real_home
 
 pytestmark = pytest.mark.real
 NOBODY = 65534
@@ -106,31 +103,6 @@ def open_folder() -> Iterator[Path]:
     folder.chmod(0o755)
     yield folder
     shutil.rmtree(folder)
-
-
-def cure(patient: Patient, code: str) -> None:
-    """The fix holds, and a second one changes nothing, not even in the vault."""
-    done = patient.doctor("fix", code, "--apply", "--yes")
-    assert done.code == 0, done
-    cured = support.tree(patient.home, times=False, vault=True)
-    again = patient.doctor("fix", code, "--apply", "--yes")
-    assert again.code == 0, again
-    assert support.tree(patient.home, times=False, vault=True) == cured
-    assert code not in patient.check().codes
-
-
-def undo(patient: Patient, sick: dict[str, tuple[Any, ...]]) -> None:
-    """Undo gives back the same bytes, modes and owners."""
-    done = patient.doctor("undo", "--yes")
-    assert done.code == 0, done
-    assert support.contents(patient.home) == sick
-
-
-def lose(path: Path, *columns: tuple[str, str]) -> None:
-    """Take columns away from a database at rest."""
-    with contextlib.closing(sqlite3.connect(path)) as connection:
-        for table, column in columns:
-            schema_lesson.take_away(connection, table, column)
 
 
 def unhealed(version: str) -> list[tuple[str, str]]:
