@@ -153,7 +153,7 @@ class Gateway:
 
 def state(folder: Path, messages: int) -> None:
     """`state.db` with deletions behind it, its live twin, and a journal of its past."""
-    from hermes_state import SessionDB
+    from hermes_state import SessionDB  # type: ignore[import-not-found]
 
     SessionDB(folder / "fresh.db").close()
     sessions = max(20, messages // 30)
@@ -220,7 +220,7 @@ def _live(folder: Path, gateway: Gateway, messages: int) -> None:
 
 def kanban(folder: Path, tasks: int) -> None:
     """A board with comments, links, runs and events."""
-    from hermes_cli import kanban_db
+    from hermes_cli import kanban_db  # type: ignore[import-not-found]
 
     talk = Talk(99)
     board = kanban_db.connect(folder / "kanban.db")
@@ -249,7 +249,9 @@ def kanban(folder: Path, tasks: int) -> None:
 
 def responses(folder: Path, count: int) -> None:
     """The store of the Responses API."""
-    from gateway.platforms.api_server import ResponseStore
+    from gateway.platforms.api_server import (  # type: ignore[import-not-found]
+        ResponseStore,
+    )
 
     talk = Talk(77)
     store = ResponseStore(db_path=str(folder / "response_store.db"))

@@ -18,7 +18,9 @@ def blueprint_of(path: Path, release: str = "") -> Blueprint:
         kinds: dict[str, dict[str, str]] = {"table": {}, "index": {}, "trigger": {}, "view": {}}
         for kind, name, sql in rows:
             kinds[kind][name] = sql
-        virtual = {n: s for n, s in kinds["table"].items() if s.upper().startswith("CREATE VIRTUAL")}
+        virtual = {
+            n: s for n, s in kinds["table"].items() if s.upper().startswith("CREATE VIRTUAL")
+        }
         hidden = {name + suffix for name in virtual for suffix in SHADOWS}
         tables = {
             name: Table(name, sql, _columns(db, name))
@@ -28,15 +30,11 @@ def blueprint_of(path: Path, release: str = "") -> Blueprint:
         version = None
         if "schema_version" in tables:
             (version,) = db.execute("SELECT version FROM schema_version").fetchone()
-    return Blueprint(
-        path.name, release, tables, virtual, kinds["index"], kinds["trigger"], version
-    )
+    return Blueprint(path.name, release, tables, virtual, kinds["index"], kinds["trigger"], version)
 
 
 def _columns(db: sqlite3.Connection, table: str) -> tuple[Column, ...]:
     return tuple(
         Column(name, kind, bool(notnull), default, key)
-        for _, name, kind, notnull, default, key, _ in db.execute(
-            f'PRAGMA table_xinfo("{table}")'
-        )
+        for _, name, kind, notnull, default, key, _ in db.execute(f'PRAGMA table_xinfo("{table}")')
     )

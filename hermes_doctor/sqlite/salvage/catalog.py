@@ -98,7 +98,8 @@ def _alike(survey: Survey, page: int) -> bool:
     """Whether a leaf begins with a row of a schema."""
     if survey.kinds[page] != LEAF:
         return False
-    first = next(survey.payloads(page, whole=False), (0, b"", 0))[1]
+    cell = next(survey.cells(page, whole=False), None)
+    first = cell.payload if cell else b""
     return (
         len(first) > 12
         and first[0] < 16
@@ -212,7 +213,7 @@ def shadows(virtual: Mapping[str, str]) -> set[str]:
 
 def copies(name: str) -> Layout:
     """The table in which a full-text table of one column keeps its second copy of the text."""
-    columns = (Column("id", "INTEGER", key=1), Column("c0", ""))
+    columns = (Column("id", "INTEGER", key=1), Column("c0", "TEXT"))
     return Layout(name, columns, "", 0)
 
 

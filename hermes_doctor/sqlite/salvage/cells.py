@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from hermes_doctor.sqlite.records import Value
 
@@ -24,6 +25,17 @@ class Lost:
 LOST = Lost()
 
 
+class Cell(NamedTuple):
+    """What lies on a leaf for one row."""
+
+    rowid: int
+    payload: bytes
+    """As much of it as was found."""
+    length: int
+    """What it should be."""
+    frayed: bool = False
+
+
 @dataclass(slots=True)
 class Row:
     """One row as far as it could be read."""
@@ -35,6 +47,9 @@ class Row:
     whole: bool = True
     rest: bytes = b""
     """What is left of the first value that is LOST."""
+
+    frayed: bool = False
+    """The last page of its chain points on, as none does: it may be another row's."""
 
     def length(self, place: int) -> int:
         """The bytes of a text, also of one that is LOST."""

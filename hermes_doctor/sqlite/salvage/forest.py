@@ -1,9 +1,9 @@
-"""Which leaf belongs to which table: by the trees first, by the look of its rows where they fail."""
+"""Which leaf belongs to which table: by the trees, and where they fail by the look of its rows."""
 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -29,6 +29,13 @@ class Stand:
     adopted: int = 0
     """Leaves that nothing points at any more."""
     damaged: bool = False
+    only_named: bool = False
+    """Of the adopted leaves only rows that an index names are taken: they may be free pages."""
+
+    @property
+    def linked(self) -> Tree:
+        """The part of it that its root leads to."""
+        return Tree(self.tree.leaves[: len(self.tree.leaves) - self.adopted])
 
     def lost(self, rowid: int) -> bool:
         """Whether a row of this rowid would lie where nothing can be read."""
@@ -40,14 +47,33 @@ class Forest:
     """All tables, and what can be said about their witnesses."""
 
     stands: dict[str, Stand] = field(default_factory=dict)
-    witnesses: dict[str, Witness] = field(default_factory=dict)
+    copies: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """By table: the tables in which full text keeps copies of its texts under its rowids."""
     freed: int = 0
     """Leaves left alone because what they hold was deleted."""
+    _witnesses: dict[str, Witness] = field(default_factory=dict)
+
+    def witness(self, survey: Survey, catalog: Catalog, name: str) -> Witness:
+        """What is left that names the rows of a table."""
+        if name not in self._witnesses:
+            copies = [self.stands[one].linked for one in self.copies.get(name, ())]
+            self._witnesses[name] = Witness(survey, catalog, name, copies)
+        return self._witnesses[name]
+
+    @property
+    def highest(self) -> dict[str, int]:
+        """By table: the highest rowid that a witness names."""
+        return {name: one.rowids[-1] for name, one in self._witnesses.items() if one.rowids}
 
 
-def grow(survey: Survey, catalog: Catalog, known: Mapping[str, Sequence[Layout]]) -> Forest:
+def grow(
+    survey: Survey,
+    catalog: Catalog,
+    known: Mapping[str, Sequence[Layout]],
+    copies: Mapping[str, Sequence[str]],
+) -> Forest:
     """Find the leaves of each table; `known` has the layouts that each of them can have."""
-    forest = Forest()
+    forest = Forest(copies=copies)
     claimed = bytearray(survey.image.count + 1)
     for page in catalog.pages:
         claimed[page] = 1
@@ -130,7 +156,7 @@ def _owner(
     survey: Survey, layouts: Sequence[Layout], pages: Sequence[int], forest: Forest
 ) -> str | None:
     """The damaged table whose rows these are; None when it is no table that misses any."""
-    votes: Counter[str] = Counter()
+    votes: dict[str, float] = defaultdict(float)
     for page in pages[:: max(1, len(pages) // SAMPLE)]:
         names = likeness.best(layouts, _sample(survey, [page]))
         for name in names:
@@ -165,14 +191,12 @@ def _ranged(survey: Survey, top: int, pages: Sequence[int]) -> list[Leaf]:
 def _alive(
     survey: Survey, catalog: Catalog, forest: Forest, name: str, page: int, free: bytearray
 ) -> bool:
-    """Whether the table's indexes name the rows on a page."""
-    witness = forest.witnesses.get(name)
-    if witness is None:
-        witness = forest.witnesses[name] = Witness(survey, catalog, name)
+    """Whether the table's indexes name rows on a page."""
+    witness = forest.witness(survey, catalog, name)
     if not witness.known:
         return not free[page]
-    ids = survey.rowids(page)
-    return 2 * sum(map(witness.names, ids)) >= len(ids)
+    forest.stands[name].only_named = witness.whole
+    return any(map(witness.names, survey.rowids(page)))
 
 
 def _settle(stand: Stand, leaves: list[Leaf]) -> None:

@@ -16,6 +16,7 @@ from hermes_doctor.sqlite.salvage.forest import Stand
 from hermes_doctor.sqlite.salvage.survey import Leaf, Survey, decode
 from hermes_doctor.sqlite.salvage.target import Target
 from hermes_doctor.sqlite.salvage.texts import Texts
+from hermes_doctor.sqlite.salvage.witness import Witness
 
 BATCH = 4000
 PENDING = 20_000
@@ -111,9 +112,11 @@ class Loader:
         survey: Survey,
         target: Target,
         texts: Mapping[str, Texts],
+        witness: Callable[[str], Witness],
         step: Callable[[int], None],
     ) -> None:
         self.survey = survey
+        self.witness = witness
         self.target = target
         self.texts = texts
         self.step = step
@@ -138,10 +141,15 @@ class Loader:
     def _rows(self, loaded: Loaded) -> Iterator[list[Value]]:
         texts = self.texts.get(loaded.name)
         shape, tally = loaded.shape, loaded.tally
-        for number, leaf in enumerate(loaded.stand.tree.leaves):
+        stand = loaded.stand
+        linked = len(stand.tree.leaves) - stand.adopted
+        named = self.witness(loaded.name).names if stand.only_named else None
+        for number, leaf in enumerate(stand.tree.leaves):
             if not number % 256:
                 self.step(256)
             for row in self._leaf(loaded, leaf):
+                if named and number >= linked and not named(row.rowid):
+                    continue  # it was deleted, and its page may be a free one
                 if not row.whole:
                     if len(loaded.pending) < PENDING:
                         loaded.pending.append(row)
@@ -153,7 +161,7 @@ class Loader:
                     tally.restore(ONLY)
                 elif texts is not None and texts.heal(row):
                     tally.restore(COPIES)
-                elif any(type(value) is Mangled for value in row.values):
+                elif _doubtful(row, texts):
                     tally.partial += 1
                 else:
                     tally.saved += 1
@@ -161,16 +169,23 @@ class Loader:
 
     def _leaf(self, loaded: Loaded, leaf: Leaf) -> Iterator[Row]:
         """The rows of one leaf that belong where they are."""
-        cells = list(self.survey.payloads(leaf.page))
-        ids = _straightened([rowid for rowid, _, _ in cells], leaf)
+        cells = list(self.survey.cells(leaf.page))
+        ids = _straightened([cell.rowid for cell in cells], leaf)
         rows = []
-        for rowid, (_, payload, length) in zip(ids, cells, strict=True):
-            row = decode(rowid, payload, length) if rowid is not None else None
+        for rowid, cell in zip(ids, cells, strict=True):
+            row = decode(cell._replace(rowid=rowid)) if rowid is not None else None
             if row is not None and _belongs(loaded.stand.layout, row):
                 rows.append(row)
             elif rowid is not None:
                 loaded.broken.append(rowid)
         yield from rows
+
+
+def _doubtful(row: Row, texts: Texts | None) -> bool:
+    """Whether a row that was read to its end may still not be what it was."""
+    if row.frayed and not (texts is not None and texts.agree(row)):
+        return True
+    return any(type(value) is Mangled for value in row.values)
 
 
 def _belongs(layout: Layout, row: Row) -> bool:

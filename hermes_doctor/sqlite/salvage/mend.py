@@ -50,9 +50,7 @@ class Mender:
 
     def witness(self, name: str) -> Witness:
         """What the indexes of a table say."""
-        if name not in self.forest.witnesses:
-            self.forest.witnesses[name] = Witness(self.survey, self.catalog, name)
-        return self.forest.witnesses[name]
+        return self.forest.witness(self.survey, self.catalog, name)
 
     def mend(self, loaded: Loaded) -> None:
         """Bring in what can be completed or rebuilt of one table, and count what is lost."""
@@ -92,10 +90,11 @@ class Mender:
                 gone.append(rowid)
             else:
                 self.withheld += 1
-        named = set(gone)
-        for rowid in broken - named:
-            if not held(present, rowid) and not held(begun, rowid) and not witness.denies(rowid):
-                gone.append(rowid)
+        gone += [
+            rowid
+            for rowid in broken.difference(gone)
+            if not (held(present, rowid) or held(begun, rowid) or witness.denies(rowid))
+        ]
         return gone[:MOST]
 
     def _facts(self, witness: Witness, wanted: set[int]) -> Facts:
@@ -125,7 +124,9 @@ class Mender:
         whole = LOST not in row.values
         if not whole:
             _keep_beginning(layout, row)
-        self.target.insert(loaded.name, loaded.shape.columns, [loaded.shape.values(row)])
+        values = loaded.shape.values(row)
+        if not self.target.insert(loaded.name, loaded.shape.columns, [values]):
+            return  # the row is there already, from a better page
         if whole:
             loaded.tally.restore(source or INDEXES)
         else:

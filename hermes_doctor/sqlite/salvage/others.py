@@ -11,7 +11,7 @@ from typing import Any
 from urllib.parse import quote
 
 from hermes_doctor.sqlite.salvage.catalog import Layout, Value, layout_of
-from hermes_doctor.sqlite.salvage.cells import LOST, Mangled, Row
+from hermes_doctor.sqlite.salvage.cells import LOST, Lost, Mangled, Row
 from hermes_doctor.sqlite.salvage.target import quoted
 
 
@@ -105,7 +105,7 @@ class Others:
         facts: dict[str, Value] = {
             column.name: value
             for column, value in zip(layout.columns, row.values, strict=False)
-            if not isinstance(value, type(LOST) | Mangled) and value is not None
+            if not isinstance(value, Lost | Mangled) and value is not None
         }
         found = self.row(layout, row.rowid, facts)
         if found is None:

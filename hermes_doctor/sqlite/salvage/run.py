@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from hermes_doctor.sqlite.blueprint import Blueprint
-from hermes_doctor.sqlite.salvage import catalog as catalogs, fulltext, references
+from hermes_doctor.sqlite.salvage import catalog as catalogs, fulltext, references, views
 from hermes_doctor.sqlite.salvage.account import Account
 from hermes_doctor.sqlite.salvage.catalog import Catalog, Layout
 from hermes_doctor.sqlite.salvage.forest import Forest, grow
@@ -62,17 +62,17 @@ class Run:
 
     def _salvage(self, image: Image) -> Account:
         self.total = 3 * image.count
-        survey = Survey(image, lambda _: self._step(4096))
-        catalog = catalogs.read(survey)
-        forest = grow(survey, catalog, self._known(catalog))
+        (survey, catalog), told = views.choose(image, lambda _: self._step(4096))
+        self.notes += [told] if told else []
+        forest = grow(survey, catalog, self._known(catalog), self._copies())
         texts = self._texts(survey, forest)
         target = Target(self.path, self.blueprint, catalog)
         slow, quick = fulltext.split(self.indexes)
         beside = fulltext.Beside(self.path, slow) if slow is not None else None
         try:
-            loader = Loader(survey, target, texts, self._step)
-            loaded = self._load(loader, forest, target, beside)
             mender = Mender(survey, catalog, forest, target, texts, self.others)
+            loader = Loader(survey, target, texts, mender.witness, self._step)
+            loaded = self._load(loader, forest, target, beside)
             for table in loaded:
                 mender.mend(table)
             self.notes += references.settle(mender)
@@ -104,21 +104,24 @@ class Run:
                 known[name] = [layout]
         return known
 
+    def _copies(self) -> dict[str, list[str]]:
+        """By table: where full text keeps copies of its texts."""
+        copies: dict[str, list[str]] = {}
+        for index in self.indexes:
+            if index.columns and not index.external:
+                copies.setdefault(index.table, []).append(index.name + "_content")
+        return copies
+
     def _texts(self, survey: Survey, forest: Forest) -> dict[str, Texts]:
         """For each table whose text is copied by full-text tables: those copies."""
         texts: dict[str, Texts] = {}
-        for table in {index.table for index in self.indexes if index.columns}:
-            copying = [i for i in self.indexes if i.table == table and not i.external and i.columns]
-            stand = forest.stands.get(table)
-            if stand is None or not copying or len({i.columns for i in copying}) > 1:
+        for table, contents in forest.copies.items():
+            columns = {index.columns for index in self.indexes if index.table == table}
+            names = forest.stands[table].layout.names
+            if len(columns) != 1 or not set(*columns) <= set(names):
                 continue
-            names = stand.layout.names
-            if not all(column in names for column in copying[0].columns):
-                continue
-            copies = [
-                ByRowid(survey, forest.stands[index.name + "_content"].tree) for index in copying
-            ]
-            texts[table] = Texts(copies, [names.index(c) for c in copying[0].columns])
+            copies = [ByRowid(survey, forest.stands[name].tree) for name in contents]
+            texts[table] = Texts(copies, [names.index(column) for column in columns.pop()])
         return texts
 
     def _load(
@@ -148,9 +151,8 @@ class Run:
                     name, number = row.values
                     if isinstance(name, str) and isinstance(number, int):
                         highest[name] = max(number, highest.get(name, 0))
-        for name, witness in mender.forest.witnesses.items():
-            if witness.rowids:
-                highest[name] = max(witness.rowids[-1], highest.get(name, 0))
+        for name, number in mender.forest.highest.items():
+            highest[name] = max(number, highest.get(name, 0))
         database = target.database
         for name, layout in target.layouts.items():
             if "AUTOINCREMENT" not in layout.sql.upper() or name not in highest:

@@ -38,6 +38,13 @@ class Texts:
             return None
         return True if self._split(row, seen[0]) else None
 
+    def agree(self, row: Row) -> bool:
+        """Whether a copy has the same text."""
+        mine = self._joined(row)
+        return mine is not None and any(
+            self._copy(place, row.rowid) == mine for place in range(len(self.copies))
+        )
+
     def complete(self, row: Row) -> bool:
         """Give a row that was cut off its lost texts back; whether there was a copy that fits."""
         seen = {self._copy(place, row.rowid) for place in range(len(self.copies))} - {None}

@@ -13,11 +13,16 @@ from hermes_doctor.sqlite.salvage.cells import (
     INDEX_LEAF,
     INTERIOR,
     LEAF,
+    Cell,
     Lost,
     kinds_of,
     values_of,
 )
 from hermes_doctor.sqlite.salvage.survey import HIGHEST, LOWEST, Leaf, Survey
+
+
+OVERLAP = 3
+"""Leaves that nothing points at may speak for the same rows: so many more are looked at."""
 
 
 @dataclass
@@ -88,29 +93,21 @@ class ByRowid:
         self.lows = [low for low, _, _ in pairs]
         self.places = pairs
         self.page = 0
-        self.cells: dict[int, tuple[bytes, int]] = {}
-
-    def covers(self, rowid: int) -> bool:
-        """Whether a readable leaf would hold this row if there were one."""
-        return self._leaf(rowid) != 0
+        self.cells: dict[int, Cell] = {}
 
     def payload(self, rowid: int) -> bytes | None:
         """The payload of the row, if it is there and whole."""
-        page = self._leaf(rowid)
-        if not page:
-            return None
-        if page != self.page:
-            self.page = page
-            self.cells = {one: (data, size) for one, data, size in self.survey.payloads(page)}
-        found = self.cells.get(rowid)
-        return found[0] if found and len(found[0]) == found[1] else None
-
-    def _leaf(self, rowid: int) -> int:
         place = bisect_right(self.lows, rowid - 1) - 1
-        if place < 0:
-            return 0
-        low, high, page = self.places[place]
-        return page if low < rowid <= high else 0
+        for low, high, page in reversed(self.places[max(0, place - OVERLAP) : place + 1]):
+            if not low < rowid <= high:
+                continue
+            if page != self.page:
+                self.page = page
+                self.cells = {cell.rowid: cell for cell in self.survey.cells(page)}
+            found = self.cells.get(rowid)
+            if found and len(found.payload) == found.length:
+                return found.payload
+        return None
 
 
 @dataclass

@@ -8,19 +8,22 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from hermes_doctor.sqlite.records import Value
 from hermes_doctor.sqlite.salvage import trees
 from hermes_doctor.sqlite.salvage.catalog import Catalog, Index
 from hermes_doctor.sqlite.salvage.cells import Lost
 from hermes_doctor.sqlite.salvage.survey import Survey
+from hermes_doctor.sqlite.salvage.trees import Tree
 
 
 class Witness:
     """The rowids that the indexes of one table name."""
 
-    def __init__(self, survey: Survey, catalog: Catalog, table: str) -> None:
+    def __init__(
+        self, survey: Survey, catalog: Catalog, table: str, copies: Sequence[Tree] = ()
+    ) -> None:
         self.survey = survey
         self.indexes = [one for one in catalog.indexes if one.table == table]
         self.walks = {one.name: trees.index(survey, one.root) for one in self.indexes}
@@ -28,11 +31,14 @@ class Witness:
         sound = [one for one in full if self.walks[one.name].whole]
         self.whole = bool(sound)
         """Some index names every row."""
-        self.known = bool(full)
+        self.known = bool(full) or any(tree.leaves for tree in copies)
         ids = array("q")
         for one in sound[:1] or full:
             for entry in self.entries(one):
                 ids.append(entry[1])
+        if not sound:  # then the copies of its texts, which have the same rowids, are asked too
+            for leaf in (leaf for tree in copies for leaf in tree.leaves):
+                ids.extend(survey.rowids(leaf.page))
         self.rowids = array("q", sorted(set(ids)))
 
     def entries(self, index: Index) -> Iterator[tuple[list[Value | Lost], int]]:
