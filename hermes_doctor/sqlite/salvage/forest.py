@@ -77,10 +77,12 @@ def grow(
     claimed = bytearray(survey.image.count + 1)
     for page in catalog.pages:
         claimed[page] = 1
+    copying = {name for names in copies.values() for name in names}
     for name, layouts in known.items():
         root = catalog.root(name)
         tree = trees.table(survey, root) if root > 1 else Tree(gaps=[(LOWEST, HIGHEST)])
-        live = catalog.layouts.get(name)
+        # The tables of copies declare no types, and would be taken for any that hold bytes.
+        live = catalog.layouts.get(name) if name not in copying else None
         layout = live or _vote(survey, tree, layouts)
         rooted = bool(tree.leaves) and _trusted(survey, tree, layout)
         if not rooted:

@@ -8,6 +8,7 @@ work is in SQLite, which leaves the interpreter free meanwhile.
 
 from __future__ import annotations
 
+import contextlib
 import re
 import sqlite3
 import threading
@@ -116,6 +117,31 @@ def prove(database: sqlite3.Connection, index: Index) -> str:
     except sqlite3.DatabaseError as error:
         raise CannotFix("the full-text table of the salvaged database is not sound") from error
     return f"integrity-check of {index.name}"
+
+
+class Proof:
+    """The proof of one full-text table in a thread, beside the other proofs."""
+
+    def __init__(self, path: Path, index: Index) -> None:
+        self.path = path
+        self.index = index
+        self.outcome: str | BaseException = ""
+        self.thread = threading.Thread(target=self._run, daemon=True)
+        self.thread.start()
+
+    def _run(self) -> None:
+        try:
+            with contextlib.closing(connect(self.path)) as database:
+                self.outcome = prove(database, self.index)
+        except (sqlite3.Error, CannotFix) as error:
+            self.outcome = error
+
+    def result(self) -> str:
+        """Wait for it."""
+        self.thread.join()
+        if isinstance(self.outcome, BaseException):
+            raise self.outcome
+        return self.outcome
 
 
 class Beside:

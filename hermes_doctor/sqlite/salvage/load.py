@@ -7,6 +7,7 @@ from array import array
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
+from operator import itemgetter
 
 from hermes_doctor.sqlite.salvage import likeness
 from hermes_doctor.sqlite.salvage.account import COPIES, ONLY, Tally
@@ -65,11 +66,21 @@ class Shape:
             self.places.append(-1 if at is None else at)
         for place, column in enumerate(source.columns):
             self.default[place] = literal(column.default)
+        self.role = theirs.get("role")
+        # In a list of all values and the rowid after them, -1 is the rowid.
+        self._pick = itemgetter(*self.places, *self.places[:1])
 
     def values(self, row: Row) -> list[Value]:
         """The values of a row for the new table; what is lost stays empty."""
         values = row.values
         count = len(values)
+        if row.whole and count == len(self.source.columns):
+            picked: list[Value] = list(self._pick([*values, row.rowid]))
+            picked.pop()
+            for at, filling in self.fill.items():
+                if picked[at] is None:
+                    picked[at] = filling
+            return picked
         out: list[Value] = []
         for place in self.places:
             if place < 0:
@@ -79,9 +90,9 @@ class Shape:
                 out.append(None if isinstance(value, Lost) else value)
             else:
                 out.append(self.default[place])
-        for at, value in self.fill.items():
+        for at, filling in self.fill.items():
             if out[at] is None:
-                out[at] = value
+                out[at] = filling
         return out
 
 
@@ -157,7 +168,7 @@ class Loader:
                     tally.partial += 1
                     yield shape.values(row)
                     continue
-                if _mend_role(shape.source, row):
+                if _mend_role(shape, row):
                     tally.restore(ONLY)
                 elif texts is not None and texts.heal(row):
                     tally.restore(COPIES)
@@ -171,21 +182,21 @@ class Loader:
         """The rows of one leaf that belong where they are."""
         cells = list(self.survey.cells(leaf.page))
         ids = _straightened([cell.rowid for cell in cells], leaf)
-        rows = []
+        usual = 0
         for rowid, cell in zip(ids, cells, strict=True):
             row = decode(cell._replace(rowid=rowid)) if rowid is not None else None
-            if row is not None and _belongs(loaded.stand.layout, row):
-                rows.append(row)
+            if row is not None and (len(row.kinds) == usual or _belongs(loaded.stand.layout, row)):
+                usual = len(row.kinds)
+                yield row
             elif rowid is not None:
                 loaded.broken.append(rowid)
-        yield from rows
 
 
 def _doubtful(row: Row, texts: Texts | None) -> bool:
     """Whether a row that was read to its end may still not be what it was."""
     if row.frayed and not (texts is not None and texts.agree(row)):
         return True
-    return any(type(value) is Mangled for value in row.values)
+    return Mangled in map(type, row.values)
 
 
 def _belongs(layout: Layout, row: Row) -> bool:
@@ -224,18 +235,17 @@ def _straightened(ids: list[int], leaf: Leaf) -> list[int | None]:
     return out
 
 
-def _mend_role(layout: Layout, row: Row) -> bool:
+def _mend_role(shape: Shape, row: Row) -> bool:
     """A role with one flipped bit is still known: there are only a few."""
-    for place, column in enumerate(layout.columns[: len(row.values)]):
-        if column.name == "role":
-            role = row.values[place]
-            if not isinstance(role, str) or role in likeness.ROLES:
-                return False
-            near = [one for one in likeness.ROLES if _apart(one, role) == 1]
-            if len(near) == 1:
-                row.values[place] = near[0]
-                return True
-    return False
+    if shape.role is None or shape.role >= len(row.values):
+        return False
+    role = row.values[shape.role]
+    if role in likeness.ROLES or not isinstance(role, str):
+        return False
+    near = [one for one in likeness.ROLES if _apart(one, role) == 1]
+    if len(near) == 1:
+        row.values[shape.role] = near[0]
+    return len(near) == 1
 
 
 def _apart(one: str, other: str) -> int:

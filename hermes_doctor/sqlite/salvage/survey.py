@@ -138,8 +138,18 @@ class Survey:
         """The rowids on a leaf, without its rows."""
         page = self.image.page(number)
         found = head(page, 100 if number == 1 else 0, self.usable)
+        return self._ids(page, found[1] if found else ())
+
+    def edges(self, number: int) -> list[int]:
+        """The first and the last rowid on a leaf."""
+        page = self.image.page(number)
+        found = head(page, 100 if number == 1 else 0, self.usable)
+        return self._ids(page, (found[1][0], found[1][-1]) if found and found[1] else ())
+
+    @staticmethod
+    def _ids(page: bytes, cells: tuple[int, ...]) -> list[int]:
         ids = []
-        for at in found[1] if found else ():
+        for at in cells:
             try:
                 ids.append(signed(varint(page, varint(page, at)[1])[0]))
             except BROKEN:

@@ -20,7 +20,6 @@ from hermes_doctor.sqlite.salvage.cells import (
 )
 from hermes_doctor.sqlite.salvage.survey import HIGHEST, LOWEST, Leaf, Survey
 
-
 OVERLAP = 3
 """Leaves that nothing points at may speak for the same rows: so many more are looked at."""
 
@@ -77,6 +76,8 @@ def _fits(survey: Survey, leaf: Leaf) -> bool:
     A leaf that a misdirected write has overwritten holds rows of some other range.
     """
     if leaf.low == LOWEST and leaf.high == HIGHEST:
+        return True
+    if all(leaf.low < one <= leaf.high for one in survey.edges(leaf.page)):
         return True
     ids = survey.rowids(leaf.page)
     inside = sum(leaf.low < one <= leaf.high for one in ids)
