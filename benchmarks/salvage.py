@@ -177,7 +177,7 @@ class Bench:
         environ = {**os.environ, "HERMES_HOME": str(self.work / "home")}
         (self.work / "home").mkdir(exist_ok=True)
         command = [str(releases.python_of(RELEASE)), "-c", HERMES, str(place)]
-        _timed(command, score, env=environ)
+        _timed(command, score, env=environ, cwd=self.work)  # away from our own `tools`
         return place
 
     def _dump(self, sick: Path, score: Score) -> Path:
@@ -245,10 +245,14 @@ def small(folder: Path, work: Path) -> list[dict[str, Any]]:
     return results
 
 
-def _timed(command: list[str], score: Score, env: dict[str, str] | None = None) -> str:
+def _timed(
+    command: list[str], score: Score, env: dict[str, str] | None = None, cwd: Path | None = None
+) -> str:
     start = time.perf_counter()
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=600, env=env)
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=600, env=env, cwd=cwd
+        )
         score.failed = done.stderr.strip()[-200:] if done.returncode else ""
         return done.stdout
     except subprocess.TimeoutExpired:
