@@ -35,7 +35,8 @@ class Stand:
     @property
     def linked(self) -> Tree:
         """The part of it that its root leads to."""
-        return Tree(self.tree.leaves[: len(self.tree.leaves) - self.adopted])
+        leaves = self.tree.leaves[: len(self.tree.leaves) - self.adopted]
+        return Tree(leaves, self.tree.gaps)
 
     def lost(self, rowid: int) -> bool:
         """Whether a row of this rowid would lie where nothing can be read."""

@@ -16,6 +16,7 @@ from hermes_doctor.sqlite.salvage.others import Others
 from hermes_doctor.sqlite.salvage.survey import Survey
 from hermes_doctor.sqlite.salvage.target import Target, quoted
 from hermes_doctor.sqlite.salvage.texts import Texts
+from hermes_doctor.sqlite.salvage.transcripts import Entry, Transcripts
 from hermes_doctor.sqlite.salvage.witness import Witness, held
 
 Facts = dict[int, dict[str, Value]]
@@ -38,6 +39,7 @@ class Mender:
         target: Target,
         texts: Mapping[str, Texts],
         others: Others,
+        transcripts: Transcripts,
     ) -> None:
         self.survey = survey
         self.catalog = catalog
@@ -45,6 +47,11 @@ class Mender:
         self.target = target
         self.texts = texts
         self.others = others
+        self.transcripts = transcripts
+        self.transcribed = 0
+        """Messages whose text a transcript still had."""
+        self.unproven = 0
+        """Rows from other files of which nothing is left that could say they were deleted."""
         self.withheld = 0
         """Rows that an index names and that the table's own sound pages do not have."""
 
@@ -65,6 +72,8 @@ class Mender:
         for row in loaded.pending:
             self._complete(loaded, row, facts.get(row.rowid, {}))
         gone = self._from_others(loaded, gone, facts)
+        if self.transcripts.paths and "role" in self.target.layouts[name].names:
+            gone = self._from_transcripts(loaded, gone, facts)
         self._rebuild(loaded, gone, facts)
         if not witness.whole:
             loaded.tally.unsure = bool(loaded.stand.tree.gaps)
@@ -134,27 +143,80 @@ class Mender:
 
     def _from_others(self, loaded: Loaded, gone: list[int], facts: Facts) -> list[int]:
         """Rows that are gone, out of the newest other file that has them; what is left."""
-        left = []
-        layout = self.target.layouts[loaded.name]
-        witness = self.witness(loaded.name)
-        unnamed = () if witness.whole else self._unnamed(loaded, set(gone))
-        for rowid in (*gone, *unnamed):
-            found = self.others.row(layout, rowid, facts.get(rowid, {}))
-            if found is None:
-                left.append(rowid)
-            elif self._insert(loaded.name, found.values):
-                loaded.tally.restore(found.source)
-        known = set(gone)
-        return [rowid for rowid in left if rowid in known]
+        if not self.others.sources:
+            return gone
+        left = [rowid for rowid in gone if not self._take(loaded, rowid, facts.get(rowid, {}))]
+        if not self.witness(loaded.name).whole:
+            for rowid in list(self._unnamed(loaded, set(gone))):
+                self.unproven += self._take(loaded, rowid, {})
+        return left
+
+    def _take(self, loaded: Loaded, rowid: int, facts: Mapping[str, Value]) -> bool:
+        """One row out of another file, unless what it hangs on was deleted."""
+        found = self.others.row(self.target.layouts[loaded.name], rowid, facts)
+        if found is None or self._severed(loaded.name, found.values):
+            return False
+        if not self._insert(loaded.name, found.values, rowid):
+            return False
+        loaded.tally.restore(found.source)
+        return True
+
+    def _severed(self, name: str, values: Mapping[str, Value]) -> bool:
+        """Whether a row refers to one that a sound table does not have: that was deleted."""
+        for child, parent, column in references(self.target, name):
+            value = values.get(child)
+            if value is None or self.forest.stands[parent].damaged:
+                continue
+            if not self.target.database.execute(
+                f"SELECT 1 FROM {quoted(parent)} WHERE {quoted(column)} = ?", (value,)
+            ).fetchone():
+                return True
+        return False
 
     def _unnamed(self, loaded: Loaded, gone: set[int]) -> Iterator[int]:
         """Rows of other files in a range whose page is lost, where no index is left to ask."""
-        if not loaded.stand.rooted or self.target.layouts[loaded.name].rowid_column is None:
+        layout = self.target.layouts[loaded.name]
+        if not loaded.stand.rooted or layout.rowid_column is None:
             return
         present = self._present(loaded.name)
-        for rowid in self.others.rowids(self.target.layouts[loaded.name]):
-            if rowid not in gone and loaded.stand.lost(rowid) and not held(present, rowid):
+        witness = self.witness(loaded.name)
+        for rowid in self.others.rowids(layout):
+            if (
+                rowid not in gone
+                and loaded.stand.lost(rowid)
+                and not held(present, rowid)
+                and not witness.denies(rowid)
+            ):
                 yield rowid
+
+    def _from_transcripts(self, loaded: Loaded, gone: list[int], facts: Facts) -> list[int]:
+        """Lost messages by their place in the transcript of their session."""
+        talks: dict[str, list[int]] = {}
+        for rowid in gone:
+            session = facts.get(rowid, {}).get("session_id")
+            if isinstance(session, str) and session in self.transcripts.paths:
+                talks.setdefault(session, []).append(rowid)
+        if not talks:
+            return gone
+        table, database = quoted(loaded.name), self.target.database
+        database.execute(f"CREATE INDEX salvage_talks ON {table}(session_id)")
+        taken = set()
+        for session, rowids in talks.items():
+            rows = database.execute(
+                f"SELECT rowid, role, content FROM {table} WHERE session_id = ?", (session,)
+            )
+            entries = [Entry(*row) for row in rows] + [Entry(rowid) for rowid in rowids]
+            entries.sort(key=lambda entry: entry.id)
+            for rowid, values in self.transcripts.lost(session, entries).items():
+                known = {**values, **facts[rowid]}
+                here = self.target.layouts[loaded.name].names
+                known = {name: value for name, value in known.items() if name in here}
+                if self._insert(loaded.name, known, rowid):
+                    taken.add(rowid)
+        database.execute("DROP INDEX salvage_talks")
+        loaded.tally.partial += len(taken)
+        self.transcribed += len(taken)
+        return [rowid for rowid in gone if rowid not in taken]
 
     def _rebuild(self, loaded: Loaded, gone: Iterable[int], facts: Facts) -> None:
         """What can be made of an index entry, and the copy of a text."""
@@ -168,15 +230,27 @@ class Mender:
                     loaded.tally.lost += 1
                     continue
                 known = {**_message(text), **{k: v for k, v in known.items() if v is not None}}
-            if layout.rowid_column is not None:
-                known[layout.columns[layout.rowid_column].name] = rowid
-            if _enough(layout, known) and self._insert(loaded.name, known):
+            if _enough(layout, known) and self._insert(loaded.name, known, rowid):
                 loaded.tally.partial += 1
             else:
                 loaded.tally.lost += 1
 
-    def _insert(self, table: str, values: Mapping[str, Any]) -> bool:
-        return bool(self.target.insert(table, list(values), [list(values.values())]))
+    def _insert(self, table: str, values: Mapping[str, Any], rowid: int) -> bool:
+        """Put a row in its old place; False when one is there."""
+        row = {"rowid": rowid, **values}
+        return bool(self.target.insert(table, list(row), [list(row.values())]))
+
+
+def references(target: Target, name: str) -> Iterator[tuple[str, str, str]]:
+    """The columns of a table that name rows of others: column, table, column there."""
+    keys: dict[int, list[tuple[str, str, str | None]]] = {}
+    for row in target.database.execute(f"PRAGMA foreign_key_list({quoted(name)})"):
+        keys.setdefault(row[0], []).append((row[3], row[2], row[4]))
+    for pairs in keys.values():
+        child, parent, column = pairs[0]
+        if len(pairs) == 1 and parent in target.layouts:
+            own = next((c.name for c in target.layouts[parent].columns if c.key), "rowid")
+            yield child, parent, column or own
 
 
 def _enough(layout: Layout, known: Mapping[str, Value]) -> bool:

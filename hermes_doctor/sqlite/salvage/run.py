@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from hermes_doctor.sqlite.blueprint import Blueprint
-from hermes_doctor.sqlite.salvage import catalog as catalogs, fulltext, references, views
+from hermes_doctor.sqlite.salvage import catalog as catalogs, fulltext, mend, references, views
 from hermes_doctor.sqlite.salvage.account import Account
 from hermes_doctor.sqlite.salvage.catalog import Catalog, Layout
 from hermes_doctor.sqlite.salvage.forest import Forest, grow
@@ -17,6 +17,7 @@ from hermes_doctor.sqlite.salvage.others import Others, Source
 from hermes_doctor.sqlite.salvage.survey import Survey
 from hermes_doctor.sqlite.salvage.target import Target, connect, quoted
 from hermes_doctor.sqlite.salvage.texts import Texts
+from hermes_doctor.sqlite.salvage.transcripts import Transcripts
 from hermes_doctor.sqlite.salvage.trees import ByRowid
 
 
@@ -35,6 +36,7 @@ class Run:
         self.path = target
         self.blueprint = blueprint
         self.others = Others(others)
+        self.transcripts = Transcripts(others)
         self.progress = progress
         self.indexes = fulltext.known(blueprint.virtual, blueprint.triggers)
         self.notes: list[str] = []
@@ -70,10 +72,10 @@ class Run:
         slow, quick = fulltext.split(self.indexes)
         beside = fulltext.Beside(self.path, slow) if slow is not None else None
         try:
-            mender = Mender(survey, catalog, forest, target, texts, self.others)
+            mender = Mender(survey, catalog, forest, target, texts, self.others, self.transcripts)
             loader = Loader(survey, target, texts, mender.witness, self._step)
             loaded = self._load(loader, forest, target, beside)
-            for table in loaded:
+            for table in sorted(loaded, key=lambda one: _dependent(target, one.name)):
                 mender.mend(table)
             self.notes += references.settle(mender)
             self._sequences(survey, catalog, target, mender)
@@ -89,6 +91,7 @@ class Run:
         for sql in self.blueprint.triggers.values():
             target.database.execute(sql)
         proofs = self._prove(target)
+        self._step(self.total)
         self._tell(image, forest, mender, target)
         return Account(tuple(table.tally.close() for table in loaded), tuple(self.notes), proofs)
 
@@ -207,6 +210,20 @@ class Run:
                 f"{mender.withheld:,} rows that only an index names were not brought back: the "
                 f"pages on which they would lie are sound and do not have them."
             )
+        if mender.transcribed:
+            self.notes.append(
+                f"{mender.transcribed:,} of the messages in part have their text from transcripts."
+            )
+        if mender.unproven:
+            self.notes.append(
+                f"{mender.unproven:,} rows came from another file although nothing is left that "
+                f"could say whether they had been deleted since."
+            )
         for name in self.others.refused:
             self.notes.append(f"{name} is damaged itself and was not used.")
         self.notes += target.notes
+
+
+def _dependent(target: Target, name: str) -> bool:
+    """Whether rows of a table hang on rows of others, which are then to be there first."""
+    return any(parent != name for _, parent, _ in mend.references(target, name))

@@ -25,6 +25,7 @@ class Witness:
         self, survey: Survey, catalog: Catalog, table: str, copies: Sequence[Tree] = ()
     ) -> None:
         self.survey = survey
+        self.copies = copies
         self.indexes = [one for one in catalog.indexes if one.table == table]
         self.walks = {one.name: trees.index(survey, one.root) for one in self.indexes}
         full = [one for one in self.indexes if not one.partial]
@@ -54,8 +55,12 @@ class Witness:
         return held(self.rowids, rowid)
 
     def denies(self, rowid: int) -> bool:
-        """Whether a whole index has none: the row was deleted, or never written."""
-        return self.whole and not self.names(rowid)
+        """Whether a whole index, or the page on which the copy of its text would lie, has none:
+        the row was deleted, or never written.
+        """
+        if self.names(rowid):
+            return False
+        return self.whole or any(tree.leaves and not tree.lost(rowid) for tree in self.copies)
 
 
 def held(ids: array[int], rowid: int) -> bool:
