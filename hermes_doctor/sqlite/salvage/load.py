@@ -6,7 +6,7 @@ import re
 from array import array
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import chain, islice
 from operator import itemgetter
 
 from hermes_doctor.sqlite.salvage import likeness
@@ -20,6 +20,7 @@ from hermes_doctor.sqlite.salvage.texts import Texts
 from hermes_doctor.sqlite.salvage.witness import Witness
 
 BATCH = 4000
+"""Rows a transaction."""
 PENDING = 20_000
 """Rows in part that are kept in memory to be completed; the rest is taken as it is."""
 LITERAL = re.compile(r"-?\d+(\.\d+)?|'(?:[^']|'')*'", re.ASCII)
@@ -115,6 +116,19 @@ def empty(kind: str, default: str | None) -> Value:
     return 0 if "INT" in kind or kind in ("REAL", "FLOAT", "DOUBLE", "NUMERIC") else ""
 
 
+class Counted:
+    """Passes rows on and counts them."""
+
+    def __init__(self, rows: Iterator[list[Value]]) -> None:
+        self.rows = rows
+        self.count = 0
+
+    def __iter__(self) -> Iterator[list[Value]]:
+        for row in self.rows:
+            self.count += 1
+            yield row
+
+
 class Loader:
     """Loads table after table."""
 
@@ -141,10 +155,10 @@ class Loader:
         loaded = Loaded(name, stand, Tally(name), shape)
         rows = self._rows(loaded)
         tally = loaded.tally
-        while batch := list(islice(rows, BATCH)):
+        for first in rows:  # a batch is never in memory as a whole: rows may be large
+            batch = Counted(chain([first], islice(rows, BATCH - 1)))
             added = self.target.insert(name, shape.columns, batch)
-            if added < len(batch):  # the same row on two pages
-                tally.saved -= len(batch) - added
+            tally.saved -= batch.count - added  # the same row on two pages
             if committed:
                 committed(added)
         return loaded

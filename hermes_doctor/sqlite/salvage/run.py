@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -83,6 +84,7 @@ class Run:
             for index in quick:
                 fulltext.fill(target.database, index)
             target.build_indexes(catalog)
+            proofs = self._prove_text(quick)  # while the slow one is still being filled
             if beside is not None:
                 beside.finish(target.database)
         finally:
@@ -90,7 +92,7 @@ class Run:
                 beside.remove()
         for sql in self.blueprint.triggers.values():
             target.database.execute(sql)
-        proofs = self._prove(target)
+        proofs = self._prove(target, slow) + proofs
         self._step(self.total)
         self._tell(image, forest, mender, target)
         return Account(tuple(table.tally.close() for table in loaded), tuple(self.notes), proofs)
@@ -179,18 +181,20 @@ class Run:
         version = found[0] if found else self.blueprint.version
         target.database.execute("INSERT INTO schema_version (version) VALUES (?)", (version,))
 
-    def _prove(self, target: Target) -> tuple[str, ...]:
-        """Through connections that have seen nothing of how it was made."""
+    def _prove_text(self, indexes: Sequence[fulltext.Index]) -> tuple[str, ...]:
+        """Through a connection that has seen nothing of how they were made."""
+        with contextlib.closing(connect(self.path)) as database:
+            return tuple(fulltext.prove(database, index) for index in indexes)
+
+    def _prove(self, target: Target, slow: fulltext.Index | None) -> tuple[str, ...]:
+        """The whole file, and beside it the full-text table that takes longest."""
         target.finish()
         target.database.close()
-        slow, quick = fulltext.split(self.indexes)
         aside = fulltext.Proof(self.path, slow) if slow else None
         target.database = connect(self.path)
         try:
             proofs = target.prove()
-            if aside:
-                proofs += (aside.result(),)
-            return (*proofs, *(fulltext.prove(target.database, index) for index in quick))
+            return (*proofs, aside.result()) if aside else proofs
         finally:
             target.database.close()
             if aside:
