@@ -483,7 +483,7 @@ def _texts(path: Path) -> dict[int, bytes]:
         return dict(db.execute("SELECT id, content FROM messages").fetchall())
 
 
-def _all(data: bytes, wanted: bytes) -> list[int]:
+def _all(data: bytes | bytearray, wanted: bytes) -> list[int]:
     found, at = [], data.find(wanted)
     while at >= 0:
         found.append(at)
