@@ -301,9 +301,9 @@ def main() -> None:
         one(*options.one)
         return
     if options.write:
-        from benchmarks import salvage_page
+        from benchmarks.salvage_page import page
 
-        options.write.write_text(salvage_page.page(options.results))
+        options.write.write_text(page(options.results))
         return
     folder = fixture(options.messages)
     work = folder.with_name(folder.name + "-work")

@@ -8,7 +8,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from hermes_doctor.sqlite.blueprint import Blueprint, Column
-from hermes_doctor.sqlite.records import Value
 from hermes_doctor.sqlite.salvage import trees
 from hermes_doctor.sqlite.salvage.cells import LEAF
 from hermes_doctor.sqlite.salvage.survey import Survey
@@ -215,6 +214,3 @@ def copies(name: str) -> Layout:
     """The table in which a full-text table of one column keeps its second copy of the text."""
     columns = (Column("id", "INTEGER", key=1), Column("c0", "TEXT"))
     return Layout(name, columns, "", 0)
-
-
-__all__ = ["Catalog", "Entry", "Index", "Layout", "Value", "copies", "expected", "read", "shadows"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from hermes_doctor.sqlite.salvage import freelist, likeness, trees
@@ -209,7 +209,8 @@ def _settle(stand: Stand, leaves: list[Leaf]) -> None:
     gaps = []
     for low, high in stand.tree.gaps:
         reach = low
-        for leaf in leaves[max(0, bisect_left(lows, low) - 1) :]:
+        for place in range(max(0, bisect_left(lows, low) - 1), len(leaves)):
+            leaf = leaves[place]
             if leaf.low >= high:
                 break
             if leaf.high <= reach:
@@ -222,6 +223,3 @@ def _settle(stand: Stand, leaves: list[Leaf]) -> None:
     stand.tree.gaps = gaps
     stand.tree.leaves.extend(leaves)
     stand.adopted = len(leaves)
-
-
-Progress = Callable[[int, int], None]

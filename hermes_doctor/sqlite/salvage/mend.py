@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from array import array
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from hermes_doctor.sqlite.records import Value
+from hermes_doctor.sqlite.salvage import rebuild
 from hermes_doctor.sqlite.salvage.account import COPIES, INDEXES
-from hermes_doctor.sqlite.salvage.catalog import Catalog, Layout, Value
+from hermes_doctor.sqlite.salvage.catalog import Catalog
 from hermes_doctor.sqlite.salvage.cells import LOST, Lost, Mangled, Row
 from hermes_doctor.sqlite.salvage.forest import Forest
 from hermes_doctor.sqlite.salvage.load import Loaded
@@ -22,10 +23,6 @@ from hermes_doctor.sqlite.salvage.witness import Witness, held
 Facts = dict[int, dict[str, Value]]
 MOST = 300_000
 """Rows that are gone and still looked for."""
-STUB: Mapping[str, Mapping[str, Value]] = {
-    "sessions": {"source": "recovered", "started_at": 0},
-}
-"""What to put where nothing is known but that a row was there and others hang on it."""
 
 
 class Mender:
@@ -132,7 +129,7 @@ class Mender:
             source = self.others.complete(layout, row) or source
         whole = LOST not in row.values
         if not whole:
-            _keep_beginning(layout, row)
+            rebuild.keep_beginning(layout, row)
         values = loaded.shape.values(row)
         if not self.target.insert(loaded.name, loaded.shape.columns, [values]):
             return  # the row is there already, from a better page
@@ -163,7 +160,7 @@ class Mender:
 
     def _severed(self, name: str, values: Mapping[str, Value]) -> bool:
         """Whether a row refers to one that a sound table does not have: that was deleted."""
-        for child, parent, column in references(self.target, name):
+        for child, parent, column in rebuild.references(self.target, name):
             value = values.get(child)
             if value is None or self.forest.stands[parent].damaged:
                 continue
@@ -223,14 +220,17 @@ class Mender:
         layout = self.target.layouts[loaded.name]
         texts = self.texts.get(loaded.name)
         for rowid in gone:
-            known: dict[str, Any] = {**STUB.get(loaded.name, {}), **facts.get(rowid, {})}
+            known: dict[str, Any] = {**rebuild.STUB.get(loaded.name, {}), **facts.get(rowid, {})}
             text = texts.text(rowid) if texts is not None else None
             if texts is not None:
                 if text is None or not known:
                     loaded.tally.lost += 1
                     continue
-                known = {**_message(text), **{k: v for k, v in known.items() if v is not None}}
-            if _enough(layout, known) and self._insert(loaded.name, known, rowid):
+                known = {
+                    **rebuild.message(text),
+                    **{k: v for k, v in known.items() if v is not None},
+                }
+            if rebuild.enough(layout, known) and self._insert(loaded.name, known, rowid):
                 loaded.tally.partial += 1
             else:
                 loaded.tally.lost += 1
@@ -239,46 +239,3 @@ class Mender:
         """Put a row in its old place; False when one is there."""
         row = {"rowid": rowid, **values}
         return bool(self.target.insert(table, list(row), [list(row.values())]))
-
-
-def references(target: Target, name: str) -> Iterator[tuple[str, str, str]]:
-    """The columns of a table that name rows of others: column, table, column there."""
-    keys: dict[int, list[tuple[str, str, str | None]]] = {}
-    for row in target.database.execute(f"PRAGMA foreign_key_list({quoted(name)})"):
-        keys.setdefault(row[0], []).append((row[3], row[2], row[4]))
-    for pairs in keys.values():
-        child, parent, column = pairs[0]
-        if len(pairs) == 1 and parent in target.layouts:
-            own = next((c.name for c in target.layouts[parent].columns if c.key), "rowid")
-            yield child, parent, column or own
-
-
-def _enough(layout: Layout, known: Mapping[str, Value]) -> bool:
-    """Whether a row can be made of these values without inventing any."""
-    return all(
-        known.get(column.name) is not None
-        for place, column in enumerate(layout.columns)
-        if place != layout.rowid_column
-        and (column.key or (column.notnull and column.default is None))
-    )
-
-
-def _keep_beginning(layout: Layout, row: Row) -> None:
-    """The part of the text that is left, where it broke off in the middle of one."""
-    place = row.values.index(LOST)
-    declared = layout.columns[place].type
-    if row.rest and row.kinds[place] & 1 and row.kinds[place] >= 13 and "TEXT" in declared:
-        row.values[place] = row.rest.decode("utf-8", "ignore")
-
-
-PARTS = re.compile(r"(?P<content>.*) (?P<tool_name>\S*) (?P<tool_calls>\[\{.*\}\])?", re.DOTALL)
-
-
-def _message(text: str) -> dict[str, Value]:
-    """A message by the copy of its text: content, tool name and tool calls in one."""
-    found = PARTS.fullmatch(text)
-    content = found["content"] if found else text
-    tool = (found["tool_name"] or None) if found else None
-    calls = found["tool_calls"] if found else None
-    role = "assistant" if calls else "tool" if tool else "user"
-    return {"role": role, "content": content, "tool_name": tool, "tool_calls": calls}

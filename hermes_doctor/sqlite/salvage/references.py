@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import Any
 
-from hermes_doctor.sqlite.salvage.load import empty
-from hermes_doctor.sqlite.salvage.mend import STUB, Mender, references
+from hermes_doctor.sqlite.salvage.mend import Mender
+from hermes_doctor.sqlite.salvage.rebuild import STUB, references
+from hermes_doctor.sqlite.salvage.shape import empty
 from hermes_doctor.sqlite.salvage.target import quoted
 
 ROUNDS = 4
@@ -36,7 +37,9 @@ def _settle(mender: Mender, table: str, parent: str, rowids: list[int]) -> list[
         left = [r for r in rowids if not _holds(mender, table, child, parent, column, r)]
         fixed = _from_indexes(mender, table, child, parent, column, left)
         if fixed:
-            told.append(f"{fixed:,} rows of {table} refer to their {parent} again, by an index.")
+            told.append(
+                f"Rows of {table} that refer to their {parent} again, by an index: {fixed:,}."
+            )
         left = [r for r in left if not _holds(mender, table, child, parent, column, r)]
         if not left:
             continue
@@ -45,9 +48,7 @@ def _settle(mender: Mender, table: str, parent: str, rowids: list[int]) -> list[
                 f"UPDATE {quoted(table)} SET {quoted(child)} = NULL WHERE rowid = ?",
                 [(rowid,) for rowid in left],
             )
-            told.append(
-                f"{len(left):,} rows of {table} referred to rows of {parent} that are gone."
-            )
+            told.append(f"Rows of {table} that referred to lost rows of {parent}: {len(left):,}.")
         else:
             told += _stubs(mender, table, child, parent, column, left)
     return told
@@ -123,5 +124,5 @@ def _stubs(
         row |= {**STUB.get(parent, {}), column: value}
         bare += mender.target.insert(parent, list(row), [list(row.values())])
     if bare:
-        told.append(f"{bare:,} rows of {parent} are bare: only rows that refer to them are left.")
+        told.append(f"Rows of {parent} that are bare, since only others refer to them: {bare:,}.")
     return told

@@ -7,8 +7,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from hermes_doctor.sqlite.blueprint import Blueprint
-from hermes_doctor.sqlite.salvage import catalog as catalogs, fulltext, mend, references, views
+from hermes_doctor.sqlite.salvage import catalog as catalogs, fulltext, rebuild, references, views
 from hermes_doctor.sqlite.salvage.account import Account
+from hermes_doctor.sqlite.salvage.beside import Beside, Proof
 from hermes_doctor.sqlite.salvage.catalog import Catalog, Layout
 from hermes_doctor.sqlite.salvage.forest import Forest, grow
 from hermes_doctor.sqlite.salvage.image import Image, opened
@@ -70,8 +71,8 @@ class Run:
         forest = grow(survey, catalog, self._known(catalog), self._copies())
         texts = self._texts(survey, forest)
         target = Target(self.path, self.blueprint, catalog)
-        slow, quick = fulltext.split(self.indexes)
-        beside = fulltext.Beside(self.path, slow) if slow is not None else None
+        slow, quick = fulltext.split(self.indexes, beside=target.shared)
+        beside = Beside(self.path, slow) if slow is not None else None
         try:
             mender = Mender(survey, catalog, forest, target, texts, self.others, self.transcripts)
             loader = Loader(survey, target, texts, mender.witness, self._step)
@@ -130,7 +131,7 @@ class Run:
         return texts
 
     def _load(
-        self, loader: Loader, forest: Forest, target: Target, beside: fulltext.Beside | None
+        self, loader: Loader, forest: Forest, target: Target, beside: Beside | None
     ) -> list[Loaded]:
         """The table that is indexed beside first, then the others as they come."""
         first = beside.index.table if beside else ""
@@ -190,7 +191,7 @@ class Run:
         """The whole file, and beside it the full-text table that takes longest."""
         target.finish()
         target.database.close()
-        aside = fulltext.Proof(self.path, slow) if slow else None
+        aside = Proof(self.path, slow) if slow else None
         target.database = connect(self.path)
         try:
             proofs = target.prove()
@@ -204,24 +205,25 @@ class Run:
         """What else is worth saying."""
         if image.log.damaged:
             self.notes.append(
-                f"The write-ahead log is damaged: {image.log.dropped:,} of its pages are lost, "
-                f"{image.log.beyond:,} were used that SQLite would not have read."
+                f"The write-ahead log is damaged. Pages of it that are lost: "
+                f"{image.log.dropped:,}; used although SQLite would not have read them: "
+                f"{image.log.beyond:,}."
             )
         if forest.freed:
-            self.notes.append(f"{forest.freed:,} pages hold deleted rows, which stay deleted.")
+            self.notes.append(f"Pages of deleted rows, which stay deleted: {forest.freed:,}.")
         if mender.withheld:
             self.notes.append(
-                f"{mender.withheld:,} rows that only an index names were not brought back: the "
-                f"pages on which they would lie are sound and do not have them."
+                f"Rows that only an index names, and that were not brought back since the pages "
+                f"on which they would lie are sound and do not have them: {mender.withheld:,}."
             )
         if mender.transcribed:
             self.notes.append(
-                f"{mender.transcribed:,} of the messages in part have their text from transcripts."
+                f"Messages in part that have their text from transcripts: {mender.transcribed:,}."
             )
         if mender.unproven:
             self.notes.append(
-                f"{mender.unproven:,} rows came from another file although nothing is left that "
-                f"could say whether they had been deleted since."
+                f"Rows that came from another file although nothing is left that could say "
+                f"whether they had been deleted since: {mender.unproven:,}."
             )
         for name in self.others.refused:
             self.notes.append(f"{name} is damaged itself and was not used.")
@@ -230,4 +232,4 @@ class Run:
 
 def _dependent(target: Target, name: str) -> bool:
     """Whether rows of a table hang on rows of others, which are then to be there first."""
-    return any(parent != name for _, parent, _ in mend.references(target, name))
+    return any(parent != name for _, parent, _ in rebuild.references(target, name))

@@ -11,7 +11,6 @@ from hermes_doctor.sqlite.salvage.cells import (
     BROKEN,
     INDEX_INTERIOR,
     INDEX_LEAF,
-    INTERIOR,
     LEAF,
     LOST,
     ROW_LIMIT,
@@ -236,6 +235,3 @@ def decode(cell: Cell) -> Row | None:
     if whole or LOST not in values:
         return Row(cell.rowid, kinds, values, frayed=cell.frayed)
     return Row(cell.rowid, kinds, values, False, remainder(cell.payload, kinds, at))
-
-
-__all__ = ["BLANK", "HIGHEST", "INDEX_LEAF", "INTERIOR", "LEAF", "LOWEST", "Leaf", "Survey"]

@@ -40,7 +40,9 @@ class Target:
         self.layouts: dict[str, Layout] = {}
         self.extra: list[str] = []
         self.database = connect(path)
-        self.database.execute("PRAGMA journal_mode=WAL")
+        (mode,) = self.database.execute("PRAGMA journal_mode=WAL").fetchone()
+        self.shared = mode == "wal"
+        """Rows can be read by others while more are written; not so on some network drives."""
         for name, table in blueprint.tables.items():
             if not table.lazy or name in catalog.layouts:
                 self.database.execute(table.sql)
@@ -154,7 +156,7 @@ class Target:
         else:
             change = f"DELETE FROM {quoted(table)} WHERE {later}"
         count = self.database.execute(change).rowcount
-        self.notes.append(f"{count:,} rows of {table} had a value that must be unique twice.")
+        self.notes.append(f"Rows of {table} that lost a value which must be unique: {count:,}.")
 
     def finish(self) -> None:
         """One file, nothing beside it."""

@@ -13,7 +13,7 @@ from typing import Any
 
 from hermes_doctor.files import MEGABYTE, read
 from hermes_doctor.model import CouldNotLook
-from hermes_doctor.sqlite.salvage.catalog import Value
+from hermes_doctor.sqlite.records import Value
 from hermes_doctor.sqlite.salvage.others import Source
 
 LIMIT = 64 * MEGABYTE

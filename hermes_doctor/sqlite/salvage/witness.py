@@ -40,7 +40,7 @@ class Witness:
         if not sound:  # then the copies of its texts, which have the same rowids, are asked too
             for leaf in (leaf for tree in copies for leaf in tree.leaves):
                 ids.extend(survey.rowids(leaf.page))
-        self.rowids = array("q", sorted(set(ids)))
+        self.rowids = array("q", sorted(ids))
 
     def entries(self, index: Index) -> Iterator[tuple[list[Value | Lost], int]]:
         """The columns of each entry of an index, and the rowid it belongs to."""
