@@ -16,7 +16,8 @@ from functools import cache
 from hermes_doctor.model import CannotFix
 from hermes_doctor.sqlite.salvage.target import quoted
 
-HASH = 32 * 1024 * 1024
+HASH = 16 * 1024 * 1024
+"""Bytes of an index that are gathered in memory before they are written as one segment."""
 
 
 @dataclass(frozen=True)
@@ -92,7 +93,7 @@ def create(database: sqlite3.Connection, index: Index) -> None:
     if not free_hand():
         return  # then the settings could not be taken back
     name = quoted(index.name)
-    for option, value in (("automerge", 0), ("crisismerge", 1999), ("hashsize", HASH)):
+    for option, value in (("automerge", 0), ("hashsize", HASH)):
         database.execute(f"INSERT INTO {name}({name}, rank) VALUES(?, ?)", (option, value))
 
 

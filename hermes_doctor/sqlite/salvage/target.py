@@ -11,8 +11,8 @@ from hermes_doctor.sqlite.blueprint import Blueprint
 from hermes_doctor.sqlite.salvage.catalog import Catalog, Layout, layout_of, shadows
 from hermes_doctor.sqlite.schema import declares_only
 
-CACHE = "PRAGMA cache_size=-16384"
-"""16 MB, whatever the size of the database."""
+CACHE = "PRAGMA cache_size=-8192"
+"""8 MB, whatever the size of the database."""
 BIND = (sqlite3.Error, OverflowError, ValueError)
 
 
