@@ -18,6 +18,7 @@ from hermes_doctor.sqlite.salvage import Source, salvage
 from hermes_doctor.sqlite.salvage.account import COPIES
 from tests.sqlite import salvaging
 from tests.sqlite.salvaging import copy, history, on_leaf, page_of, rows, saved, zero
+from tools.blueprints import blueprint_of
 
 
 @pytest.fixture(scope="module")
@@ -384,6 +385,46 @@ def test_tables_and_columns_of_others_are_kept(sound: Path, sick: Path, tmp_path
     zero(sick, _leaf(sound, "messages", 5))
     target, _ = saved(sick, tmp_path)
     same(sick, target, "notes_of_mine", "sessions")
+
+
+def test_full_text_over_the_table_itself(tmp_path: Path) -> None:
+    """A full-text table that keeps no copy is rebuilt from the rows."""
+    schema = [
+        "CREATE TABLE facts (fact_id INTEGER PRIMARY KEY, content TEXT NOT NULL, tags TEXT)",
+        "CREATE VIRTUAL TABLE facts_fts USING fts5(content, tags, content=facts, "
+        "content_rowid=fact_id)",
+        "CREATE TRIGGER facts_ai AFTER INSERT ON facts BEGIN INSERT INTO "
+        "facts_fts(rowid, content, tags) VALUES (new.fact_id, new.content, new.tags); END",
+    ]
+    for name in ("fresh-facts.db", "facts.db"):
+        sql(tmp_path / name, *schema)
+    sql(
+        tmp_path / "facts.db",
+        "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n WHERE x < 300) "
+        "INSERT INTO facts SELECT x, 'fact number ' || x, 'tag' FROM n",
+    )
+    sick = copy(tmp_path / "facts.db", tmp_path / "state.db")
+    zero(sick, _root(sick, "facts"), _root(sick, "facts_fts_data"))
+    target, _ = saved(sick, tmp_path, blueprint_of(tmp_path / "fresh-facts.db"))
+    same(tmp_path / "facts.db", target, "facts")
+    with contextlib.closing(sqlite3.connect(target)) as database:
+        found = database.execute("SELECT rowid FROM facts_fts WHERE facts_fts MATCH '217'")
+        assert found.fetchall() == [(217,)]
+
+
+def test_a_hostile_declaration(sick: Path, sound: Path, tmp_path: Path) -> None:
+    """What a table out of the file demands is not done to us, and the rest is saved."""
+    sql(
+        sick,
+        "CREATE TABLE trap (a CHECK (length(randomblob(900000000)) > 0))",
+        "CREATE TABLE bait (a DEFAULT (randomblob(900000000)))",
+        "PRAGMA ignore_check_constraints=ON",
+        "INSERT INTO trap VALUES (1)",
+        "INSERT INTO bait VALUES (1)",
+    )
+    target, account = saved(sick, tmp_path)
+    same(sound, target)
+    assert any("trap" in note for note in account.notes)
 
 
 def test_references_hold(sound: Path, sick: Path, tmp_path: Path) -> None:

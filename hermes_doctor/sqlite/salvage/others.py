@@ -155,6 +155,7 @@ def _sound(path: Path) -> sqlite3.Connection | None:
         database = sqlite3.connect(
             f"file:{quote(str(path))}?mode=ro&immutable=1", uri=True, check_same_thread=False
         )
+        database.execute("PRAGMA trusted_schema=OFF")
         if database.execute("PRAGMA quick_check(1)").fetchone() == ("ok",):
             return database
     except sqlite3.Error:

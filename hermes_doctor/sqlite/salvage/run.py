@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import sqlite3
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -42,6 +43,7 @@ class Run:
         self.progress = progress
         self.indexes = fulltext.known(blueprint.virtual, blueprint.triggers)
         self.notes: list[str] = []
+        self.target: Target | None = None
         self.done = 0
         self.total = 1
 
@@ -59,6 +61,8 @@ class Run:
             finished = True
         finally:
             self.others.close()
+            if self.target is not None:
+                self.target.database.close()
             for suffix in ("", "-wal", "-shm", "-journal", "-fulltext"):
                 if suffix or not finished:
                     self.path.with_name(self.path.name + suffix).unlink(missing_ok=True)
@@ -70,7 +74,7 @@ class Run:
         self.notes += [told] if told else []
         forest = grow(survey, catalog, self._known(catalog), self._copies())
         texts = self._texts(survey, forest)
-        target = Target(self.path, self.blueprint, catalog)
+        self.target = target = Target(self.path, self.blueprint, catalog)
         slow, quick = fulltext.split(self.indexes, beside=target.shared)
         beside = Beside(self.path, slow) if slow is not None else None
         try:
@@ -142,7 +146,12 @@ class Run:
             if stand is None or name.startswith("sqlite_"):
                 continue
             told = beside.rows if beside and name == first else None
-            loaded.append(loader.load(name, stand, told))
+            try:
+                loaded.append(loader.load(name, stand, told))
+            except sqlite3.Error:
+                if name not in target.extra:
+                    raise
+                self.notes.append(f"The rows of {name}, which the release does not know, are lost.")
         return loaded
 
     def _sequences(self, survey: Survey, catalog: Catalog, target: Target, mender: Mender) -> None:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from operator import itemgetter
 
 from hermes_doctor.sqlite.records import Value
 from hermes_doctor.sqlite.salvage.catalog import Layout
 from hermes_doctor.sqlite.salvage.cells import Lost, Row
-
-LITERAL = re.compile(r"-?\d+(\.\d+)?|'(?:[^']|'')*'", re.ASCII)
+from hermes_doctor.sqlite.salvage.target import LITERAL
 
 
 class Shape:
