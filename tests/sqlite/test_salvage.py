@@ -492,6 +492,7 @@ def test_many_random_damages(sound: Path, tmp_path: Path) -> None:
         told = account.table("messages")
         exact = sum(after.get(key) == row for key, row in before.items())
         assert told and told.kept == len(after)
+        assert told.there <= len(before)
         assert told.saved + sum(told.restored.values()) <= exact
 
 

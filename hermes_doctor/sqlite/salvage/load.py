@@ -21,8 +21,9 @@ from hermes_doctor.sqlite.salvage.witness import Witness
 
 BATCH = 4000
 """Rows a transaction."""
-PENDING = 20_000
-"""Rows in part that are kept in memory to be completed; the rest is taken as it is."""
+PENDING, ROW = 32 * 1024 * 1024, 2048
+"""Bytes of rows in part that are kept in memory to be completed, and what one costs beside its
+texts; the rest is taken as it is."""
 
 
 @dataclass
@@ -35,6 +36,7 @@ class Loaded:
     shape: Shape
     pending: list[Row] = field(default_factory=list)
     """Rows in part, not yet in the new database."""
+    room: int = PENDING
     broken: array[int] = field(default_factory=lambda: array("q"))
     """Rowids of rows that could not be read on pages that could."""
 
@@ -99,7 +101,9 @@ class Loader:
                 if named and number >= linked and not named(row.rowid):
                     continue  # it was deleted, and its page may be a free one
                 if not row.whole:
-                    if len(loaded.pending) < PENDING:
+                    size = sum(len(v) for v in row.values if isinstance(v, str | bytes))
+                    if size <= loaded.room:
+                        loaded.room -= size + ROW
                         loaded.pending.append(row)
                         continue
                     tally.partial += 1
@@ -117,8 +121,9 @@ class Loader:
 
     def _leaf(self, loaded: Loaded, leaf: Leaf) -> Iterator[Row]:
         """The rows of one leaf that belong where they are."""
-        cells = list(self.survey.cells(leaf.page))
-        ids = _straightened([cell.rowid for cell in cells], leaf)
+        local = self.survey.cells(leaf.page, whole=False)
+        ids = _straightened([cell.rowid for cell in local], leaf)
+        cells = self.survey.cells(leaf.page)
         usual = 0
         for rowid, cell in zip(ids, cells, strict=True):
             row = decode(cell._replace(rowid=rowid)) if rowid is not None else None

@@ -30,6 +30,7 @@ LOWEST, HIGHEST = -(1 << 63), (1 << 63) - 1
 BLANK = 1
 """The kind of a page of zeros, which no b-tree page has."""
 DEEPEST = 40
+NOTHING = Cell(LOWEST, b"", 0)
 
 
 @dataclass(slots=True)
@@ -163,18 +164,27 @@ class Survey:
         page = self.image.page(number)
         found = head(page, 100 if number == 1 else 0, self.usable)
         for place, at in enumerate(found[1] if found else ()):
-            try:
-                length, body = varint(page, at)
-                rowid, body = varint(page, body)
-            except BROKEN:
-                yield Cell(LOWEST, b"", 0)
-                continue
-            mark = (number << 16) + place
-            payload, frayed = self._payload(page, body, length, mark, whole=whole)
-            yield Cell(signed(rowid), payload, length, frayed)
+            yield self._cell(page, at, (number << 16) + place, whole=whole)
+
+    def cell(self, number: int, place: int) -> Cell:
+        """One whole cell of a table leaf."""
+        page = self.image.page(number)
+        found = head(page, 100 if number == 1 else 0, self.usable)
+        if not found or place >= len(found[1]):
+            return NOTHING
+        return self._cell(page, found[1][place], (number << 16) + place, whole=True)
+
+    def _cell(self, page: bytes, at: int, mark: int, *, whole: bool) -> Cell:
+        try:
+            length, body = varint(page, at)
+            rowid, body = varint(page, body)
+        except BROKEN:
+            return NOTHING
+        payload, frayed = self._payload(page, body, length, mark, whole=whole)
+        return Cell(signed(rowid), payload, length, frayed)
 
     def entries(self, number: int) -> Iterator[bytes]:
-        """The whole payloads on a page of an index; those that are damaged are left out."""
+        """The whole payloads on a page of an index; that of a damaged one is empty."""
         page = self.image.page(number)
         found = head(page, 0, self.usable)
         skip = 4 if found and found[0] == INDEX_INTERIOR else 0
@@ -182,11 +192,11 @@ class Survey:
             try:
                 length, body = varint(page, at + skip)
             except BROKEN:
+                yield b""
                 continue
             mark = (number << 16) + place
             payload, _ = self._payload(page, body, length, mark, whole=True, index=True)
-            if len(payload) == length:
-                yield payload
+            yield payload if len(payload) == length else b""
 
     def _payload(
         self, page: bytes, body: int, length: int, mark: int, *, whole: bool, index: bool = False

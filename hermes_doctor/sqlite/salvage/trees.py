@@ -13,7 +13,6 @@ from hermes_doctor.sqlite.salvage.cells import (
     INDEX_LEAF,
     INTERIOR,
     LEAF,
-    Cell,
     Lost,
     kinds_of,
     values_of,
@@ -94,7 +93,7 @@ class ByRowid:
         self.lows = [low for low, _, _ in pairs]
         self.places = pairs
         self.page = 0
-        self.cells: dict[int, Cell] = {}
+        self.cells: dict[int, int] = {}
 
     def payload(self, rowid: int) -> bytes | None:
         """The payload of the row, if it is there and whole."""
@@ -104,10 +103,12 @@ class ByRowid:
                 continue
             if page != self.page:
                 self.page = page
-                self.cells = {cell.rowid: cell for cell in self.survey.cells(page)}
-            found = self.cells.get(rowid)
-            if found and len(found.payload) == found.length:
-                return found.payload
+                cells = self.survey.cells(page, whole=False)
+                self.cells = {cell.rowid: place for place, cell in enumerate(cells)}
+            if rowid in self.cells:
+                found = self.survey.cell(page, self.cells[rowid])
+                if len(found.payload) == found.length:
+                    return found.payload
         return None
 
 
@@ -138,11 +139,13 @@ def index(survey: Survey, root: int) -> Entries:
 
 
 def index_entries(survey: Survey, entries: Entries) -> Iterator[list[Value | Lost]]:
-    """The columns of each entry of an index; the last one is the rowid."""
+    """The columns of each entry of an index; the last one is the rowid. Of an entry that is
+    damaged there are none.
+    """
     for number in entries.pages:
         for payload in survey.entries(number):
             try:
                 kinds, at = kinds_of(payload)
                 yield values_of(payload, kinds, at, whole=True)
             except BROKEN:
-                continue
+                yield []
