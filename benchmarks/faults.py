@@ -87,9 +87,9 @@ class Patient:
             database.execute("PRAGMA writable_schema=ON")
             for statement in statements:
                 database.execute(statement)
-        with contextlib.closing(sqlite3.connect(self.path, isolation_level=None)) as database:
-            with contextlib.suppress(sqlite3.Error):
-                database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        database = sqlite3.connect(self.path, isolation_level=None)
+        with contextlib.closing(database), contextlib.suppress(sqlite3.Error):
+            database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         for suffix in ("-wal", "-shm"):
             self.path.with_name(self.path.name + suffix).unlink(missing_ok=True)
 

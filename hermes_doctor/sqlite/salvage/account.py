@@ -10,6 +10,11 @@ INDEXES = "the indexes"
 ONLY = "the only value that fits"
 
 
+def counted(count: int, one: str, many: str = "") -> str:
+    """A number with its word: `1 row`, `2 rows`."""
+    return f"{count:,} {one if count == 1 else many or one + 's'}"
+
+
 @dataclass(frozen=True)
 class TableAccount:
     """The rows of one table; each is counted once."""
@@ -41,7 +46,8 @@ class TableAccount:
         parts += [f"{self.partial:,} in part"] if self.partial else []
         parts += [f"{self.lost:,} lost"] if self.lost else []
         some = "at least " if self.unsure else ""
-        return f"{self.name}: {some}{self.there:,} rows were there: {', '.join(parts)}."
+        there = counted(self.there, "row was", "rows were")
+        return f"{self.name}: {some}{there} there: {', '.join(parts)}."
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from hermes_doctor.sqlite.blueprint import Blueprint, Column
-from hermes_doctor.sqlite.records import Value
 from hermes_doctor.sqlite.salvage import trees
 from hermes_doctor.sqlite.salvage.cells import LEAF
 from hermes_doctor.sqlite.salvage.survey import Survey
@@ -98,7 +97,8 @@ def _alike(survey: Survey, page: int) -> bool:
     """Whether a leaf begins with a row of a schema."""
     if survey.kinds[page] != LEAF:
         return False
-    first = next(survey.payloads(page, whole=False), (0, b"", 0))[1]
+    cell = next(survey.cells(page, whole=False), None)
+    first = cell.payload if cell else b""
     return (
         len(first) > 12
         and first[0] < 16
@@ -212,8 +212,5 @@ def shadows(virtual: Mapping[str, str]) -> set[str]:
 
 def copies(name: str) -> Layout:
     """The table in which a full-text table of one column keeps its second copy of the text."""
-    columns = (Column("id", "INTEGER", key=1), Column("c0", ""))
+    columns = (Column("id", "INTEGER", key=1), Column("c0", "TEXT"))
     return Layout(name, columns, "", 0)
-
-
-__all__ = ["Catalog", "Entry", "Index", "Layout", "Value", "copies", "expected", "read", "shadows"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from hermes_doctor.sqlite.records import Value
 
@@ -24,6 +25,17 @@ class Lost:
 LOST = Lost()
 
 
+class Cell(NamedTuple):
+    """What lies on a leaf for one row."""
+
+    rowid: int
+    payload: bytes
+    """As much of it as was found."""
+    length: int
+    """What it should be."""
+    frayed: bool = False
+
+
 @dataclass(slots=True)
 class Row:
     """One row as far as it could be read."""
@@ -35,6 +47,9 @@ class Row:
     whole: bool = True
     rest: bytes = b""
     """What is left of the first value that is LOST."""
+
+    frayed: bool = False
+    """The last page of its chain points on, as none does: it may be another row's."""
 
     def length(self, place: int) -> int:
         """The bytes of a text, also of one that is LOST."""
@@ -94,16 +109,23 @@ def local(length: int, usable: int, *, index: bool) -> int:
 def kinds_of(payload: bytes) -> tuple[list[int], int]:
     """The serial types of a record, and where its values begin."""
     length, at = varint(payload, 0)
-    if not 1 <= length <= len(payload):
+    if not at <= length <= len(payload):
         raise ValueError("the head of the record is longer than the record")
-    kinds = []
-    while at < length:
-        kind, at = varint(payload, at)
-        if kind in (10, 11):
-            raise ValueError("a serial type that is never written")
-        kinds.append(kind)
-    if at != length:
-        raise ValueError("the head of the record does not end where it says")
+    raw = payload[at:length]
+    if raw.isascii():
+        kinds = list(raw)
+    else:
+        kinds, value = [], 0
+        for byte in raw:
+            if byte < 0x80:
+                kinds.append(value << 7 | byte)
+                value = 0
+            else:
+                value = value << 7 | byte & 0x7F
+        if value or max(kinds, default=0) > 2 * ROW_LIMIT + 13:
+            raise ValueError("the head of the record does not end where it says")
+    if 10 in kinds or 11 in kinds:
+        raise ValueError("a serial type that is never written")
     return kinds, length
 
 

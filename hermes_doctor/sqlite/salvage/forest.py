@@ -1,10 +1,10 @@
-"""Which leaf belongs to which table: by the trees first, by the look of its rows where they fail."""
+"""Which leaf belongs to which table: by the trees, and where they fail by the look of its rows."""
 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from hermes_doctor.sqlite.salvage import freelist, likeness, trees
@@ -29,6 +29,14 @@ class Stand:
     adopted: int = 0
     """Leaves that nothing points at any more."""
     damaged: bool = False
+    only_named: bool = False
+    """Of the adopted leaves only rows that an index names are taken: they may be free pages."""
+
+    @property
+    def linked(self) -> Tree:
+        """The part of it that its root leads to."""
+        leaves = self.tree.leaves[: len(self.tree.leaves) - self.adopted]
+        return Tree(leaves, self.tree.gaps)
 
     def lost(self, rowid: int) -> bool:
         """Whether a row of this rowid would lie where nothing can be read."""
@@ -40,21 +48,42 @@ class Forest:
     """All tables, and what can be said about their witnesses."""
 
     stands: dict[str, Stand] = field(default_factory=dict)
-    witnesses: dict[str, Witness] = field(default_factory=dict)
+    copies: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """By table: the tables in which full text keeps copies of its texts under its rowids."""
     freed: int = 0
     """Leaves left alone because what they hold was deleted."""
+    _witnesses: dict[str, Witness] = field(default_factory=dict)
+
+    def witness(self, survey: Survey, catalog: Catalog, name: str) -> Witness:
+        """What is left that names the rows of a table."""
+        if name not in self._witnesses:
+            copies = [self.stands[one].linked for one in self.copies.get(name, ())]
+            self._witnesses[name] = Witness(survey, catalog, name, copies)
+        return self._witnesses[name]
+
+    @property
+    def highest(self) -> dict[str, int]:
+        """By table: the highest rowid that a witness names."""
+        return {name: one.rowids[-1] for name, one in self._witnesses.items() if one.rowids}
 
 
-def grow(survey: Survey, catalog: Catalog, known: Mapping[str, Sequence[Layout]]) -> Forest:
+def grow(
+    survey: Survey,
+    catalog: Catalog,
+    known: Mapping[str, Sequence[Layout]],
+    copies: Mapping[str, Sequence[str]],
+) -> Forest:
     """Find the leaves of each table; `known` has the layouts that each of them can have."""
-    forest = Forest()
+    forest = Forest(copies=copies)
     claimed = bytearray(survey.image.count + 1)
     for page in catalog.pages:
         claimed[page] = 1
+    copying = {name for names in copies.values() for name in names}
     for name, layouts in known.items():
         root = catalog.root(name)
         tree = trees.table(survey, root) if root > 1 else Tree(gaps=[(LOWEST, HIGHEST)])
-        live = catalog.layouts.get(name)
+        # The tables of copies declare no types, and would be taken for any that hold bytes.
+        live = catalog.layouts.get(name) if name not in copying else None
         layout = live or _vote(survey, tree, layouts)
         rooted = bool(tree.leaves) and _trusted(survey, tree, layout)
         if not rooted:
@@ -130,7 +159,7 @@ def _owner(
     survey: Survey, layouts: Sequence[Layout], pages: Sequence[int], forest: Forest
 ) -> str | None:
     """The damaged table whose rows these are; None when it is no table that misses any."""
-    votes: Counter[str] = Counter()
+    votes: dict[str, float] = defaultdict(float)
     for page in pages[:: max(1, len(pages) // SAMPLE)]:
         names = likeness.best(layouts, _sample(survey, [page]))
         for name in names:
@@ -165,14 +194,12 @@ def _ranged(survey: Survey, top: int, pages: Sequence[int]) -> list[Leaf]:
 def _alive(
     survey: Survey, catalog: Catalog, forest: Forest, name: str, page: int, free: bytearray
 ) -> bool:
-    """Whether the table's indexes name the rows on a page."""
-    witness = forest.witnesses.get(name)
-    if witness is None:
-        witness = forest.witnesses[name] = Witness(survey, catalog, name)
+    """Whether the table's indexes name rows on a page."""
+    witness = forest.witness(survey, catalog, name)
     if not witness.known:
         return not free[page]
-    ids = survey.rowids(page)
-    return 2 * sum(map(witness.names, ids)) >= len(ids)
+    forest.stands[name].only_named = witness.whole
+    return any(map(witness.names, survey.rowids(page)))
 
 
 def _settle(stand: Stand, leaves: list[Leaf]) -> None:
@@ -182,7 +209,8 @@ def _settle(stand: Stand, leaves: list[Leaf]) -> None:
     gaps = []
     for low, high in stand.tree.gaps:
         reach = low
-        for leaf in leaves[max(0, bisect_left(lows, low) - 1) :]:
+        for place in range(max(0, bisect_left(lows, low) - 1), len(leaves)):
+            leaf = leaves[place]
             if leaf.low >= high:
                 break
             if leaf.high <= reach:
@@ -195,6 +223,3 @@ def _settle(stand: Stand, leaves: list[Leaf]) -> None:
     stand.tree.gaps = gaps
     stand.tree.leaves.extend(leaves)
     stand.adopted = len(leaves)
-
-
-Progress = Callable[[int, int], None]

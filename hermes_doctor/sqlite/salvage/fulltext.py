@@ -1,25 +1,23 @@
 """Full-text tables: what they index, filling them fast, and proving them.
 
 A table that Hermes fills a message at a time is merged over and over. Filled in one go, with
-merging off and room for whole segments in memory, the same index takes half as long. The
-slowest of them is filled beside the reading of pages, by a thread with a file of its own: the
-work is in SQLite, which leaves the interpreter free meanwhile.
+merging off and room for whole segments in memory, the same index takes half as long.
 """
 
 from __future__ import annotations
 
+import contextlib
 import re
 import sqlite3
-import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from functools import cache
 
 from hermes_doctor.model import CannotFix
-from hermes_doctor.sqlite.salvage.catalog import SHADOWS
-from hermes_doctor.sqlite.salvage.target import connect, quoted
+from hermes_doctor.sqlite.salvage.target import quoted
 
-HASH = 32 * 1024 * 1024
+HASH = 16 * 1024 * 1024
+"""Bytes of an index that are gathered in memory before they are written as one segment."""
 
 
 @dataclass(frozen=True)
@@ -74,38 +72,43 @@ def known(virtual: Mapping[str, str], triggers: Mapping[str, str]) -> list[Index
 
 def fill(database: sqlite3.Connection, index: Index, source: str = "main") -> None:
     """Create and fill a full-text table from the rows of its table."""
-    _create(database, index)
+    create(database, index)
     if index.external:
         database.execute(
             f"INSERT INTO {quoted(index.name)}({quoted(index.name)}) VALUES('rebuild')"
         )
     elif index.table:
         database.execute("BEGIN")
-        database.execute(_select(index, source))
+        database.execute(select(index, source))
         database.execute("COMMIT")
-    _settle(database, index)
+    settle(database, index)
 
 
-def _create(database: sqlite3.Connection, index: Index) -> None:
+def create(database: sqlite3.Connection, index: Index) -> None:
+    """Make a full-text table, ready to be filled in one go."""
     try:
         database.execute(index.sql)
     except sqlite3.OperationalError as error:
         raise CannotFix("the SQLite of this Python cannot make full-text tables") from error
+    if not free_hand():
+        return  # then the settings could not be taken back
     name = quoted(index.name)
-    for option, value in (("automerge", 0), ("crisismerge", 1999), ("hashsize", HASH)):
+    for option, value in (("automerge", 0), ("hashsize", HASH)):
         database.execute(f"INSERT INTO {name}({name}, rank) VALUES(?, ?)", (option, value))
 
 
-def _select(index: Index, source: str, condition: str = "") -> str:
+def select(index: Index, source: str, condition: str = "") -> str:
+    """The statement that indexes rows of its table."""
     return (
         f"INSERT INTO main.{quoted(index.name)}({index.fields}) SELECT {index.expression} "
         f"FROM {source}.{quoted(index.table)} AS new {condition}"
     )
 
 
-def _settle(database: sqlite3.Connection, index: Index) -> None:
+def settle(database: sqlite3.Connection, index: Index) -> None:
     """Back to the settings that Hermes makes it with, which are none."""
-    database.execute(f"DELETE FROM {quoted(index.name + '_config')} WHERE k <> 'version'")
+    if free_hand():
+        database.execute(f"DELETE FROM {quoted(index.name + '_config')} WHERE k <> 'version'")
 
 
 def prove(database: sqlite3.Connection, index: Index) -> str:
@@ -118,94 +121,21 @@ def prove(database: sqlite3.Connection, index: Index) -> str:
     return f"integrity-check of {index.name}"
 
 
-class Beside:
-    """Fills one full-text table in a file of its own while rows are still being read."""
-
-    def __init__(self, target: Path, index: Index) -> None:
-        self.target = target
-        self.index = index
-        self.path = target.with_name(target.name + "-fulltext")
-        self.more = threading.Condition()
-        self.ready = 0
-        self.over = False
-        self.error: BaseException | None = None
-        self.thread = threading.Thread(target=self._run, daemon=True)
-        self.thread.start()
-
-    def rows(self, count: int) -> None:
-        """So many more rows are committed."""
-        with self.more:
-            self.ready += count
-            self.more.notify()
-
-    def _run(self) -> None:
-        try:
-            self._fill()
-        except (sqlite3.Error, CannotFix, OSError) as error:
-            self.error = error
-
-    def _fill(self) -> None:
-        database = connect(self.path)
-        try:
-            database.execute("PRAGMA journal_mode=OFF")
-            database.execute("ATTACH ? AS rows", (str(self.target),))
-            _create(database, self.index)
-            done = "SELECT rowid FROM main." + quoted(self.index.name + "_docsize")
-            last = -(1 << 63)
-            while True:
-                with self.more:
-                    while not self.ready and not self.over:
-                        self.more.wait()
-                    over, self.ready = self.over and not self.ready, 0
-                if over:
-                    break
-                database.execute("BEGIN")
-                top = f"SELECT max(rowid) FROM rows.{quoted(self.index.table)}"
-                reach = database.execute(top).fetchone()[0]
-                if reach is not None and reach > last:
-                    span = f"WHERE new.rowid > {last} AND new.rowid <= {reach} ORDER BY new.rowid"
-                    database.execute(_select(self.index, "rows", span))
-                    last = reach
-                database.execute("COMMIT")
-            database.execute("BEGIN")
-            database.execute(
-                _select(self.index, "rows", f"WHERE new.rowid NOT IN ({done}) ORDER BY new.rowid")
-            )
-            database.execute("COMMIT")
-            _settle(database, self.index)
-        finally:
-            database.close()
-
-    def finish(self, database: sqlite3.Connection) -> None:
-        """Wait for it, and take over what it made."""
-        self.close()
-        if self.error:
-            raise CannotFix("the full-text table could not be filled") from self.error
-        database.execute(self.index.sql)
-        database.execute("ATTACH ? AS made", (str(self.path),))
-        database.execute("BEGIN")
-        for suffix in SHADOWS:
-            name = quoted(self.index.name + suffix)
-            database.execute(f"DELETE FROM main.{name}")
-            database.execute(f"INSERT INTO main.{name} SELECT * FROM made.{name}")
-        database.execute("COMMIT")
-        database.execute("DETACH made")
-
-    def close(self) -> None:
-        """Let the thread end."""
-        with self.more:
-            self.over = True
-            self.more.notify()
-        self.thread.join()
-
-    def remove(self) -> None:
-        """Leave nothing behind."""
-        self.close()
-        for suffix in ("", "-journal", "-wal", "-shm"):
-            self.path.with_name(self.path.name + suffix).unlink(missing_ok=True)
-
-
-def split(indexes: Sequence[Index]) -> tuple[Index | None, list[Index]]:
-    """The slowest one, for a thread of its own, and the others."""
+def split(indexes: Sequence[Index], *, beside: bool) -> tuple[Index | None, list[Index]]:
+    """The slowest one, for a thread of its own where that can be, and the others."""
     slow = next((one for one in indexes if "trigram" in one.sql and one.table), None)
+    if not beside or not free_hand():
+        slow = None
     return slow, [one for one in indexes if one is not slow]
+
+
+@cache
+def free_hand() -> bool:
+    """Whether the tables behind a full-text table can be written; some builds forbid it."""
+    with contextlib.closing(sqlite3.connect(":memory:")) as memory:
+        try:
+            memory.execute("CREATE VIRTUAL TABLE probe USING fts5(a)")
+            memory.execute("DELETE FROM probe_config WHERE k <> 'version'")
+        except sqlite3.Error:
+            return False
+    return True

@@ -52,6 +52,22 @@ class Image:
         """Look at the file alone."""
         self._overlay({}, None)
 
+    @property
+    def in_wal_mode(self) -> bool:
+        """Whether the file was last written through a log, so that it has no use for a journal."""
+        return os.pread(self.fd, 2, 18) == b"\x02\x02"
+
+    def counter(self) -> int:
+        """The file's own count of its changes."""
+        return int.from_bytes(os.pread(self.fd, 4, 24), "big")
+
+    def undone_counter(self) -> int | None:
+        """The same before the transaction that the journal undoes, if that is in it."""
+        at = self.rollback.places.get(1)
+        if at is None or self.journal is None:
+            return None
+        return int.from_bytes(os.pread(self.journal, 4, at + 24), "big")
+
     def _overlay(self, places: Mapping[int, int], fd: int | None) -> None:
         reach = self.file_pages + len(places)  # a hostile log may name any page
         self.over = {page: at for page, at in places.items() if page <= reach}

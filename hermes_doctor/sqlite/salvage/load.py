@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
-import re
 from array import array
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import chain, islice
 
+from hermes_doctor.sqlite.records import Value
 from hermes_doctor.sqlite.salvage import likeness
 from hermes_doctor.sqlite.salvage.account import COPIES, ONLY, Tally
-from hermes_doctor.sqlite.salvage.catalog import Layout, Value
-from hermes_doctor.sqlite.salvage.cells import LOST, Lost, Mangled, Row
+from hermes_doctor.sqlite.salvage.catalog import Layout
+from hermes_doctor.sqlite.salvage.cells import Mangled, Row
 from hermes_doctor.sqlite.salvage.forest import Stand
+from hermes_doctor.sqlite.salvage.shape import Shape
 from hermes_doctor.sqlite.salvage.survey import Leaf, Survey, decode
 from hermes_doctor.sqlite.salvage.target import Target
 from hermes_doctor.sqlite.salvage.texts import Texts
+from hermes_doctor.sqlite.salvage.witness import Witness
 
 BATCH = 4000
-PENDING = 20_000
-"""Rows in part that are kept in memory to be completed; the rest is taken as it is."""
-LITERAL = re.compile(r"-?\d+(\.\d+)?|'(?:[^']|'')*'", re.ASCII)
+"""Rows a transaction."""
+PENDING, ROW = 32 * 1024 * 1024, 2048
+"""Bytes of rows in part that are kept in memory to be completed, and what one costs beside its
+texts; the rest is taken as it is."""
 
 
 @dataclass
@@ -33,74 +36,22 @@ class Loaded:
     shape: Shape
     pending: list[Row] = field(default_factory=list)
     """Rows in part, not yet in the new database."""
+    room: int = PENDING
     broken: array[int] = field(default_factory=lambda: array("q"))
     """Rowids of rows that could not be read on pages that could."""
 
 
-class Shape:
-    """From a record to the columns of the new table."""
+class Counted:
+    """Passes rows on and counts them."""
 
-    def __init__(self, source: Layout, target: Layout) -> None:
-        theirs = {column.name.lower(): place for place, column in enumerate(source.columns)}
-        self.source = source
-        self.columns: list[str] = []
-        self.places: list[int] = []
-        self.fill: dict[int, Value] = {}
-        """What to put where a column of the new table must not be empty."""
-        self.default: dict[int, Value] = {}
-        """What a record that ends before a column means by that."""
-        if target.rowid_column is None:
-            self.columns.append("rowid")
-            self.places.append(-1)
-        for place, column in enumerate(target.columns):
-            at = theirs.get(column.name.lower())
-            if at is None and place != target.rowid_column:
-                continue
-            if place == target.rowid_column:
-                at = -1
-            elif column.notnull and at is not None:
-                self.fill[len(self.columns)] = empty(column.type, column.default)
-            self.columns.append(column.name)
-            self.places.append(-1 if at is None else at)
-        for place, column in enumerate(source.columns):
-            self.default[place] = literal(column.default)
+    def __init__(self, rows: Iterator[list[Value]]) -> None:
+        self.rows = rows
+        self.count = 0
 
-    def values(self, row: Row) -> list[Value]:
-        """The values of a row for the new table; what is lost stays empty."""
-        values = row.values
-        count = len(values)
-        out: list[Value] = []
-        for place in self.places:
-            if place < 0:
-                out.append(row.rowid)
-            elif place < count:
-                value = values[place]
-                out.append(None if isinstance(value, Lost) else value)
-            else:
-                out.append(self.default[place])
-        for at, value in self.fill.items():
-            if out[at] is None:
-                out[at] = value
-        return out
-
-
-def literal(default: str | None) -> Value:
-    """The value of a declared default, if it is a plain one."""
-    found = LITERAL.fullmatch((default or "").strip())
-    if not found:
-        return None
-    word = found[0]
-    if word.startswith("'"):
-        return word[1:-1].replace("''", "'")
-    return float(word) if "." in word else int(word)
-
-
-def empty(kind: str, default: str | None) -> Value:
-    """What stands for nothing in a column that must not be empty."""
-    value = literal(default)
-    if value is not None:
-        return value
-    return 0 if "INT" in kind or kind in ("REAL", "FLOAT", "DOUBLE", "NUMERIC") else ""
+    def __iter__(self) -> Iterator[list[Value]]:
+        for row in self.rows:
+            self.count += 1
+            yield row
 
 
 class Loader:
@@ -111,9 +62,11 @@ class Loader:
         survey: Survey,
         target: Target,
         texts: Mapping[str, Texts],
+        witness: Callable[[str], Witness],
         step: Callable[[int], None],
     ) -> None:
         self.survey = survey
+        self.witness = witness
         self.target = target
         self.texts = texts
         self.step = step
@@ -127,10 +80,10 @@ class Loader:
         loaded = Loaded(name, stand, Tally(name), shape)
         rows = self._rows(loaded)
         tally = loaded.tally
-        while batch := list(islice(rows, BATCH)):
+        for first in rows:  # a batch is never in memory as a whole: rows may be large
+            batch = Counted(chain([first], islice(rows, BATCH - 1)))
             added = self.target.insert(name, shape.columns, batch)
-            if added < len(batch):  # the same row on two pages
-                tally.saved -= len(batch) - added
+            tally.saved -= batch.count - added  # the same row on two pages
             if committed:
                 committed(added)
         return loaded
@@ -138,22 +91,29 @@ class Loader:
     def _rows(self, loaded: Loaded) -> Iterator[list[Value]]:
         texts = self.texts.get(loaded.name)
         shape, tally = loaded.shape, loaded.tally
-        for number, leaf in enumerate(loaded.stand.tree.leaves):
+        stand = loaded.stand
+        linked = len(stand.tree.leaves) - stand.adopted
+        named = self.witness(loaded.name).names if stand.only_named else None
+        for number, leaf in enumerate(stand.tree.leaves):
             if not number % 256:
                 self.step(256)
             for row in self._leaf(loaded, leaf):
+                if named and number >= linked and not named(row.rowid):
+                    continue  # it was deleted, and its page may be a free one
                 if not row.whole:
-                    if len(loaded.pending) < PENDING:
+                    size = sum(len(v) for v in row.values if isinstance(v, str | bytes))
+                    if size <= loaded.room:
+                        loaded.room -= size + ROW
                         loaded.pending.append(row)
                         continue
                     tally.partial += 1
                     yield shape.values(row)
                     continue
-                if _mend_role(shape.source, row):
+                if _mend_role(shape, row):
                     tally.restore(ONLY)
                 elif texts is not None and texts.heal(row):
                     tally.restore(COPIES)
-                elif any(type(value) is Mangled for value in row.values):
+                elif _doubtful(row, texts):
                     tally.partial += 1
                 else:
                     tally.saved += 1
@@ -161,16 +121,24 @@ class Loader:
 
     def _leaf(self, loaded: Loaded, leaf: Leaf) -> Iterator[Row]:
         """The rows of one leaf that belong where they are."""
-        cells = list(self.survey.payloads(leaf.page))
-        ids = _straightened([rowid for rowid, _, _ in cells], leaf)
-        rows = []
-        for rowid, (_, payload, length) in zip(ids, cells, strict=True):
-            row = decode(rowid, payload, length) if rowid is not None else None
-            if row is not None and _belongs(loaded.stand.layout, row):
-                rows.append(row)
+        local = self.survey.cells(leaf.page, whole=False)
+        ids = _straightened([cell.rowid for cell in local], leaf)
+        cells = self.survey.cells(leaf.page)
+        usual = 0
+        for rowid, cell in zip(ids, cells, strict=True):
+            row = decode(cell._replace(rowid=rowid)) if rowid is not None else None
+            if row is not None and (len(row.kinds) == usual or _belongs(loaded.stand.layout, row)):
+                usual = len(row.kinds)
+                yield row
             elif rowid is not None:
                 loaded.broken.append(rowid)
-        yield from rows
+
+
+def _doubtful(row: Row, texts: Texts | None) -> bool:
+    """Whether a row that was read to its end may still not be what it was."""
+    if row.frayed and not (texts is not None and texts.agree(row)):
+        return True
+    return Mangled in map(type, row.values)
 
 
 def _belongs(layout: Layout, row: Row) -> bool:
@@ -209,24 +177,20 @@ def _straightened(ids: list[int], leaf: Leaf) -> list[int | None]:
     return out
 
 
-def _mend_role(layout: Layout, row: Row) -> bool:
+def _mend_role(shape: Shape, row: Row) -> bool:
     """A role with one flipped bit is still known: there are only a few."""
-    for place, column in enumerate(layout.columns[: len(row.values)]):
-        if column.name == "role":
-            role = row.values[place]
-            if not isinstance(role, str) or role in likeness.ROLES:
-                return False
-            near = [one for one in likeness.ROLES if _apart(one, role) == 1]
-            if len(near) == 1:
-                row.values[place] = near[0]
-                return True
-    return False
+    if shape.role is None or shape.role >= len(row.values):
+        return False
+    role = row.values[shape.role]
+    if role in likeness.ROLES or not isinstance(role, str):
+        return False
+    near = [one for one in likeness.ROLES if _apart(one, role) == 1]
+    if len(near) == 1:
+        row.values[shape.role] = near[0]
+    return len(near) == 1
 
 
 def _apart(one: str, other: str) -> int:
     if len(one) != len(other):
         return len(one)
     return sum(a != b for a, b in zip(one, other, strict=True))
-
-
-__all__ = ["LOST", "Loaded", "Loader", "Shape", "empty"]

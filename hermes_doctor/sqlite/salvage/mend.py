@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from array import array
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from hermes_doctor.sqlite.records import Value
+from hermes_doctor.sqlite.salvage import rebuild
 from hermes_doctor.sqlite.salvage.account import COPIES, INDEXES
-from hermes_doctor.sqlite.salvage.catalog import Catalog, Layout, Value
+from hermes_doctor.sqlite.salvage.catalog import Catalog
 from hermes_doctor.sqlite.salvage.cells import LOST, Lost, Mangled, Row
 from hermes_doctor.sqlite.salvage.forest import Forest
 from hermes_doctor.sqlite.salvage.load import Loaded
@@ -16,15 +17,12 @@ from hermes_doctor.sqlite.salvage.others import Others
 from hermes_doctor.sqlite.salvage.survey import Survey
 from hermes_doctor.sqlite.salvage.target import Target, quoted
 from hermes_doctor.sqlite.salvage.texts import Texts
+from hermes_doctor.sqlite.salvage.transcripts import Entry, Transcripts
 from hermes_doctor.sqlite.salvage.witness import Witness, held
 
 Facts = dict[int, dict[str, Value]]
 MOST = 300_000
 """Rows that are gone and still looked for."""
-STUB: Mapping[str, Mapping[str, Value]] = {
-    "sessions": {"source": "recovered", "started_at": 0},
-}
-"""What to put where nothing is known but that a row was there and others hang on it."""
 
 
 class Mender:
@@ -38,6 +36,7 @@ class Mender:
         target: Target,
         texts: Mapping[str, Texts],
         others: Others,
+        transcripts: Transcripts,
     ) -> None:
         self.survey = survey
         self.catalog = catalog
@@ -45,14 +44,17 @@ class Mender:
         self.target = target
         self.texts = texts
         self.others = others
+        self.transcripts = transcripts
+        self.transcribed = 0
+        """Messages whose text a transcript still had."""
+        self.unproven = 0
+        """Rows from other files of which nothing is left that could say they were deleted."""
         self.withheld = 0
         """Rows that an index names and that the table's own sound pages do not have."""
 
     def witness(self, name: str) -> Witness:
         """What the indexes of a table say."""
-        if name not in self.forest.witnesses:
-            self.forest.witnesses[name] = Witness(self.survey, self.catalog, name)
-        return self.forest.witnesses[name]
+        return self.forest.witness(self.survey, self.catalog, name)
 
     def mend(self, loaded: Loaded) -> None:
         """Bring in what can be completed or rebuilt of one table, and count what is lost."""
@@ -67,6 +69,8 @@ class Mender:
         for row in loaded.pending:
             self._complete(loaded, row, facts.get(row.rowid, {}))
         gone = self._from_others(loaded, gone, facts)
+        if self.transcripts.paths and "role" in self.target.layouts[name].names:
+            gone = self._from_transcripts(loaded, gone, facts)
         self._rebuild(loaded, gone, facts)
         if not witness.whole:
             loaded.tally.unsure = bool(loaded.stand.tree.gaps)
@@ -92,10 +96,11 @@ class Mender:
                 gone.append(rowid)
             else:
                 self.withheld += 1
-        named = set(gone)
-        for rowid in broken - named:
-            if not held(present, rowid) and not held(begun, rowid) and not witness.denies(rowid):
-                gone.append(rowid)
+        gone += [
+            rowid
+            for rowid in broken.difference(gone)
+            if not (held(present, rowid) or held(begun, rowid) or witness.denies(rowid))
+        ]
         return gone[:MOST]
 
     def _facts(self, witness: Witness, wanted: set[int]) -> Facts:
@@ -124,8 +129,10 @@ class Mender:
             source = self.others.complete(layout, row) or source
         whole = LOST not in row.values
         if not whole:
-            _keep_beginning(layout, row)
-        self.target.insert(loaded.name, loaded.shape.columns, [loaded.shape.values(row)])
+            rebuild.keep_beginning(layout, row)
+        values = loaded.shape.values(row)
+        if not self.target.insert(loaded.name, loaded.shape.columns, [values]):
+            return  # the row is there already, from a better page
         if whole:
             loaded.tally.restore(source or INDEXES)
         else:
@@ -133,77 +140,102 @@ class Mender:
 
     def _from_others(self, loaded: Loaded, gone: list[int], facts: Facts) -> list[int]:
         """Rows that are gone, out of the newest other file that has them; what is left."""
-        left = []
-        layout = self.target.layouts[loaded.name]
-        witness = self.witness(loaded.name)
-        unnamed = () if witness.whole else self._unnamed(loaded, set(gone))
-        for rowid in (*gone, *unnamed):
-            found = self.others.row(layout, rowid, facts.get(rowid, {}))
-            if found is None:
-                left.append(rowid)
-            elif self._insert(loaded.name, found.values):
-                loaded.tally.restore(found.source)
-        known = set(gone)
-        return [rowid for rowid in left if rowid in known]
+        if not self.others.sources:
+            return gone
+        left = [rowid for rowid in gone if not self._take(loaded, rowid, facts.get(rowid, {}))]
+        if not self.witness(loaded.name).whole:
+            for rowid in list(self._unnamed(loaded, set(gone))):
+                self.unproven += self._take(loaded, rowid, {})
+        return left
+
+    def _take(self, loaded: Loaded, rowid: int, facts: Mapping[str, Value]) -> bool:
+        """One row out of another file, unless what it hangs on was deleted."""
+        found = self.others.row(self.target.layouts[loaded.name], rowid, facts)
+        if found is None or self._severed(loaded.name, found.values):
+            return False
+        if not self._insert(loaded.name, found.values, rowid):
+            return False
+        loaded.tally.restore(found.source)
+        return True
+
+    def _severed(self, name: str, values: Mapping[str, Value]) -> bool:
+        """Whether a row refers to one that a sound table does not have: that was deleted."""
+        for child, parent, column in rebuild.references(self.target, name):
+            value = values.get(child)
+            if value is None or self.forest.stands[parent].damaged:
+                continue
+            if not self.target.database.execute(
+                f"SELECT 1 FROM {quoted(parent)} WHERE {quoted(column)} = ?", (value,)
+            ).fetchone():
+                return True
+        return False
 
     def _unnamed(self, loaded: Loaded, gone: set[int]) -> Iterator[int]:
         """Rows of other files in a range whose page is lost, where no index is left to ask."""
-        if not loaded.stand.rooted or self.target.layouts[loaded.name].rowid_column is None:
+        layout = self.target.layouts[loaded.name]
+        if not loaded.stand.rooted or layout.rowid_column is None:
             return
         present = self._present(loaded.name)
-        for rowid in self.others.rowids(self.target.layouts[loaded.name]):
-            if rowid not in gone and loaded.stand.lost(rowid) and not held(present, rowid):
+        witness = self.witness(loaded.name)
+        for rowid in self.others.rowids(layout):
+            if (
+                rowid not in gone
+                and loaded.stand.lost(rowid)
+                and not held(present, rowid)
+                and not witness.denies(rowid)
+            ):
                 yield rowid
+
+    def _from_transcripts(self, loaded: Loaded, gone: list[int], facts: Facts) -> list[int]:
+        """Lost messages by their place in the transcript of their session."""
+        talks: dict[str, list[int]] = {}
+        for rowid in gone:
+            session = facts.get(rowid, {}).get("session_id")
+            if isinstance(session, str) and session in self.transcripts.paths:
+                talks.setdefault(session, []).append(rowid)
+        if not talks:
+            return gone
+        table, database = quoted(loaded.name), self.target.database
+        database.execute(f"CREATE INDEX salvage_talks ON {table}(session_id)")
+        taken = set()
+        for session, rowids in talks.items():
+            rows = database.execute(
+                f"SELECT rowid, role, content FROM {table} WHERE session_id = ?", (session,)
+            )
+            entries = [Entry(*row) for row in rows] + [Entry(rowid) for rowid in rowids]
+            entries.sort(key=lambda entry: entry.id)
+            for rowid, values in self.transcripts.lost(session, entries).items():
+                known = {**values, **facts[rowid]}
+                here = self.target.layouts[loaded.name].names
+                known = {name: value for name, value in known.items() if name in here}
+                if self._insert(loaded.name, known, rowid):
+                    taken.add(rowid)
+        database.execute("DROP INDEX salvage_talks")
+        loaded.tally.partial += len(taken)
+        self.transcribed += len(taken)
+        return [rowid for rowid in gone if rowid not in taken]
 
     def _rebuild(self, loaded: Loaded, gone: Iterable[int], facts: Facts) -> None:
         """What can be made of an index entry, and the copy of a text."""
         layout = self.target.layouts[loaded.name]
         texts = self.texts.get(loaded.name)
         for rowid in gone:
-            known: dict[str, Any] = {**STUB.get(loaded.name, {}), **facts.get(rowid, {})}
+            known: dict[str, Any] = {**rebuild.STUB.get(loaded.name, {}), **facts.get(rowid, {})}
             text = texts.text(rowid) if texts is not None else None
             if texts is not None:
                 if text is None or not known:
                     loaded.tally.lost += 1
                     continue
-                known = {**_message(text), **{k: v for k, v in known.items() if v is not None}}
-            if layout.rowid_column is not None:
-                known[layout.columns[layout.rowid_column].name] = rowid
-            if _enough(layout, known) and self._insert(loaded.name, known):
+                known = {
+                    **rebuild.message(text),
+                    **{k: v for k, v in known.items() if v is not None},
+                }
+            if rebuild.enough(layout, known) and self._insert(loaded.name, known, rowid):
                 loaded.tally.partial += 1
             else:
                 loaded.tally.lost += 1
 
-    def _insert(self, table: str, values: Mapping[str, Any]) -> bool:
-        return bool(self.target.insert(table, list(values), [list(values.values())]))
-
-
-def _enough(layout: Layout, known: Mapping[str, Value]) -> bool:
-    """Whether a row can be made of these values without inventing any."""
-    return all(
-        known.get(column.name) is not None
-        for place, column in enumerate(layout.columns)
-        if place != layout.rowid_column
-        and (column.key or (column.notnull and column.default is None))
-    )
-
-
-def _keep_beginning(layout: Layout, row: Row) -> None:
-    """The part of the text that is left, where it broke off in the middle of one."""
-    place = row.values.index(LOST)
-    declared = layout.columns[place].type
-    if row.rest and row.kinds[place] & 1 and row.kinds[place] >= 13 and "TEXT" in declared:
-        row.values[place] = row.rest.decode("utf-8", "ignore")
-
-
-PARTS = re.compile(r"(?P<content>.*) (?P<tool_name>\S*) (?P<tool_calls>\[\{.*\}\])?", re.DOTALL)
-
-
-def _message(text: str) -> dict[str, Value]:
-    """A message by the copy of its text: content, tool name and tool calls in one."""
-    found = PARTS.fullmatch(text)
-    content = found["content"] if found else text
-    tool = (found["tool_name"] or None) if found else None
-    calls = found["tool_calls"] if found else None
-    role = "assistant" if calls else "tool" if tool else "user"
-    return {"role": role, "content": content, "tool_name": tool, "tool_calls": calls}
+    def _insert(self, table: str, values: Mapping[str, Any], rowid: int) -> bool:
+        """Put a row in its old place; False when one is there."""
+        row = {"rowid": rowid, **values}
+        return bool(self.target.insert(table, list(row), [list(row.values())]))

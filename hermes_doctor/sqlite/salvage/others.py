@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from hermes_doctor.sqlite.salvage.catalog import Layout, Value, layout_of
-from hermes_doctor.sqlite.salvage.cells import LOST, Mangled, Row
+from hermes_doctor.sqlite.records import Value
+from hermes_doctor.sqlite.salvage.catalog import Layout, layout_of
+from hermes_doctor.sqlite.salvage.cells import LOST, Lost, Mangled, Row
 from hermes_doctor.sqlite.salvage.target import quoted
 
 
@@ -105,7 +106,7 @@ class Others:
         facts: dict[str, Value] = {
             column.name: value
             for column, value in zip(layout.columns, row.values, strict=False)
-            if not isinstance(value, type(LOST) | Mangled) and value is not None
+            if not isinstance(value, Lost | Mangled) and value is not None
         }
         found = self.row(layout, row.rowid, facts)
         if found is None:
@@ -154,6 +155,7 @@ def _sound(path: Path) -> sqlite3.Connection | None:
         database = sqlite3.connect(
             f"file:{quote(str(path))}?mode=ro&immutable=1", uri=True, check_same_thread=False
         )
+        database.execute("PRAGMA trusted_schema=OFF")
         if database.execute("PRAGMA quick_check(1)").fetchone() == ("ok",):
             return database
     except sqlite3.Error:

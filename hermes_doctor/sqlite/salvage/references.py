@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import Any
 
-from hermes_doctor.sqlite.salvage.load import empty
-from hermes_doctor.sqlite.salvage.mend import STUB, Mender
+from hermes_doctor.sqlite.salvage.mend import Mender
+from hermes_doctor.sqlite.salvage.rebuild import STUB, references
+from hermes_doctor.sqlite.salvage.shape import empty
 from hermes_doctor.sqlite.salvage.target import quoted
 
 ROUNDS = 4
@@ -17,45 +18,46 @@ def settle(mender: Mender) -> list[str]:
     """Make every reference hold; what was done, a sentence each."""
     told: list[str] = []
     for _ in range(ROUNDS):
-        broken: dict[tuple[str, str, int], list[int]] = defaultdict(list)
-        for table, rowid, parent, key in mender.target.database.execute("PRAGMA foreign_key_check"):
+        broken: dict[tuple[str, str], list[int]] = defaultdict(list)
+        for table, rowid, parent, _ in mender.target.database.execute("PRAGMA foreign_key_check"):
             if rowid is not None:
-                broken[table, parent, key].append(rowid)
+                broken[table, parent].append(rowid)
         if not broken:
             break
-        for (table, parent, key), rowids in broken.items():
-            told += _settle(mender, table, parent, key, rowids)
+        for (table, parent), rowids in broken.items():
+            told += _settle(mender, table, parent, rowids)
     return told
 
 
-def _settle(mender: Mender, table: str, parent: str, key: int, rowids: list[int]) -> list[str]:
-    database = mender.target.database
-    pairs = [
-        (row[3], row[4])
-        for row in database.execute(f"PRAGMA foreign_key_list({quoted(table)})")
-        if row[0] == key
-    ]
-    if len(pairs) != 1:
-        return []
-    child, column = pairs[0]
-    layout = mender.target.layouts[parent]
-    column = column or next(c.name for c in layout.columns if c.key)
-    told = []
-    fixed = _from_indexes(mender, table, child, parent, column, rowids)
-    if fixed:
-        told.append(f"{fixed:,} rows of {table} refer to their {parent} again, by an index.")
-    left = [rowid for rowid in rowids if not _holds(mender, table, child, parent, column, rowid)]
-    if not left:
-        return told
-    loose = next(c for c in mender.target.layouts[table].columns if c.name == child)
-    if not loose.notnull:
-        database.executemany(
-            f"UPDATE {quoted(table)} SET {quoted(child)} = NULL WHERE rowid = ?",
-            [(rowid,) for rowid in left],
-        )
-        return [*told, f"{len(left):,} rows of {table} referred to a row of {parent} that is gone."]
-    made = _stubs(mender, table, child, parent, column, left)
-    return [*told, *made]
+def _settle(mender: Mender, table: str, parent: str, rowids: list[int]) -> list[str]:
+    told: list[str] = []
+    for child, to, column in references(mender.target, table):
+        if to != parent:
+            continue
+        left = [r for r in rowids if not _holds(mender, table, child, parent, column, r)]
+        fixed = _from_indexes(mender, table, child, parent, column, left)
+        if fixed:
+            told.append(
+                f"Rows of {table} that refer to their {parent} again, by an index: {fixed:,}."
+            )
+        left = [r for r in left if not _holds(mender, table, child, parent, column, r)]
+        if not left:
+            continue
+        if _loose(mender, table, child):
+            mender.target.database.executemany(
+                f"UPDATE {quoted(table)} SET {quoted(child)} = NULL WHERE rowid = ?",
+                [(rowid,) for rowid in left],
+            )
+            told.append(f"Rows of {table} that referred to lost rows of {parent}: {len(left):,}.")
+        else:
+            told += _stubs(mender, table, child, parent, column, left)
+    return told
+
+
+def _loose(mender: Mender, table: str, child: str) -> bool:
+    """Whether the reference may be empty."""
+    columns = mender.target.layouts[table].columns
+    return not any(column.notnull or column.key for column in columns if column.name == child)
 
 
 def _holds(mender: Mender, table: str, child: str, parent: str, column: str, rowid: int) -> bool:
@@ -104,10 +106,11 @@ def _stubs(
         ).fetchone()[0]
         for rowid in rowids
     }
+    damaged = mender.forest.stands[parent].damaged
     bare = 0
     told = []
     for value in values:
-        found = mender.others.row(layout, 0, {column: value})
+        found = mender.others.row(layout, 0, {column: value}) if damaged else None
         if found is not None and mender.target.insert(
             parent, list(found.values), [list(found.values.values())]
         ):
@@ -121,5 +124,5 @@ def _stubs(
         row |= {**STUB.get(parent, {}), column: value}
         bare += mender.target.insert(parent, list(row), [list(row.values())])
     if bare:
-        told.append(f"{bare:,} rows of {parent} are bare: only rows that refer to them are left.")
+        told.append(f"Rows of {parent} that are bare, since only others refer to them: {bare:,}.")
     return told

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+import sqlite3
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from hermes_doctor.sqlite.blueprint import Blueprint
-from hermes_doctor.sqlite.salvage import catalog as catalogs, fulltext, references
+from hermes_doctor.sqlite.salvage import catalog as catalogs, fulltext, rebuild, references, views
 from hermes_doctor.sqlite.salvage.account import Account
+from hermes_doctor.sqlite.salvage.beside import Beside, Proof
 from hermes_doctor.sqlite.salvage.catalog import Catalog, Layout
 from hermes_doctor.sqlite.salvage.forest import Forest, grow
 from hermes_doctor.sqlite.salvage.image import Image, opened
@@ -17,6 +20,7 @@ from hermes_doctor.sqlite.salvage.others import Others, Source
 from hermes_doctor.sqlite.salvage.survey import Survey
 from hermes_doctor.sqlite.salvage.target import Target, connect, quoted
 from hermes_doctor.sqlite.salvage.texts import Texts
+from hermes_doctor.sqlite.salvage.transcripts import Transcripts
 from hermes_doctor.sqlite.salvage.trees import ByRowid
 
 
@@ -35,9 +39,11 @@ class Run:
         self.path = target
         self.blueprint = blueprint
         self.others = Others(others)
+        self.transcripts = Transcripts(others)
         self.progress = progress
         self.indexes = fulltext.known(blueprint.virtual, blueprint.triggers)
         self.notes: list[str] = []
+        self.target: Target | None = None
         self.done = 0
         self.total = 1
 
@@ -55,6 +61,8 @@ class Run:
             finished = True
         finally:
             self.others.close()
+            if self.target is not None:
+                self.target.database.close()
             for suffix in ("", "-wal", "-shm", "-journal", "-fulltext"):
                 if suffix or not finished:
                     self.path.with_name(self.path.name + suffix).unlink(missing_ok=True)
@@ -62,18 +70,18 @@ class Run:
 
     def _salvage(self, image: Image) -> Account:
         self.total = 3 * image.count
-        survey = Survey(image, lambda _: self._step(4096))
-        catalog = catalogs.read(survey)
-        forest = grow(survey, catalog, self._known(catalog))
+        (survey, catalog), told = views.choose(image, lambda _: self._step(4096))
+        self.notes += [told] if told else []
+        forest = grow(survey, catalog, self._known(catalog), self._copies())
         texts = self._texts(survey, forest)
-        target = Target(self.path, self.blueprint, catalog)
-        slow, quick = fulltext.split(self.indexes)
-        beside = fulltext.Beside(self.path, slow) if slow is not None else None
+        self.target = target = Target(self.path, self.blueprint, catalog)
+        slow, quick = fulltext.split(self.indexes, beside=target.shared)
+        beside = Beside(self.path, slow) if slow is not None else None
         try:
-            loader = Loader(survey, target, texts, self._step)
+            mender = Mender(survey, catalog, forest, target, texts, self.others, self.transcripts)
+            loader = Loader(survey, target, texts, mender.witness, self._step)
             loaded = self._load(loader, forest, target, beside)
-            mender = Mender(survey, catalog, forest, target, texts, self.others)
-            for table in loaded:
+            for table in sorted(loaded, key=lambda one: _dependent(target, one.name)):
                 mender.mend(table)
             self.notes += references.settle(mender)
             self._sequences(survey, catalog, target, mender)
@@ -81,6 +89,7 @@ class Run:
             for index in quick:
                 fulltext.fill(target.database, index)
             target.build_indexes(catalog)
+            proofs = self._prove_text(quick)  # while the slow one is still being filled
             if beside is not None:
                 beside.finish(target.database)
         finally:
@@ -88,7 +97,8 @@ class Run:
                 beside.remove()
         for sql in self.blueprint.triggers.values():
             target.database.execute(sql)
-        proofs = self._prove(target)
+        proofs = self._prove(target, slow) + proofs
+        self._step(self.total)
         self._tell(image, forest, mender, target)
         return Account(tuple(table.tally.close() for table in loaded), tuple(self.notes), proofs)
 
@@ -104,25 +114,28 @@ class Run:
                 known[name] = [layout]
         return known
 
+    def _copies(self) -> dict[str, list[str]]:
+        """By table: where full text keeps copies of its texts."""
+        copies: dict[str, list[str]] = {}
+        for index in self.indexes:
+            if index.columns and not index.external:
+                copies.setdefault(index.table, []).append(index.name + "_content")
+        return copies
+
     def _texts(self, survey: Survey, forest: Forest) -> dict[str, Texts]:
         """For each table whose text is copied by full-text tables: those copies."""
         texts: dict[str, Texts] = {}
-        for table in {index.table for index in self.indexes if index.columns}:
-            copying = [i for i in self.indexes if i.table == table and not i.external and i.columns]
-            stand = forest.stands.get(table)
-            if stand is None or not copying or len({i.columns for i in copying}) > 1:
+        for table, contents in forest.copies.items():
+            columns = {index.columns for index in self.indexes if index.table == table}
+            names = forest.stands[table].layout.names
+            if len(columns) != 1 or not set(*columns) <= set(names):
                 continue
-            names = stand.layout.names
-            if not all(column in names for column in copying[0].columns):
-                continue
-            copies = [
-                ByRowid(survey, forest.stands[index.name + "_content"].tree) for index in copying
-            ]
-            texts[table] = Texts(copies, [names.index(c) for c in copying[0].columns])
+            copies = [ByRowid(survey, forest.stands[name].tree) for name in contents]
+            texts[table] = Texts(copies, [names.index(column) for column in columns.pop()])
         return texts
 
     def _load(
-        self, loader: Loader, forest: Forest, target: Target, beside: fulltext.Beside | None
+        self, loader: Loader, forest: Forest, target: Target, beside: Beside | None
     ) -> list[Loaded]:
         """The table that is indexed beside first, then the others as they come."""
         first = beside.index.table if beside else ""
@@ -133,7 +146,12 @@ class Run:
             if stand is None or name.startswith("sqlite_"):
                 continue
             told = beside.rows if beside and name == first else None
-            loaded.append(loader.load(name, stand, told))
+            try:
+                loaded.append(loader.load(name, stand, told))
+            except sqlite3.Error:
+                if name not in target.extra:
+                    raise
+                self.notes.append(f"The rows of {name}, which the release does not know, are lost.")
         return loaded
 
     def _sequences(self, survey: Survey, catalog: Catalog, target: Target, mender: Mender) -> None:
@@ -148,9 +166,8 @@ class Run:
                     name, number = row.values
                     if isinstance(name, str) and isinstance(number, int):
                         highest[name] = max(number, highest.get(name, 0))
-        for name, witness in mender.forest.witnesses.items():
-            if witness.rowids:
-                highest[name] = max(witness.rowids[-1], highest.get(name, 0))
+        for name, number in mender.forest.highest.items():
+            highest[name] = max(number, highest.get(name, 0))
         database = target.database
         for name, layout in target.layouts.items():
             if "AUTOINCREMENT" not in layout.sql.upper() or name not in highest:
@@ -174,31 +191,54 @@ class Run:
         version = found[0] if found else self.blueprint.version
         target.database.execute("INSERT INTO schema_version (version) VALUES (?)", (version,))
 
-    def _prove(self, target: Target) -> tuple[str, ...]:
-        """Through a connection that has seen nothing of how it was made."""
+    def _prove_text(self, indexes: Sequence[fulltext.Index]) -> tuple[str, ...]:
+        """Through a connection that has seen nothing of how they were made."""
+        with contextlib.closing(connect(self.path)) as database:
+            return tuple(fulltext.prove(database, index) for index in indexes)
+
+    def _prove(self, target: Target, slow: fulltext.Index | None) -> tuple[str, ...]:
+        """The whole file, and beside it the full-text table that takes longest."""
         target.finish()
         target.database.close()
+        aside = Proof(self.path, slow) if slow else None
         target.database = connect(self.path)
         try:
             proofs = target.prove()
-            return (*proofs, *(fulltext.prove(target.database, index) for index in self.indexes))
+            return (*proofs, aside.result()) if aside else proofs
         finally:
             target.database.close()
+            if aside:
+                aside.thread.join()
 
     def _tell(self, image: Image, forest: Forest, mender: Mender, target: Target) -> None:
         """What else is worth saying."""
         if image.log.damaged:
             self.notes.append(
-                f"The write-ahead log is damaged: {image.log.dropped:,} of its pages are lost, "
-                f"{image.log.beyond:,} were used that SQLite would not have read."
+                f"The write-ahead log is damaged. Pages of it that are lost: "
+                f"{image.log.dropped:,}; used although SQLite would not have read them: "
+                f"{image.log.beyond:,}."
             )
         if forest.freed:
-            self.notes.append(f"{forest.freed:,} pages hold deleted rows, which stay deleted.")
+            self.notes.append(f"Pages of deleted rows, which stay deleted: {forest.freed:,}.")
         if mender.withheld:
             self.notes.append(
-                f"{mender.withheld:,} rows that only an index names were not brought back: the "
-                f"pages on which they would lie are sound and do not have them."
+                f"Rows that only an index names, and that were not brought back since the pages "
+                f"on which they would lie are sound and do not have them: {mender.withheld:,}."
+            )
+        if mender.transcribed:
+            self.notes.append(
+                f"Messages in part that have their text from transcripts: {mender.transcribed:,}."
+            )
+        if mender.unproven:
+            self.notes.append(
+                f"Rows that came from another file although nothing is left that could say "
+                f"whether they had been deleted since: {mender.unproven:,}."
             )
         for name in self.others.refused:
             self.notes.append(f"{name} is damaged itself and was not used.")
         self.notes += target.notes
+
+
+def _dependent(target: Target, name: str) -> bool:
+    """Whether rows of a table hang on rows of others, which are then to be there first."""
+    return any(parent != name for _, parent, _ in rebuild.references(target, name))

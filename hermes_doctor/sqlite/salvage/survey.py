@@ -11,10 +11,10 @@ from hermes_doctor.sqlite.salvage.cells import (
     BROKEN,
     INDEX_INTERIOR,
     INDEX_LEAF,
-    INTERIOR,
     LEAF,
     LOST,
     ROW_LIMIT,
+    Cell,
     Row,
     head,
     kinds_of,
@@ -30,6 +30,7 @@ LOWEST, HIGHEST = -(1 << 63), (1 << 63) - 1
 BLANK = 1
 """The kind of a page of zeros, which no b-tree page has."""
 DEEPEST = 40
+NOTHING = Cell(LOWEST, b"", 0)
 
 
 @dataclass(slots=True)
@@ -137,35 +138,53 @@ class Survey:
         """The rowids on a leaf, without its rows."""
         page = self.image.page(number)
         found = head(page, 100 if number == 1 else 0, self.usable)
+        return self._ids(page, found[1] if found else ())
+
+    def edges(self, number: int) -> list[int]:
+        """The first and the last rowid on a leaf."""
+        page = self.image.page(number)
+        found = head(page, 100 if number == 1 else 0, self.usable)
+        return self._ids(page, (found[1][0], found[1][-1]) if found and found[1] else ())
+
+    @staticmethod
+    def _ids(page: bytes, cells: tuple[int, ...]) -> list[int]:
         ids = []
-        for at in found[1] if found else ():
+        for at in cells:
             try:
                 ids.append(signed(varint(page, varint(page, at)[1])[0]))
             except BROKEN:
                 continue
         return ids
 
-    def payloads(self, number: int, *, whole: bool = True) -> Iterator[tuple[int, bytes, int]]:
-        """Rowid, payload and full length of each cell of a table leaf; a cell that cannot be
-        read is an empty payload. Without `whole` only what lies on the page itself is read.
+    def cells(self, number: int, *, whole: bool = True) -> Iterator[Cell]:
+        """The cells of a table leaf; one that cannot be read is empty.
+
+        Without `whole` only what lies on the page itself is read.
         """
         page = self.image.page(number)
         found = head(page, 100 if number == 1 else 0, self.usable)
         for place, at in enumerate(found[1] if found else ()):
-            try:
-                length, body = varint(page, at)
-                rowid, body = varint(page, body)
-            except BROKEN:
-                yield LOWEST, b"", 0
-                continue
-            yield (
-                signed(rowid),
-                self._payload(page, body, length, (number << 16) + place, whole=whole),
-                length,
-            )
+            yield self._cell(page, at, (number << 16) + place, whole=whole)
+
+    def cell(self, number: int, place: int) -> Cell:
+        """One whole cell of a table leaf."""
+        page = self.image.page(number)
+        found = head(page, 100 if number == 1 else 0, self.usable)
+        if not found or place >= len(found[1]):
+            return NOTHING
+        return self._cell(page, found[1][place], (number << 16) + place, whole=True)
+
+    def _cell(self, page: bytes, at: int, mark: int, *, whole: bool) -> Cell:
+        try:
+            length, body = varint(page, at)
+            rowid, body = varint(page, body)
+        except BROKEN:
+            return NOTHING
+        payload, frayed = self._payload(page, body, length, mark, whole=whole)
+        return Cell(signed(rowid), payload, length, frayed)
 
     def entries(self, number: int) -> Iterator[bytes]:
-        """The whole payloads on a page of an index; those that are damaged are left out."""
+        """The whole payloads on a page of an index; that of a damaged one is empty."""
         page = self.image.page(number)
         found = head(page, 0, self.usable)
         skip = 4 if found and found[0] == INDEX_INTERIOR else 0
@@ -173,24 +192,24 @@ class Survey:
             try:
                 length, body = varint(page, at + skip)
             except BROKEN:
+                yield b""
                 continue
             mark = (number << 16) + place
-            payload = self._payload(page, body, length, mark, whole=True, index=True)
-            if len(payload) == length:
-                yield payload
+            payload, _ = self._payload(page, body, length, mark, whole=True, index=True)
+            yield payload if len(payload) == length else b""
 
     def _payload(
         self, page: bytes, body: int, length: int, mark: int, *, whole: bool, index: bool = False
-    ) -> bytes:
-        """As much of a payload as can be found, following its overflow pages."""
+    ) -> tuple[bytes, bool]:
+        """As much of a payload as can be found, following its overflow pages, and whether the
+        last of them points on.
+        """
         usable = self.usable
         here = local(length, usable, index=index)
         if length > ROW_LIMIT or body + here > usable:
-            return page[body:usable] if length <= ROW_LIMIT else b""
-        if here == length or not whole:
-            return page[body : body + here]
-        if body + here + 4 > usable:
-            return page[body : body + here]
+            return (page[body:usable] if length <= ROW_LIMIT else b""), False
+        if here == length or not whole or body + here + 4 > usable:
+            return page[body : body + here], False
         parts, got = [page[body : body + here]], here
         (following,) = struct.unpack_from(">I", page, body + here)
         seen: set[int] = set()
@@ -205,27 +224,24 @@ class Survey:
             parts.append(more[4 : 4 + min(usable - 4, length - got)])
             got += len(parts[-1])
             (following,) = struct.unpack_from(">I", more)
-        return b"".join(parts)
+        return b"".join(parts), got == length and following != 0
 
     def rows(self, number: int, *, whole: bool = True) -> Iterator[Row]:
         """The rows of a table leaf that can be read at all."""
-        for rowid, payload, length in self.payloads(number, whole=whole):
-            row = decode(rowid, payload, length)
+        for cell in self.cells(number, whole=whole):
+            row = decode(cell)
             if row is not None:
                 yield row
 
 
-def decode(rowid: int, payload: bytes, length: int) -> Row | None:
-    """The row in a payload; None when not even its head can be read."""
+def decode(cell: Cell) -> Row | None:
+    """The row in a cell; None when not even its head can be read."""
     try:
-        kinds, at = kinds_of(payload)
-        whole = len(payload) == length
-        values = values_of(payload, kinds, at, whole=whole)
+        kinds, at = kinds_of(cell.payload)
+        whole = len(cell.payload) == cell.length
+        values = values_of(cell.payload, kinds, at, whole=whole)
     except BROKEN:
         return None
     if whole or LOST not in values:
-        return Row(rowid, kinds, values)
-    return Row(rowid, kinds, values, False, remainder(payload, kinds, at))
-
-
-__all__ = ["BLANK", "HIGHEST", "INDEX_LEAF", "INTERIOR", "LEAF", "LOWEST", "Leaf", "Survey"]
+        return Row(cell.rowid, kinds, values, frayed=cell.frayed)
+    return Row(cell.rowid, kinds, values, False, remainder(cell.payload, kinds, at))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -11,9 +12,14 @@ from hermes_doctor.sqlite.blueprint import Blueprint
 from hermes_doctor.sqlite.salvage.catalog import Catalog, Layout, layout_of, shadows
 from hermes_doctor.sqlite.schema import declares_only
 
-CACHE = "PRAGMA cache_size=-32768"
-"""32 MB, whatever the size of the database."""
-BIND = (sqlite3.Error, OverflowError, ValueError)
+CACHE = "PRAGMA cache_size=-8192"
+"""8 MB, whatever the size of the database."""
+
+
+LARGEST = 512 * 1024 * 1024
+"""Bytes of a value, so that a declaration out of the damaged file cannot ask for more."""
+TYPE = re.compile(r"[A-Z0-9 ]*", re.ASCII)
+LITERAL = re.compile(r"-?\d+(\.\d+)?|'(?:[^']|'')*'", re.ASCII)
 
 
 def quoted(name: str) -> str:
@@ -27,6 +33,7 @@ def connect(path: Path) -> sqlite3.Connection:
     database.execute("PRAGMA synchronous=OFF")
     database.execute("PRAGMA foreign_keys=OFF")
     database.execute(CACHE)
+    database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LARGEST)
     return database
 
 
@@ -40,7 +47,9 @@ class Target:
         self.layouts: dict[str, Layout] = {}
         self.extra: list[str] = []
         self.database = connect(path)
-        self.database.execute("PRAGMA journal_mode=WAL")
+        (mode,) = self.database.execute("PRAGMA journal_mode=WAL").fetchone()
+        self.shared = mode == "wal"
+        """Rows can be read by others while more are written; not so on some network drives."""
         for name, table in blueprint.tables.items():
             if not table.lazy or name in catalog.layouts:
                 self.database.execute(table.sql)
@@ -56,11 +65,13 @@ class Target:
         for column in live.columns:
             if column.name.lower() in here or column.key:
                 continue
-            default = f" DEFAULT {column.default}" if column.default is not None else ""
+            # Both come from the damaged file, so only what is harmless is repeated.
+            kind = column.type if TYPE.fullmatch(column.type) else ""
+            plain = column.default is not None and LITERAL.fullmatch(column.default)
+            default = f" DEFAULT {column.default}" if plain else ""
             try:
                 self.database.execute(
-                    f"ALTER TABLE {quoted(name)} ADD COLUMN {quoted(column.name)} "
-                    f"{column.type}{default}"
+                    f"ALTER TABLE {quoted(name)} ADD COLUMN {quoted(column.name)} {kind}{default}"
                 )
             except sqlite3.Error:
                 self.notes.append(
@@ -155,7 +166,7 @@ class Target:
         else:
             change = f"DELETE FROM {quoted(table)} WHERE {later}"
         count = self.database.execute(change).rowcount
-        self.notes.append(f"{count:,} rows of {table} had a value that must be unique twice.")
+        self.notes.append(f"Rows of {table} that lost a value which must be unique: {count:,}.")
 
     def finish(self) -> None:
         """One file, nothing beside it."""

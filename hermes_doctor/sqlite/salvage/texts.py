@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hermes_doctor.sqlite.salvage.catalog import Value
+from hermes_doctor.sqlite.records import Value
 from hermes_doctor.sqlite.salvage.cells import BROKEN, LOST, Lost, Mangled, Row, kinds_of
 from hermes_doctor.sqlite.salvage.trees import ByRowid
 
@@ -37,6 +37,13 @@ class Texts:
         if len(set(seen)) > 1 or (mine is not None and len(seen) < 2):
             return None
         return True if self._split(row, seen[0]) else None
+
+    def agree(self, row: Row) -> bool:
+        """Whether a copy has the same text."""
+        mine = self._joined(row)
+        return mine is not None and any(
+            self._copy(place, row.rowid) == mine for place in range(len(self.copies))
+        )
 
     def complete(self, row: Row) -> bool:
         """Give a row that was cut off its lost texts back; whether there was a copy that fits."""

@@ -19,6 +19,9 @@ from hermes_doctor.sqlite.salvage.cells import (
 )
 from hermes_doctor.sqlite.salvage.survey import HIGHEST, LOWEST, Leaf, Survey
 
+OVERLAP = 3
+"""Leaves that nothing points at may speak for the same rows: so many more are looked at."""
+
 
 @dataclass
 class Tree:
@@ -73,6 +76,8 @@ def _fits(survey: Survey, leaf: Leaf) -> bool:
     """
     if leaf.low == LOWEST and leaf.high == HIGHEST:
         return True
+    if all(leaf.low < one <= leaf.high for one in survey.edges(leaf.page)):
+        return True
     ids = survey.rowids(leaf.page)
     inside = sum(leaf.low < one <= leaf.high for one in ids)
     return 2 * inside >= len(ids)
@@ -88,29 +93,23 @@ class ByRowid:
         self.lows = [low for low, _, _ in pairs]
         self.places = pairs
         self.page = 0
-        self.cells: dict[int, tuple[bytes, int]] = {}
-
-    def covers(self, rowid: int) -> bool:
-        """Whether a readable leaf would hold this row if there were one."""
-        return self._leaf(rowid) != 0
+        self.cells: dict[int, int] = {}
 
     def payload(self, rowid: int) -> bytes | None:
         """The payload of the row, if it is there and whole."""
-        page = self._leaf(rowid)
-        if not page:
-            return None
-        if page != self.page:
-            self.page = page
-            self.cells = {one: (data, size) for one, data, size in self.survey.payloads(page)}
-        found = self.cells.get(rowid)
-        return found[0] if found and len(found[0]) == found[1] else None
-
-    def _leaf(self, rowid: int) -> int:
         place = bisect_right(self.lows, rowid - 1) - 1
-        if place < 0:
-            return 0
-        low, high, page = self.places[place]
-        return page if low < rowid <= high else 0
+        for low, high, page in reversed(self.places[max(0, place - OVERLAP) : place + 1]):
+            if not low < rowid <= high:
+                continue
+            if page != self.page:
+                self.page = page
+                cells = self.survey.cells(page, whole=False)
+                self.cells = {cell.rowid: place for place, cell in enumerate(cells)}
+            if rowid in self.cells:
+                found = self.survey.cell(page, self.cells[rowid])
+                if len(found.payload) == found.length:
+                    return found.payload
+        return None
 
 
 @dataclass
@@ -140,11 +139,13 @@ def index(survey: Survey, root: int) -> Entries:
 
 
 def index_entries(survey: Survey, entries: Entries) -> Iterator[list[Value | Lost]]:
-    """The columns of each entry of an index; the last one is the rowid."""
+    """The columns of each entry of an index; the last one is the rowid. Of an entry that is
+    damaged there are none.
+    """
     for number in entries.pages:
         for payload in survey.entries(number):
             try:
                 kinds, at = kinds_of(payload)
                 yield values_of(payload, kinds, at, whole=True)
             except BROKEN:
-                continue
+                yield []

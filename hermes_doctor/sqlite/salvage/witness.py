@@ -8,32 +8,43 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import groupby, islice
 
 from hermes_doctor.sqlite.records import Value
 from hermes_doctor.sqlite.salvage import trees
 from hermes_doctor.sqlite.salvage.catalog import Catalog, Index
 from hermes_doctor.sqlite.salvage.cells import Lost
 from hermes_doctor.sqlite.salvage.survey import Survey
+from hermes_doctor.sqlite.salvage.trees import Tree
+
+MOST = 10_000_000
+"""Rows; an index that names more is not believed."""
 
 
 class Witness:
     """The rowids that the indexes of one table name."""
 
-    def __init__(self, survey: Survey, catalog: Catalog, table: str) -> None:
+    def __init__(
+        self, survey: Survey, catalog: Catalog, table: str, copies: Sequence[Tree] = ()
+    ) -> None:
         self.survey = survey
+        self.copies = copies
         self.indexes = [one for one in catalog.indexes if one.table == table]
         self.walks = {one.name: trees.index(survey, one.root) for one in self.indexes}
         full = [one for one in self.indexes if not one.partial]
         sound = [one for one in full if self.walks[one.name].whole]
         self.whole = bool(sound)
         """Some index names every row."""
-        self.known = bool(full)
+        self.known = bool(full) or any(tree.leaves for tree in copies)
         ids = array("q")
-        for one in sound[:1] or full:
-            for entry in self.entries(one):
-                ids.append(entry[1])
-        self.rowids = array("q", sorted(set(ids)))
+        for one in full:  # all of them: one alone may lack entries that the others have
+            ids.extend(islice((rowid for _, rowid in self.entries(one)), MOST))
+        self.whole = self.whole and len(ids) < MOST
+        if not sound:  # then the copies of its texts, which have the same rowids, are asked too
+            for leaf in (leaf for tree in copies for leaf in tree.leaves):
+                ids.extend(survey.rowids(leaf.page))
+        self.rowids = array("q", (rowid for rowid, _ in groupby(sorted(ids))))
 
     def entries(self, index: Index) -> Iterator[tuple[list[Value | Lost], int]]:
         """The columns of each entry of an index, and the rowid it belongs to."""
@@ -42,14 +53,20 @@ class Witness:
             rowid = values[-1] if len(values) == width else None
             if isinstance(rowid, int):
                 yield values[:-1], rowid
+            else:
+                self.whole = False  # whose entry this was cannot be told
 
     def names(self, rowid: int) -> bool:
         """Whether an index has an entry for this row."""
         return held(self.rowids, rowid)
 
     def denies(self, rowid: int) -> bool:
-        """Whether a whole index has none: the row was deleted, or never written."""
-        return self.whole and not self.names(rowid)
+        """Whether a whole index, or the page on which the copy of its text would lie, has none:
+        the row was deleted, or never written.
+        """
+        if self.names(rowid):
+            return False
+        return self.whole or any(tree.leaves and not tree.lost(rowid) for tree in self.copies)
 
 
 def held(ids: array[int], rowid: int) -> bool:

@@ -1,0 +1,86 @@
+"""From the values of a record to the columns of the new table."""
+
+from __future__ import annotations
+
+from operator import itemgetter
+
+from hermes_doctor.sqlite.records import Value
+from hermes_doctor.sqlite.salvage.catalog import Layout
+from hermes_doctor.sqlite.salvage.cells import Lost, Row
+from hermes_doctor.sqlite.salvage.target import LITERAL
+
+
+class Shape:
+    """From a record to the columns of the new table."""
+
+    def __init__(self, source: Layout, target: Layout) -> None:
+        theirs = {column.name.lower(): place for place, column in enumerate(source.columns)}
+        self.source = source
+        self.columns: list[str] = []
+        self.places: list[int] = []
+        self.fill: dict[int, Value] = {}
+        """What to put where a column of the new table must not be empty."""
+        self.default: dict[int, Value] = {}
+        """What a record that ends before a column means by that."""
+        if target.rowid_column is None:
+            self.columns.append("rowid")
+            self.places.append(-1)
+        for place, column in enumerate(target.columns):
+            at = theirs.get(column.name.lower())
+            if at is None and place != target.rowid_column:
+                continue
+            if place == target.rowid_column:
+                at = -1
+            elif column.notnull and at is not None:
+                self.fill[len(self.columns)] = empty(column.type, column.default)
+            self.columns.append(column.name)
+            self.places.append(-1 if at is None else at)
+        for place, column in enumerate(source.columns):
+            self.default[place] = literal(column.default)
+        self.role = theirs.get("role")
+        # In a list of all values and the rowid after them, -1 is the rowid.
+        self._pick = itemgetter(*self.places, *self.places[:1])
+
+    def values(self, row: Row) -> list[Value]:
+        """The values of a row for the new table; what is lost stays empty."""
+        values = row.values
+        count = len(values)
+        if row.whole and count == len(self.source.columns):
+            picked: list[Value] = list(self._pick([*values, row.rowid]))
+            picked.pop()
+            for at, filling in self.fill.items():
+                if picked[at] is None:
+                    picked[at] = filling
+            return picked
+        out: list[Value] = []
+        for place in self.places:
+            if place < 0:
+                out.append(row.rowid)
+            elif place < count:
+                value = values[place]
+                out.append(None if isinstance(value, Lost) else value)
+            else:
+                out.append(self.default[place])
+        for at, filling in self.fill.items():
+            if out[at] is None:
+                out[at] = filling
+        return out
+
+
+def literal(default: str | None) -> Value:
+    """The value of a declared default, if it is a plain one."""
+    found = LITERAL.fullmatch((default or "").strip())
+    if not found:
+        return None
+    word = found[0]
+    if word.startswith("'"):
+        return word[1:-1].replace("''", "'")
+    return float(word) if "." in word else int(word)
+
+
+def empty(kind: str, default: str | None) -> Value:
+    """What stands for nothing in a column that must not be empty."""
+    value = literal(default)
+    if value is not None:
+        return value
+    return 0 if "INT" in kind or kind in ("REAL", "FLOAT", "DOUBLE", "NUMERIC") else ""
