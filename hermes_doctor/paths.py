@@ -5,13 +5,13 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from hermes_doctor import durable
+from hermes_doctor import durable, rights
 from hermes_doctor.files import Snapshot, snapshot
-from hermes_doctor.home import DATABASES, SIDECARS, Home
+from hermes_doctor.home import Home, is_database, main_of
 from hermes_doctor.journal import Journal, PathRecord, State
 from hermes_doctor.model import Trouble
 from hermes_doctor.steps import Change, sidecars
@@ -21,20 +21,16 @@ _NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOTSUP, errno.EMLINK, errno.E
 """A drive without hard links; the vault has the file."""
 
 
-def distrust(home: Home, log: Journal) -> None:
-    """A receipt lies in the home, where its owner can write: root does nothing with it that the
-    owner could not do."""
+def distrust(home: Home, named: Iterable[str], what: str) -> None:
+    """What a receipt or a manifest names, its owner could have written there: root does nothing
+    with it outside of what is his."""
     owner = os.stat(home.path).st_uid
     if os.geteuid() != 0 or owner == 0:
         return
-    for record in log.paths:
-        folder = (home.path / record.path).parent.resolve()
-        inside = folder.is_relative_to(home.path)
-        if not inside and (not folder.exists() or os.stat(folder).st_uid != owner):
-            raise Trouble(
-                f"The receipt of run {log.id} names {record.path}, which is not the home's. "
-                f"Nothing was changed."
-            )
+    for name in named:
+        whose = rights.of(home.path / name)
+        if whose is None or whose.uid != owner:
+            raise Trouble(f"{what} names {name}, which is not the home's. Nothing was changed.")
 
 
 def staged(path: Path, run: str) -> Path:
@@ -103,7 +99,7 @@ def used_since(home: Home, log: Journal, path: Path) -> bool:
     """
     if not is_database(path):
         return False
-    database = main(path)
+    database = main_of(path)
     known = {home.path / record.path: record for record in log.paths}
     for one in (database, *sidecars(database)):
         record = known.get(one)
@@ -223,20 +219,6 @@ def state_of(entry: Entry) -> State:
     if entry.kind == "symlink":
         return State("symlink", uid=entry.uid, gid=entry.gid, target=entry.target)
     return State("file", entry.sha256, entry.mode, entry.uid, entry.gid)
-
-
-def main(path: Path) -> Path:
-    """The database that a sidecar belongs to; any other path is its own."""
-    name = path.name
-    for suffix in SIDECARS:
-        name = name.removesuffix(suffix)
-    return path.with_name(name)
-
-
-def is_database(path: Path) -> bool:
-    """Whether a path is one of Hermes' databases or a sidecar of one."""
-    name = main(path).name
-    return name in {Path(one).name for one in DATABASES} or name.endswith(".db")
 
 
 def is_mount(path: Path) -> bool:

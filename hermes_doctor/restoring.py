@@ -8,7 +8,7 @@ from pathlib import Path
 
 from hermes_doctor import journal as journals, paths
 from hermes_doctor.files import snapshot
-from hermes_doctor.home import Home
+from hermes_doctor.home import Home, is_database
 from hermes_doctor.journal import ItemRecord, Journal, Journals
 from hermes_doctor.model import Trouble
 from hermes_doctor.repair import Item, Verify
@@ -74,7 +74,7 @@ def items_for(home: Home, backup: Backup, entries: Sequence[Entry], why: str) ->
     for entry in ordered:
         path = home.path / entry.path
         steps: list[Step] = []
-        if paths.is_database(path) and entry.kind in ("file", "absent"):
+        if is_database(path) and entry.kind in ("file", "absent"):
             steps += [
                 SetSidecarAside(beside)
                 for beside in sidecars(path)

@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from hermes_doctor import durable, owner
+from hermes_doctor import durable
+from hermes_doctor.child import with_rights_of
 from hermes_doctor.files import Snapshot, snapshot
 from hermes_doctor.home import SIDECARS
 from hermes_doctor.model import CannotFix
@@ -171,12 +172,7 @@ class ReplaceDatabase(Step):
                 if snapshot(log).kind == "file":
                     with durable.fresh(target.with_name(target.name + suffix)) as fd:
                         durable.copy(log, fd)
-            for made in (target, *sidecars(target)):
-                if snapshot(made).kind == "file":
-                    durable.give(made, owner.of_folder(made))
-            self.said[:] = json.loads(
-                owner.with_rights_of_owner(target, lambda: self._rebuilt(target))
-            )
+            self.said[:] = json.loads(with_rights_of(target, lambda: self._rebuilt(target)))
         except BaseException:
             durable.remove(target)
             raise

@@ -338,7 +338,7 @@ def _doomed(store: Vault, keep: int, age: timedelta) -> list[str]:
     for id in reversed(ids if doomed else []):
         try:
             backup = store.load(id)
-            sound = not store.verify(backup)
+            sound = backup.sound and not store.verify(backup)
         except Trouble:
             continue
         if sound and (backup.whole or not good):
