@@ -37,6 +37,7 @@ def entry(path: str, kind: str = "file", **fields: Any) -> dict[str, Any]:
 def manifest(home: Path, *entries: dict[str, Any], id: str = ID, vault: Path | None = None) -> Path:
     """A backup with these entries, correctly sealed, and a copy of each file."""
     folder = (vault or home / "backups" / "doctor") / id
+    (folder / "files" / "sessions").mkdir(parents=True, exist_ok=True)  # a way that can be climbed
     for one in entries:
         path = str(one["path"])
         name = f"outside{path}" if path.startswith("/") else f"files/{path}"

@@ -211,6 +211,44 @@ def test_nothing_new_outside(root: Root, theirs: Path, outside: Path, way: str) 
         assert facts(outside) == intact, path
 
 
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("path", ["../outside/victim", "sessions/../../outside/victim"])
+def test_no_way_up_in_a_home_of_ones_own(
+    root: Root, theirs: Path, outside: Path, way: str, path: str
+) -> None:
+    """In a home of root's own, too: a backup may come from somewhere else."""
+    intact = facts(outside)
+    forged = entry(path)
+    forging.manifest(theirs, forged)
+    if way != "restore":
+        forging.receipt(theirs, STATES[way], record(theirs, forged))
+
+    done = root.comes_by(theirs, way)
+
+    assert facts(outside) == intact
+    if way != "recovery":  # which passes over a receipt that is none
+        assert done.code == 2
+        assert "is damaged" in done.err
+
+
+@pytest.mark.parametrize(("own", "up"), [(True, True), (False, True), (False, False)])
+def test_no_leftovers_are_removed_outside(
+    root: Root, theirs: Path, outside: Path, own: bool, up: bool
+) -> None:
+    """A receipt that only has to be tidied up after does not tidy up elsewhere."""
+    for end in ("new", "old", "back"):
+        support.put(outside / f".victim.hermes-doctor-{ID}.{end}", "root's own")
+    intact = facts(outside)
+    forged = entry("../outside/victim" if up else f"{outside}/victim")
+    if not own:
+        crashing.chown(theirs)
+    forging.receipt(theirs, "ending", record(theirs, forged), end="done")
+
+    root.comes_by(theirs, "recovery")
+
+    assert facts(outside) == intact
+
+
 @pytest.mark.parametrize(
     ("way", "first"),
     [

@@ -67,6 +67,12 @@ def cut_off(server: Server, board: Path, moment: str) -> None:
     assert crashing.journals(home)[-1]["state"] == "committing"
 
 
+def logging(board: Path, mode: str) -> None:
+    """Have the board log in that mode from the start: a writer then need not touch the file."""
+    with contextlib.closing(sqlite3.connect(board)) as db:
+        db.execute(f"PRAGMA journal_mode={mode}")
+
+
 def write(board: Path, mode: str, *, commit: bool = True) -> None:
     """Let a Hermes work on the board as it is now, and die."""
     words = [str(board), mode, "yes" if commit else "no"]
@@ -104,6 +110,7 @@ def recover(server: Server, home: Path) -> Ended:
 @pytest.mark.parametrize("mode", ["WAL", "DELETE"])
 def test_rows_since(server: Server, board: Path, moment: str, mode: str) -> None:
     """A row that was written after the cut is there after the recovery, wherever it lay."""
+    logging(board, mode)
     old = board.read_bytes()
     cut_off(server, board, moment)
     write(board, mode)
@@ -122,6 +129,7 @@ def test_rows_since(server: Server, board: Path, moment: str, mode: str) -> None
 @pytest.mark.parametrize("mode", ["WAL", "DELETE"])
 def test_half_a_transaction_since(server: Server, board: Path, moment: str, mode: str) -> None:
     """A journal that has to be rolled back stays with the database that it belongs to."""
+    logging(board, mode)
     cut_off(server, board, moment)
     write(board, mode, commit=False)
     if mode == "DELETE":
@@ -164,6 +172,7 @@ def test_nobody_was_there(server: Server, board: Path) -> None:
 def test_an_undo_that_was_cut_off(server: Server, board: Path) -> None:
     """The same when it is an undo that was killed: the rows since are there."""
     home = board.parent
+    logging(board, "WAL")
     assert server(*FIX, "--home", home).code == 0
     copy = crashing.clone(home, home.with_name("rehearsal"))
     calls = server("undo", "--yes", "--home", copy).calls
