@@ -10,6 +10,7 @@ import base64
 import contextlib
 import hashlib
 import os
+import shutil
 import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -338,8 +339,7 @@ def test_a_copy_that_leads_to_a_secret(root: Root, theirs: Path, outside: Path, 
     folder = forging.manifest(theirs, entry("tool", uid=STRANGER, sha256=sha, size=13))
     place = folder / name
     if place.is_dir():
-        (place / "tool").unlink()
-        place.rmdir()
+        shutil.rmtree(place)
         place.symlink_to(outside)
     else:
         place.unlink()
