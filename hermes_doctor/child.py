@@ -14,7 +14,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from hermes_doctor import rights
+from hermes_doctor import durable, rights
+from hermes_doctor.files import snapshot
 from hermes_doctor.model import CannotFix, CouldNotLook, Trouble
 
 Act = Callable[[], str]
@@ -53,13 +54,37 @@ class Child:
         return os.waitpid(self.pid, os.WNOHANG) == (0, 0)
 
 
-def with_rights_of(path: Path, act: Act) -> str:
-    """Run `act`, which works on `path`, with the rights that fit the place."""
+def with_rights_of(path: Path, act: Callable[[Path], str]) -> str:
+    """Let `act` work on a database, its log beside it, with the rights that fit the place.
+
+    Where its owner cannot reach it by name, root works on it in a room of its own, into which
+    he cannot reach either.
+    """
     user = rights.of(path)
-    if user is None or not user.reaches:
-        return act()
-    with child(path, lambda _: act()) as other:
-        return other.hear()[1]
+    if user is None:
+        return act(path)
+    if user.reaches:
+        with child(path, lambda _: act(path)) as other:
+            return other.hear()[1]
+    import tempfile
+
+    with tempfile.TemporaryDirectory(prefix="hermes-doctor-") as room:
+        inside = Path(room) / path.name
+        _move(path, inside)
+        try:
+            return act(inside)
+        finally:
+            _move(inside, path)
+
+
+def _move(old: Path, new: Path) -> None:
+    """A database and its log from one folder into another."""
+    for suffix in ("", "-wal", "-journal"):
+        source, target = (path.with_name(path.name + suffix) for path in (old, new))
+        if snapshot(source).kind == "file":
+            with durable.fresh(target) as fd:
+                durable.copy(source, fd)
+            durable.remove(source)
 
 
 @contextmanager

@@ -49,8 +49,8 @@ def sync_file(path: Path) -> None:
 
 def sync_folder(folder: Path) -> None:
     """The names in a folder onto the disk."""
-    with acting_for(folder / "_"):
-        fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    with acting_for(folder / "_") as here:
+        fd = os.open(here.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         sync(fd)
     except OSError as error:
@@ -61,62 +61,60 @@ def sync_folder(folder: Path) -> None:
 
 
 def rename(old: Path, new: Path) -> None:
-    """Atomically, replacing what is there."""
-    with acting_for(new):
-        os.rename(old, new)
+    """Atomically, replacing what is there; within one folder."""
+    with acting_for(new) as here:
+        os.rename(here.with_name(old.name), here)
 
 
 def link(old: Path, new: Path) -> None:
-    """A second name for the same file."""
-    with acting_for(new):
-        os.link(old, new, follow_symlinks=False)
+    """A second name for the same file, in the same folder."""
+    with acting_for(new) as here:
+        os.link(here.with_name(old.name), here, follow_symlinks=False)
 
 
 def make_symlink(target: str, path: Path) -> None:
     """A symlink that did not exist."""
-    with acting_for(path) as owner:
-        os.symlink(target, path)
-        if owner:
-            os.chown(path, owner.uid, owner.gid, follow_symlinks=False)
+    with acting_for(path) as here:
+        os.symlink(target, here)
 
 
 def set_time(path: Path, mtime_ns: int) -> None:
     """When a file was last changed."""
-    with acting_for(path):
-        os.utime(path, ns=(mtime_ns, mtime_ns), follow_symlinks=False)
+    with acting_for(path) as here:
+        os.utime(here, ns=(mtime_ns, mtime_ns), follow_symlinks=False)
 
 
 def remove(path: Path) -> None:
     """A file or a symlink; gone already is fine."""
-    with contextlib.suppress(FileNotFoundError), acting_for(path):
-        os.unlink(path)
+    with contextlib.suppress(FileNotFoundError), acting_for(path) as here:
+        os.unlink(here)
 
 
 def remove_folder(path: Path) -> None:
     """An empty folder; gone already is fine."""
-    with contextlib.suppress(FileNotFoundError), acting_for(path):
-        os.rmdir(path)
+    with contextlib.suppress(FileNotFoundError), acting_for(path) as here:
+        os.rmdir(here)
 
 
 def set_mode(path: Path, mode: int) -> None:
     """The permissions of a file, never through a symlink."""
-    with acting_for(path):
+    with acting_for(path) as here:
         if os.chmod in os.supports_follow_symlinks:
-            os.chmod(path, mode, follow_symlinks=False)
+            os.chmod(here, mode, follow_symlinks=False)
         elif os.path.isdir("/proc/self/fd"):
-            fd = os.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)  # perhaps unreadable
+            fd = os.open(here, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)  # perhaps unreadable
             try:
                 os.chmod(f"/proc/self/fd/{fd}", mode)
             finally:
                 os.close(fd)
         else:
-            with _on(path) as fd:
+            with _on(here) as fd:
                 os.fchmod(fd, mode)
 
 
-def set_owner(path: Path, uid: int, gid: int) -> None:
+def set_owner(path: Path, uid: int, gid: int, *, from_root: bool = False) -> None:
     """The owner of a file, never through a symlink."""
-    rights.give(path, uid, gid)
+    rights.give(path, uid, gid, from_root=from_root)
 
 
 def make_folder(path: Path) -> None:
@@ -126,10 +124,8 @@ def make_folder(path: Path) -> None:
         missing.append(path)
         path = path.parent
     for folder in reversed(missing):
-        with acting_for(folder) as owner:
-            os.mkdir(folder, FOLDER_MODE)
-            if owner:
-                os.chown(folder, owner.uid, owner.gid, follow_symlinks=False)
+        with acting_for(folder) as here:
+            os.mkdir(here, FOLDER_MODE)
         sync_folder(folder.parent)
 
 
@@ -137,10 +133,8 @@ def make_folder(path: Path) -> None:
 def fresh(path: Path, mode: int = FILE_MODE) -> Iterator[int]:
     """A descriptor on a file that did not exist; synced at the end, removed on failure."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
-    with acting_for(path) as owner:
-        fd = os.open(path, flags, mode)
-        if owner:
-            os.fchown(fd, owner.uid, owner.gid)
+    with acting_for(path) as here:
+        fd = os.open(here, flags, mode)
     try:
         yield fd
         sync(fd)
@@ -169,8 +163,8 @@ def copy(source: Path, target: int, progress: Progress | None = None) -> tuple[s
     """Copy a regular file into an open descriptor; its SHA-256 and size."""
     digest = _sha256()
     total = 0
-    with acting_for(source):
-        fd = open_regular(source, follow=False)
+    with acting_for(source) as here:
+        fd = open_regular(here, follow=False)
     try:
         while chunk := os.read(fd, CHUNK):
             write(target, chunk)
@@ -192,8 +186,8 @@ def _sha256() -> hashlib._Hash:
 def digest(path: Path, progress: Progress | None = None) -> str:
     """The SHA-256 of a regular file, read from the disk rather than from memory where possible."""
     total = _sha256()
-    with acting_for(path):
-        fd = open_regular(path, follow=False)
+    with acting_for(path) as here:
+        fd = open_regular(here, follow=False)
     try:
         if hasattr(os, "posix_fadvise"):
             os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
@@ -211,12 +205,12 @@ def extended(path: Path) -> dict[str, str]:
     if not hasattr(os, "listxattr"):
         return {}
     found = {}
-    with contextlib.suppress(OSError), acting_for(path):
-        for name in os.listxattr(path, follow_symlinks=False):
+    with contextlib.suppress(OSError), acting_for(path) as here:
+        for name in os.listxattr(here, follow_symlinks=False):
             if name.startswith(("security.", "trusted.")):  # the machine's, not the file's
                 continue
             with contextlib.suppress(OSError):
-                value = os.getxattr(path, name, follow_symlinks=False)
+                value = os.getxattr(here, name, follow_symlinks=False)
                 found[name] = base64.b64encode(value).decode("ascii")
     return found
 
@@ -227,10 +221,14 @@ def set_extended(path: Path, attributes: Mapping[str, str]) -> None:
     Those of the security modules belong to the machine and are set by it; anything else that
     cannot be kept is an error, since an access list would be lost.
     """
+    for name in set(extended(path)) - set(attributes):
+        if name.startswith("system.posix_acl_"):  # a folder's default list is not the file's own
+            with acting_for(path) as here:
+                os.removexattr(here, name, follow_symlinks=False)
     for name, value in attributes.items():
         try:
-            with acting_for(path):
-                os.setxattr(path, name, base64.b64decode(value), follow_symlinks=False)
+            with acting_for(path) as here:
+                os.setxattr(here, name, base64.b64decode(value), follow_symlinks=False)
         except OSError:
             if not name.startswith(("security.", "trusted.")):
                 raise
@@ -238,8 +236,8 @@ def set_extended(path: Path, attributes: Mapping[str, str]) -> None:
 
 @contextmanager
 def _on(path: Path) -> Iterator[int]:
-    with acting_for(path):
-        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    with acting_for(path) as here:
+        fd = os.open(here, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         yield fd
     finally:

@@ -66,7 +66,7 @@ def commit(change: Change, taken: Snapshot, run: str) -> None:
         durable.rename(staged(path, run), path)
     else:
         if change.owner is not None:
-            durable.set_owner(path, *change.owner)
+            durable.set_owner(path, *change.owner, from_root=change.from_root)
         if change.mode is not None:
             durable.set_mode(path, change.mode)
         with contextlib.suppress(OSError):  # unreadable for us; the journal knows all the same
@@ -155,8 +155,9 @@ def restore(backup: Backup, entry: Entry | None, path: Path, run: str) -> None:
         durable.remove(path)
     elif entry.kind == "mode":
         now = snapshot(path)
-        if (now.uid, now.gid) != (entry.uid, entry.gid):
-            durable.set_owner(path, entry.uid, entry.gid)
+        with contextlib.suppress(PermissionError):  # it was root's and is its owner's by now
+            if (now.uid, now.gid) != (entry.uid, entry.gid):
+                durable.set_owner(path, entry.uid, entry.gid)
         durable.set_mode(path, entry.mode)
     else:
         back = returning(path, run)
@@ -229,3 +230,26 @@ def is_mount(path: Path) -> bool:
         return False
     escaped = str(path).replace("\\", "\\134").replace(" ", "\\040").replace("\t", "\\011")
     return any(line.split(" ")[4] == escaped for line in table.splitlines())
+
+
+def is_immutable(path: Path) -> bool:
+    """Whether a mark of the file system forbids even root to change a file."""
+    import fcntl
+    import struct
+
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        marks = fcntl.ioctl(fd, _GET_MARKS, bytes(8))
+        return bool(struct.unpack("q", marks)[0] & _UNCHANGEABLE)
+    except OSError:  # a file system without marks
+        return False
+    finally:
+        os.close(fd)
+
+
+_GET_MARKS = 0x80086601
+_UNCHANGEABLE = 0x10 | 0x20
+"""The marks i and a of `chattr`."""

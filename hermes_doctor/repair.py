@@ -212,6 +212,11 @@ class Run:
                 f"{path.name} belongs to uid {owner}, not to the home's owner, for whom this "
                 f"works. Nothing was changed. Give it back first: chown {uid} {path}"
             )
+        if paths.is_immutable(path):
+            raise Trouble(
+                f"{path.name} is marked unchangeable (lsattr shows i or a). Nothing was changed. "
+                f"Take the mark away first: chattr -ia {path}"
+            )
         if target.replaces and paths.is_mount(path):
             raise Trouble(
                 f"{path} is a mount of its own and cannot be replaced. Nothing was changed. "
@@ -469,6 +474,7 @@ def _merge(one: Change, two: Change) -> Change | None:
         make=one.make or two.make,
         mode=one.mode if two.mode is None else two.mode,
         owner=one.owner or two.owner,
+        from_root=one.from_root or two.from_root,
         beside=one.beside + two.beside,
         restored=one.restored or two.restored,
     )

@@ -7,6 +7,7 @@ can lead us only where he could have gone himself, and what we make is his from 
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import stat
 from collections.abc import Iterator
@@ -19,14 +20,15 @@ _NOBODY = 65534
 
 @dataclass(frozen=True)
 class Rights:
-    """A user with his groups."""
+    """A user with his groups, and the folder of his that the way to a path goes through."""
 
     uid: int
     gid: int
     groups: tuple[int, ...]
-    reaches: bool = True
-    """Whether he can get there at all. Into a folder that root keeps closed (a container's
-    volume, seen from outside) root goes by itself, and gives him what it makes."""
+    folder: Path
+    reaches: bool
+    """Whether he can get there by its name. Not into what root keeps closed: a volume of a
+    container, seen from outside."""
 
     def take(self) -> None:
         """Become that user for good; for a child process."""
@@ -58,13 +60,13 @@ def _of(folder: Path, links: int) -> Rights | None:
             return _user(st, place)
         if stat.S_ISLNK(st.st_mode):
             if not links:
-                raise OSError(40, os.strerror(40), str(place))
-            target = place.parent / os.readlink(place)
-            rest = Path(os.path.normpath(target), *parts[length:])
-            return _of(rest, links - 1)
+                raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(place))
+            target = Path(os.path.normpath(place.parent / os.readlink(place)))
+            return _of(target.joinpath(*parts[length:]), links - 1)
         shared = st.st_mode & stat.S_IWOTH or (st.st_mode & stat.S_IWGRP and st.st_gid != 0)
         if shared and not st.st_mode & stat.S_ISVTX:
-            raise PermissionError(1, "a folder of root's that others may write to", str(place))
+            why = "others may write to a folder of root's"
+            raise PermissionError(errno.EPERM, why, str(place))
     return None
 
 
@@ -79,32 +81,39 @@ def _user(st: os.stat_result, place: Path) -> Rights:
     except KeyError:  # a uid without a name, as in containers
         gid = st.st_gid or _NOBODY
         groups = [gid]
-    user = Rights(st.st_uid, gid, tuple(groups))
+    user = Rights(st.st_uid, gid, tuple(groups), place, reaches=True)
     with _as(user):
         reaches = os.access(place.parent, os.X_OK, effective_ids=True)
     return replace(user, reaches=reaches)
 
 
 @contextmanager
-def acting_for(path: Path) -> Iterator[Rights | None]:
-    """Work on a path with the rights that fit it; whom what is made there must be given to."""
+def acting_for(path: Path) -> Iterator[Path]:
+    """Work on a path with the rights that fit it; by which name."""
     user = of(path)
     if user is None:
-        yield None
-    elif not user.reaches:
-        yield user
-    else:
+        yield path
+    elif user.reaches:
         with _as(user):
-            yield None
+            yield path
+    else:
+        # His folder is held by descriptor, which opens the way past what is closed to him.
+        rest = Path(os.path.abspath(path)).relative_to(user.folder)
+        fd = os.open(user.folder, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            with _as(user):
+                yield Path(f"/proc/self/fd/{fd}") / rest
+        finally:
+            os.close(fd)
 
 
 @contextmanager
-def _as(rights: Rights) -> Iterator[None]:
+def _as(user: Rights) -> Iterator[None]:
     gid, groups = os.getegid(), os.getgroups()
     try:
-        os.setgroups(rights.groups)
-        os.setegid(rights.gid)
-        os.seteuid(rights.uid)
+        os.setgroups(user.groups)
+        os.setegid(user.gid)
+        os.seteuid(user.uid)
         yield
     finally:
         os.seteuid(0)
@@ -112,30 +121,24 @@ def _as(rights: Rights) -> Iterator[None]:
         os.setgroups(groups)
 
 
-def give(path: Path, uid: int, gid: int) -> None:
-    """Change an owner as root where the owner of the place may not.
+def give(path: Path, uid: int, gid: int, *, from_root: bool = False) -> None:
+    """Change an owner, as root where the owner of the place may not.
 
-    Only a plain file without a second name, and only between that owner and root: a hard link
-    to somebody's file, or a third user's uid in a forged receipt, is not given away.
+    A plain file of his without a second name gets another group; and one of root's is given to
+    him where `from_root` says so. Anything else that a forged receipt may ask for is refused.
     """
-    rights = of(path)
-    if rights is None or not rights.reaches:
-        os.chown(path, uid, gid, follow_symlinks=False)
-        return
-    with acting_for(path):
+    user = of(path)
+    with acting_for(path) as here:
         with contextlib.suppress(PermissionError):
-            os.chown(path, uid, gid, follow_symlinks=False)
+            os.chown(here, uid, gid, follow_symlinks=False)
             return
-        folder = os.open(path.parent, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+        fd = os.open(here, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
-        fd = os.open(path.name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
-        try:
-            st = os.fstat(fd)
-            plain = stat.S_ISREG(st.st_mode) and st.st_nlink == 1
-            if not plain or {uid, st.st_uid} - {rights.uid, 0}:
-                raise PermissionError(1, os.strerror(1), str(path))
-            os.chown(f"/proc/self/fd/{fd}", uid, gid)
-        finally:
-            os.close(fd)
+        st = os.fstat(fd)
+        plain = stat.S_ISREG(st.st_mode) and st.st_nlink == 1
+        known = user is not None and st.st_uid in (user.uid, 0 if from_root else user.uid)
+        if user is None or not plain or not known or uid != user.uid:
+            raise PermissionError(errno.EPERM, os.strerror(errno.EPERM), str(path))
+        os.chown(f"/proc/self/fd/{fd}", uid, gid)
     finally:
-        os.close(folder)
+        os.close(fd)

@@ -147,8 +147,8 @@ def _walk(home: Home, vault: Path) -> Iterator[Path]:
 
 def _readable(path: Path) -> bool:
     """Whether we may read it, root with no more rights than the owner of the place has."""
-    with acting_for(path):
-        return os.access(path, os.R_OK, effective_ids=True)
+    with acting_for(path) as here:
+        return os.access(here, os.R_OK, effective_ids=True)
 
 
 def _sides(path: Path) -> list[Path]:

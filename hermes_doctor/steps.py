@@ -36,6 +36,8 @@ class Change:
     owner: tuple[int, int] | None = None
     beside: tuple[tuple[Path, Snapshot], ...] = ()
     """Other paths that must still be what they were, such as a log that must not appear."""
+    from_root: bool = False
+    """The owner is changed because a file of root's is to be given back."""
     restored: bool = False
     """The maker brings mode, owner and times along; they are not taken from the old file."""
 
@@ -172,7 +174,7 @@ class ReplaceDatabase(Step):
                 if snapshot(log).kind == "file":
                     with durable.fresh(target.with_name(target.name + suffix)) as fd:
                         durable.copy(log, fd)
-            self.said[:] = json.loads(with_rights_of(target, lambda: self._rebuilt(target)))
+            self.said[:] = json.loads(with_rights_of(target, self._rebuilt))
         except BaseException:
             durable.remove(target)
             raise
@@ -266,7 +268,8 @@ class SetOwner(Step):
         return f"chown {self.uid}:{self.gid} {self.path.name}: {self.why}"
 
     def changes(self) -> Sequence[Change]:
-        return [Change(real(self.path), self.expect, owner=(self.uid, self.gid))]
+        owner = (self.uid, self.gid)
+        return [Change(real(self.path), self.expect, owner=owner, from_root=True)]
 
 
 class Service(Protocol):

@@ -446,7 +446,7 @@ def parse(folder: Path, data: bytes) -> Backup:
             hermes=document["hermes"],
             tool=document["tool"],
             entries=tuple(_entry(**entry) for entry in document["entries"]),
-            whole=document["whole"] is True,
+            whole=document.get("whole") is True,
         )
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise Trouble(

@@ -76,9 +76,6 @@ def test_consequences_worst_first() -> None:
     assert order(shown) == ["CAUSE", "B", "C", "A"]
 
 
-@pytest.mark.xfail(
-    strict=True, reason="only the first level is ranked by what follows; below it, by itself alone"
-)
 def test_consequences_by_what_follows_from_them() -> None:
     """Nor is the critical end of a chain hidden below its milder siblings."""
     shown = text(

@@ -256,15 +256,7 @@ def test_no_leftovers_are_removed_outside(
         *((way, "the link") for way in WAYS),
         ("restore", "the loot"),
         ("undo", "the loot"),
-        pytest.param(
-            "recovery",
-            "the loot",
-            marks=pytest.mark.xfail(
-                strict=False,
-                reason="all paths are judged before the first one is given back; by then one of "
-                "them has become a symlink to elsewhere",
-            ),
-        ),
+        ("recovery", "the loot"),
     ],
 )
 def test_one_entry_opens_the_way_for_the_next(
@@ -293,7 +285,6 @@ def test_one_entry_opens_the_way_for_the_next(
     assert facts(outside) == intact
 
 
-@pytest.mark.xfail(strict=True, reason="any folder of that name is taken for the run's own")
 @pytest.mark.parametrize("run_state", ["backing-up", "staging"])
 @pytest.mark.parametrize("inside", [True, False])
 def test_half_a_backup_of_somebody_else(
@@ -329,7 +320,6 @@ def test_the_backup_of_another_home(root: Root, theirs: Path, outside: Path, way
     assert "another home" in done.err
 
 
-@pytest.mark.xfail(strict=True, reason="copies are read through symlinks; a hash gives them away")
 @pytest.mark.parametrize("name", ["files", "files/tool"])
 def test_a_copy_that_leads_to_a_secret(root: Root, theirs: Path, outside: Path, name: str) -> None:
     """A copy that is a symlink to a file of root's does not become the enemy's to read."""
@@ -361,7 +351,6 @@ def owners(home: Path) -> dict[str, int]:
     return {str(path.relative_to(home)): path.lstat().st_uid for path in home.rglob("*")}
 
 
-@pytest.mark.xfail(strict=True, reason="an entry's owner is believed")
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("uid", [0, THIRD])
 @pytest.mark.parametrize("kind", ["file", "mode", "symlink"])
@@ -372,7 +361,6 @@ def test_no_wrong_owner(root: Root, theirs: Path, way: str, uid: int, kind: str)
     assert set(owners(theirs).values()) == {STRANGER}
 
 
-@pytest.mark.xfail(strict=True, reason="a file of root's in the home is taken for the owner's")
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("mode", [0o644, 0o600])
 def test_what_root_keeps_in_the_home(root: Root, theirs: Path, way: str, mode: int) -> None:

@@ -156,9 +156,6 @@ def late(mine: Path) -> None:
     support.put(mine / "checks" / "late.py", text, 0o644)
 
 
-@pytest.mark.xfail(
-    strict=True, reason="bytecode is switched off only while loading, not while checks run"
-)
 def test_planted_bytecode_that_is_imported_late(home: Path, mine: Path, ran: Path) -> None:
     """Bytecode in a folder that others may write to does not run at a late import either."""
     source = support.put(mine / "checks" / "_helper.py", evil(ran), 0o644)
@@ -176,9 +173,6 @@ def test_planted_bytecode_that_is_imported_late(home: Path, mine: Path, ran: Pat
     assert not ran.exists()
 
 
-@pytest.mark.xfail(
-    strict=True, reason="bytecode is switched off only while loading, not while checks run"
-)
 def test_no_bytecode_is_written_late(home: Path, mine: Path) -> None:
     """A late import writes nothing into the operator's folder."""
     support.put(mine / "checks" / "_helper.py", "WORD = 1\n", 0o644)
@@ -242,10 +236,6 @@ def test_a_page_of_others(home: Path, mine: Path, ran: Path) -> None:
 
 # -- installed packages --------------------------------------------------------------------
 
-FILE_ONLY = pytest.mark.xfail(
-    strict=True, reason="only the folder of an installed package is judged, not its files"
-)
-
 
 def _opened(path: Path) -> str:
     path.chmod(0o666)
@@ -259,7 +249,6 @@ def _given_away(path: Path) -> str:
     return "belongs to neither root nor you"
 
 
-@FILE_ONLY
 @pytest.mark.parametrize("spoil", [_opened, _given_away])
 @pytest.mark.parametrize("form", ["a package", "a part of it", "a single file"])
 def test_an_entry_point_whose_file_is_untrusted(
@@ -319,7 +308,6 @@ def test_a_symlinked_installed_package(tmp_path: Path, ran: Path) -> None:
     assert "good-check" in [one["id"] for one in done.json["items"]]
 
 
-@FILE_ONLY
 def test_planted_bytecode_of_an_installed_package(tmp_path: Path, ran: Path) -> None:
     """Bytecode of an installed package that others may write does not run unseen."""
     site = tmp_path / "site"

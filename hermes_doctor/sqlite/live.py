@@ -43,7 +43,7 @@ def copy(source: Path, target: Path, progress: Progress | None = None) -> str:
             _copy_log(source, target, progress)
             if not reader.alive:
                 raise CannotFix("the reader that held it still is gone")
-        return with_rights_of(target, lambda: _merged(target))
+        return with_rights_of(target, _merged)
     except (CannotFix, CouldNotLook) as why:
         durable.remove(target)
         raise Trouble(
