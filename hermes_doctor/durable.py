@@ -1,8 +1,8 @@
 """Every write of the tool goes through here: complete, on the disk, with the right owner.
 
 Nothing else in the engine writes, renames or removes. The crash tests count on that: they
-kill the process at each of these calls in turn. Each call names its folder by descriptor
-(`pinned`), so that nobody can lead root elsewhere by swapping a folder for a symlink.
+kill the process at each of these calls in turn. Each is made with the rights of whoever owns
+the place (`rights`), so that nobody can lead root where he could not go himself.
 """
 
 from __future__ import annotations
@@ -16,8 +16,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hermes_doctor import rights
 from hermes_doctor.files import open_regular
-from hermes_doctor.pinned import pinned
+from hermes_doctor.rights import acting_for
 
 if TYPE_CHECKING:
     import hashlib
@@ -48,8 +49,8 @@ def sync_file(path: Path) -> None:
 
 def sync_folder(folder: Path) -> None:
     """The names in a folder onto the disk."""
-    with pinned(folder / "_") as inside:
-        fd = os.open(inside.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    with acting_for(folder / "_") as here:
+        fd = os.open(here.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         sync(fd)
     except OSError as error:
@@ -60,107 +61,79 @@ def sync_folder(folder: Path) -> None:
 
 
 def rename(old: Path, new: Path) -> None:
-    """Atomically, replacing what is there."""
-    with pinned(old) as here, pinned(new) as there:
-        os.rename(here, there)
+    """Atomically, replacing what is there; within one folder."""
+    with acting_for(new) as here:
+        os.rename(here.with_name(old.name), here)
 
 
 def link(old: Path, new: Path) -> None:
-    """A second name for the same file."""
-    with pinned(old) as here, pinned(new) as there:
-        os.link(here, there, follow_symlinks=False)
+    """A second name for the same file, in the same folder."""
+    with acting_for(new) as here:
+        os.link(here.with_name(old.name), here, follow_symlinks=False)
 
 
 def make_symlink(target: str, path: Path) -> None:
     """A symlink that did not exist."""
-    with pinned(path) as here:
+    with acting_for(path) as here:
         os.symlink(target, here)
 
 
 def set_time(path: Path, mtime_ns: int) -> None:
     """When a file was last changed."""
-    with pinned(path) as here:
+    with acting_for(path) as here:
         os.utime(here, ns=(mtime_ns, mtime_ns), follow_symlinks=False)
 
 
 def remove(path: Path) -> None:
     """A file or a symlink; gone already is fine."""
-    with contextlib.suppress(FileNotFoundError), pinned(path) as here:
+    with contextlib.suppress(FileNotFoundError), acting_for(path) as here:
         os.unlink(here)
 
 
 def remove_folder(path: Path) -> None:
     """An empty folder; gone already is fine."""
-    with contextlib.suppress(FileNotFoundError), pinned(path) as here:
+    with contextlib.suppress(FileNotFoundError), acting_for(path) as here:
         os.rmdir(here)
 
 
 def set_mode(path: Path, mode: int) -> None:
     """The permissions of a file, never through a symlink."""
-    with pinned(path) as here:
+    with acting_for(path) as here:
         if os.chmod in os.supports_follow_symlinks:
             os.chmod(here, mode, follow_symlinks=False)
-            return
-        fd = os.open(here, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)  # perhaps unreadable for us
-    try:
-        os.chmod(f"/proc/self/fd/{fd}", mode)
-    finally:
-        os.close(fd)
+        elif os.path.isdir("/proc/self/fd"):
+            fd = os.open(here, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)  # perhaps unreadable
+            try:
+                os.chmod(f"/proc/self/fd/{fd}", mode)
+            finally:
+                os.close(fd)
+        else:
+            with _on(here) as fd:
+                os.fchmod(fd, mode)
 
 
-def set_owner(path: Path, uid: int, gid: int) -> None:
+def set_owner(path: Path, uid: int, gid: int, *, from_root: bool = False) -> None:
     """The owner of a file, never through a symlink."""
-    with pinned(path) as here:
-        os.chown(here, uid, gid, follow_symlinks=False)
+    rights.give(path, uid, gid, from_root=from_root)
 
 
-def make_folder(path: Path, owner: tuple[int, int]) -> None:
-    """A private folder, its missing parents included, owned by whom the home belongs to."""
+def make_folder(path: Path) -> None:
+    """A private folder, its missing parents included."""
     missing = []
     while not path.exists():
         missing.append(path)
         path = path.parent
     for folder in reversed(missing):
-        with pinned(folder) as here:
+        with acting_for(folder) as here:
             os.mkdir(here, FOLDER_MODE)
-        give(folder, owner)
         sync_folder(folder.parent)
-
-
-def give(path: Path, owner: tuple[int, int]) -> None:
-    """Hand a new file to its owner: root must leave nothing of its own in a user's home."""
-    if os.geteuid() == 0:
-        set_owner(path, *owner)
-
-
-def hand_over(base: Path, names: tuple[str, ...], owner: tuple[int, int]) -> None:
-    """Give root's folders on the way down, and those directly in the last one, to their owner.
-
-    Step by step from one descriptor to the next, so that no symlink is ever followed.
-    """
-    flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-    fds = [os.open(base, flags)]
-    try:
-        with contextlib.suppress(OSError):
-            for name in names:
-                fds.append(os.open(name, flags, dir_fd=fds[-1]))
-            last = fds[-1]
-            for name in os.listdir(last):
-                with contextlib.suppress(OSError):
-                    fds.append(os.open(name, flags, dir_fd=last))
-        for fd in fds[1:]:
-            if os.fstat(fd).st_uid == 0:
-                os.fchown(fd, *owner)
-    finally:
-        for fd in fds:
-            os.close(fd)
 
 
 @contextmanager
 def fresh(path: Path, mode: int = FILE_MODE) -> Iterator[int]:
     """A descriptor on a file that did not exist; synced at the end, removed on failure."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
-    with pinned(path) as here:
+    with acting_for(path) as here:
         fd = os.open(here, flags, mode)
     try:
         yield fd
@@ -172,14 +145,13 @@ def fresh(path: Path, mode: int = FILE_MODE) -> Iterator[int]:
         os.close(fd)
 
 
-def save(path: Path, data: bytes, owner: tuple[int, int]) -> None:
+def save(path: Path, data: bytes) -> None:
     """A small private file of the tool's own, replaced atomically."""
     temp = path.with_name(path.name + ".new")
     remove(temp)
     with fresh(temp) as fd:
         write(fd, data)
     try:
-        give(temp, owner)
         rename(temp, path)
     except OSError:
         remove(temp)
@@ -191,7 +163,7 @@ def copy(source: Path, target: int, progress: Progress | None = None) -> tuple[s
     """Copy a regular file into an open descriptor; its SHA-256 and size."""
     digest = _sha256()
     total = 0
-    with pinned(source) as here:
+    with acting_for(source) as here:
         fd = open_regular(here, follow=False)
     try:
         while chunk := os.read(fd, CHUNK):
@@ -214,7 +186,7 @@ def _sha256() -> hashlib._Hash:
 def digest(path: Path, progress: Progress | None = None) -> str:
     """The SHA-256 of a regular file, read from the disk rather than from memory where possible."""
     total = _sha256()
-    with pinned(path) as here:
+    with acting_for(path) as here:
         fd = open_regular(here, follow=False)
     try:
         if hasattr(os, "posix_fadvise"):
@@ -233,7 +205,7 @@ def extended(path: Path) -> dict[str, str]:
     if not hasattr(os, "listxattr"):
         return {}
     found = {}
-    with contextlib.suppress(OSError), pinned(path) as here:
+    with contextlib.suppress(OSError), acting_for(path) as here:
         for name in os.listxattr(here, follow_symlinks=False):
             if name.startswith(("security.", "trusted.")):  # the machine's, not the file's
                 continue
@@ -249,9 +221,13 @@ def set_extended(path: Path, attributes: Mapping[str, str]) -> None:
     Those of the security modules belong to the machine and are set by it; anything else that
     cannot be kept is an error, since an access list would be lost.
     """
+    for name in set(extended(path)) - set(attributes):
+        if name.startswith("system.posix_acl_"):  # a folder's default list is not the file's own
+            with acting_for(path) as here:
+                os.removexattr(here, name, follow_symlinks=False)
     for name, value in attributes.items():
         try:
-            with pinned(path) as here:
+            with acting_for(path) as here:
                 os.setxattr(here, name, base64.b64decode(value), follow_symlinks=False)
         except OSError:
             if not name.startswith(("security.", "trusted.")):
@@ -260,7 +236,7 @@ def set_extended(path: Path, attributes: Mapping[str, str]) -> None:
 
 @contextmanager
 def _on(path: Path) -> Iterator[int]:
-    with pinned(path) as here:
+    with acting_for(path) as here:
         fd = os.open(here, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         yield fd

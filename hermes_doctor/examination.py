@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import queue
+import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
+from contextlib import redirect_stdout
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -28,6 +30,8 @@ from hermes_doctor.probes.once import DEEP
 AT_ONCE = 8
 LIMIT = 30.0
 """Seconds for all checks together."""
+MOST = 1000
+"""Findings that one check may have; more help nobody."""
 
 
 class Undeclared(Exception):
@@ -53,8 +57,10 @@ class Answer:
             for said in self.check.look(probes):
                 if isinstance(said, CouldNotLook):
                     self.doubts.append(str(said))
-                elif not isinstance(said, Finding) or not isinstance(said.severity, Severity):
+                elif not isinstance(said, Finding) or not said.sound:
                     raise Undeclared("yields something that is not a finding")
+                elif len(self.findings) >= MOST:
+                    raise Undeclared(f"finds more than {MOST} things")
                 elif said.code not in self.check.codes:
                     raise Undeclared(f"reports {said.code}, which it does not declare")
                 else:
@@ -94,6 +100,16 @@ def examine(
     progress: Callable[[str], None] | None = None,
 ) -> tuple[list[CheckResult], list[Finding]]:
     """Ask every check; results in the order of the checks, findings worst first."""
+    with redirect_stdout(sys.stderr):  # what a check prints is not part of our answer
+        return _examine(probes, checks, limit, progress)
+
+
+def _examine(
+    probes: Probes,
+    checks: Sequence[Check],
+    limit: float,
+    progress: Callable[[str], None] | None,
+) -> tuple[list[CheckResult], list[Finding]]:
     stretch = DEEP if probes.deep else 1
     end = time.monotonic() + limit * stretch
     waiting = list(reversed(checks))

@@ -58,6 +58,19 @@ def loss(name: str) -> str:
     return _LOSSES.get(name) or _LOSSES.get(file, "Whatever needs it fails.")
 
 
+def main_of(path: Path) -> Path:
+    """The database that a sidecar belongs to; any other path is its own."""
+    name = path.name
+    for suffix in SIDECARS:
+        name = name.removesuffix(suffix)
+    return path.with_name(name)
+
+
+def is_database(path: Path) -> bool:
+    """Whether a path is one of Hermes' databases or a sidecar of one."""
+    return main_of(path).name.endswith(".db")
+
+
 @dataclass(frozen=True)
 class Home:
     """One Hermes data folder."""

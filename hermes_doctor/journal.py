@@ -129,16 +129,14 @@ class Journals:
 
     def __init__(self, home: Home) -> None:
         self.home = home
-        st = os.stat(home.path)
-        self.owner = (st.st_uid, st.st_gid)
 
     def save(self, journal: Journal) -> None:
         """Onto the disk before the next thing happens."""
         folder = self.home.runs / journal.id
-        durable.make_folder(folder, self.owner)
+        durable.make_folder(folder)
         document = {"schema": SCHEMA, **asdict(journal)}
         data = json.dumps(document, indent=1, ensure_ascii=True).encode("ascii") + b"\n"
-        durable.save(folder / FILE, data, self.owner)
+        durable.save(folder / FILE, data)
 
     def load(self, id: str) -> Journal:
         """One journal."""
@@ -207,7 +205,10 @@ def _insist(journal: Journal) -> None:
         raise ValueError("an unknown end")
     if journal.state not in list(_STATES) or journal.kind not in ("fix", "undo", "restore"):
         raise ValueError("an unknown state or kind")
-    if not _ID.fullmatch(journal.id) or (journal.vault and not os.path.isabs(journal.vault)):
+    if not _ID.fullmatch(journal.id) or (
+        journal.vault
+        and (not os.path.isabs(journal.vault) or os.path.normpath(journal.vault) != journal.vault)
+    ):
         raise ValueError("a name is a path, or a path is none")
     if any(".." in Path(record.path).parts for record in journal.paths):
         raise ValueError("a path leads out of the home")

@@ -81,6 +81,11 @@ def _line(text: str) -> str:
     return head + (value if number or word else HIDDEN)
 
 
+def like_a_secret(name: str) -> bool:
+    """Whether what stands where a name should is more like a key or a token."""
+    return bool(_TOKEN.search(name))
+
+
 def lines(texts: list[str]) -> list[str]:
     """All lines of a settings file, masked; text that runs over several lines is hidden whole."""
     shown: list[str] = []
@@ -97,7 +102,9 @@ def lines(texts: list[str]) -> list[str]:
             shown.append(HIDDEN if bare else "")
             continue
         inside = margin if _BLOCK.search(text) else None
-        value = re.split(r"[:=]\s+|=", bare, maxsplit=1)[-1].rstrip()
+        item = re.sub(r"^(-\s+)+", "", bare)
+        value = item if item[:1] in ("'", '"') else re.split(r"[:=]\s+|=", item, maxsplit=1)[-1]
+        value = value.rstrip()
         if value[:1] in ("'", '"') and (len(value) == 1 or not value.endswith(value[0])):
             quote = value[0]
         shown.append(line(text))

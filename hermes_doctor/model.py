@@ -86,6 +86,26 @@ class Finding:
     """Filled in by the examination."""
 
     @property
+    def sound(self) -> bool:
+        """Whether every field is of its type; a plugin may say anything."""
+        texts = (self.code, self.title, self.subject, self.detail)
+        maybe = (self.caused_by, self.fix)
+        return (
+            isinstance(self.severity, Severity)
+            and all(isinstance(text, str) for text in texts)
+            and all(text is None or isinstance(text, str) for text in maybe)
+            and (self.since is None or isinstance(self.since, datetime))
+            and isinstance(self.data, Mapping)
+            and isinstance(self.evidence, tuple)
+            and all(
+                isinstance(one, Evidence)
+                and isinstance(one.where, str)
+                and isinstance(one.what, str)
+                for one in self.evidence
+            )
+        )
+
+    @property
     def key(self) -> tuple[str, str]:
         """What makes two findings of two examinations the same one."""
         return self.code, self.subject

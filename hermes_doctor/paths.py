@@ -5,13 +5,13 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from hermes_doctor import durable
+from hermes_doctor import durable, rights
 from hermes_doctor.files import Snapshot, snapshot
-from hermes_doctor.home import DATABASES, SIDECARS, Home
+from hermes_doctor.home import Home, is_database, main_of
 from hermes_doctor.journal import Journal, PathRecord, State
 from hermes_doctor.model import Trouble
 from hermes_doctor.steps import Change, sidecars
@@ -21,20 +21,16 @@ _NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOTSUP, errno.EMLINK, errno.E
 """A drive without hard links; the vault has the file."""
 
 
-def distrust(home: Home, log: Journal) -> None:
-    """A receipt lies in the home, where its owner can write: root does nothing with it that the
-    owner could not do."""
+def distrust(home: Home, named: Iterable[str], what: str) -> None:
+    """What a receipt or a manifest names, its owner could have written there: root does nothing
+    with it outside of what is his."""
     owner = os.stat(home.path).st_uid
     if os.geteuid() != 0 or owner == 0:
         return
-    for record in log.paths:
-        folder = (home.path / record.path).parent.resolve()
-        inside = folder.is_relative_to(home.path)
-        if not inside and (not folder.exists() or os.stat(folder).st_uid != owner):
-            raise Trouble(
-                f"The receipt of run {log.id} names {record.path}, which is not the home's. "
-                f"Nothing was changed."
-            )
+    for name in named:
+        whose = rights.of(home.path / name)
+        if whose is None or whose.uid != owner:
+            raise Trouble(f"{what} names {name}, which is not the home's. Nothing was changed.")
 
 
 def staged(path: Path, run: str) -> Path:
@@ -70,7 +66,7 @@ def commit(change: Change, taken: Snapshot, run: str) -> None:
         durable.rename(staged(path, run), path)
     else:
         if change.owner is not None:
-            durable.set_owner(path, *change.owner)
+            durable.set_owner(path, *change.owner, from_root=change.from_root)
         if change.mode is not None:
             durable.set_mode(path, change.mode)
         with contextlib.suppress(OSError):  # unreadable for us; the journal knows all the same
@@ -103,7 +99,7 @@ def used_since(home: Home, log: Journal, path: Path) -> bool:
     """
     if not is_database(path):
         return False
-    database = main(path)
+    database = main_of(path)
     known = {home.path / record.path: record for record in log.paths}
     for one in (database, *sidecars(database)):
         record = known.get(one)
@@ -159,8 +155,9 @@ def restore(backup: Backup, entry: Entry | None, path: Path, run: str) -> None:
         durable.remove(path)
     elif entry.kind == "mode":
         now = snapshot(path)
-        if (now.uid, now.gid) != (entry.uid, entry.gid):
-            durable.set_owner(path, entry.uid, entry.gid)
+        with contextlib.suppress(PermissionError):  # it was root's and is its owner's by now
+            if (now.uid, now.gid) != (entry.uid, entry.gid):
+                durable.set_owner(path, entry.uid, entry.gid)
         durable.set_mode(path, entry.mode)
     else:
         back = returning(path, run)
@@ -225,20 +222,6 @@ def state_of(entry: Entry) -> State:
     return State("file", entry.sha256, entry.mode, entry.uid, entry.gid)
 
 
-def main(path: Path) -> Path:
-    """The database that a sidecar belongs to; any other path is its own."""
-    name = path.name
-    for suffix in SIDECARS:
-        name = name.removesuffix(suffix)
-    return path.with_name(name)
-
-
-def is_database(path: Path) -> bool:
-    """Whether a path is one of Hermes' databases or a sidecar of one."""
-    name = main(path).name
-    return name in {Path(one).name for one in DATABASES} or name.endswith(".db")
-
-
 def is_mount(path: Path) -> bool:
     """Whether a single file is mounted there, as containers do; it cannot be renamed over."""
     try:
@@ -247,3 +230,26 @@ def is_mount(path: Path) -> bool:
         return False
     escaped = str(path).replace("\\", "\\134").replace(" ", "\\040").replace("\t", "\\011")
     return any(line.split(" ")[4] == escaped for line in table.splitlines())
+
+
+def is_immutable(path: Path) -> bool:
+    """Whether a mark of the file system forbids even root to change a file."""
+    import fcntl
+    import struct
+
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        marks = fcntl.ioctl(fd, _GET_MARKS, bytes(8))
+        return bool(struct.unpack("q", marks)[0] & _UNCHANGEABLE)
+    except OSError:  # a file system without marks
+        return False
+    finally:
+        os.close(fd)
+
+
+_GET_MARKS = 0x80086601
+_UNCHANGEABLE = 0x10 | 0x20
+"""The marks i and a of `chattr`."""

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import errno
 import importlib
 import os
 import stat
 import sys
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
-from typing import Generic, TypeVar
+from typing import Generic, NoReturn, TypeVar
 
 from hermes_doctor.api import Check, Fix
 from hermes_doctor.probes.once import Cell
@@ -57,9 +58,10 @@ class Plugins:
 
 def load(folders: Sequence[Path] = ()) -> Plugins:
     """The built-in checks and fixes, those of installed packages, and those of the operator."""
-    roots, broken = _roots(folders)
-    checks = _load(Check, roots)
-    fixes = _load(Fix, roots)
+    with redirect_stdout(sys.stderr):  # what a plugin prints is not part of our answer
+        roots, broken = _roots(folders)
+        checks = _load(Check, roots)
+        fixes = _load(Fix, roots)
     pages = [builtin("docs/failures"), *(root / "docs" / "failures" for _, root in roots)]
     return Plugins(
         checks=tuple(checks.items),
@@ -101,21 +103,42 @@ def _installed(broken: list[Broken]) -> Iterator[tuple[str, Path]]:
     if not _offered():
         return
     from importlib.metadata import entry_points
-    from importlib.util import find_spec
 
     for entry in sorted(entry_points(group=ENTRY_POINTS), key=lambda entry: entry.name):
         try:
-            spec = find_spec(entry.module.partition(".")[0])
-            why = distrust(Path(spec.origin).parent) if spec and spec.origin else None
-            if why:
-                broken.append(Broken(Path(entry.value), why))
-                continue
-            module = entry.load()
+            with _bytecode(False):
+                why = _doubt(entry.module)
+                if why:
+                    broken.append(Broken(Path(entry.value), why))
+                    continue
+                module = _import(entry.module, patient=False)
+            if module.__file__ is None:
+                raise ImportError(name=entry.module)
             yield entry.name.replace("-", "_"), Path(module.__file__).parent
         except BaseException as error:
             if isinstance(error, KeyboardInterrupt):
                 raise
             broken.append(Broken(Path(entry.value), _short(error)))
+
+
+def _doubt(name: str) -> str | None:
+    """Why a module of an installed package must not be imported; its package is judged first."""
+    from importlib.machinery import PathFinder
+    from importlib.util import find_spec
+
+    places: Sequence[str] | None = None
+    whole = ""
+    for part in name.split("."):
+        whole = f"{whole}.{part}" if whole else part
+        spec = PathFinder.find_spec(whole, places) if places is not None else find_spec(whole)
+        if spec is None or spec.origin is None:
+            return None  # importing it will say what is wrong
+        path = Path(spec.origin)
+        for place in (path, path.parent):
+            if why := distrust(place):
+                return why
+        places = spec.submodule_search_locations
+    return None
 
 
 def _offered() -> bool:
@@ -136,21 +159,44 @@ def _offered() -> bool:
 
 
 def distrust(path: Path) -> str | None:
-    """Why code from this place must not run: somebody else could have written it."""
+    """Why code from this place must not run: somebody else could have written it, or could put
+    something else in the place of a folder or a symlink on the way to it."""
     try:
-        real = path.resolve(strict=True)
-        for place in (real, *real.parents):
-            st = place.stat()
-            if st.st_uid not in (0, os.geteuid()):
-                return f"{place} belongs to neither root nor you (uid {st.st_uid})"
-            shared = st.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
-            if shared and not (place != real and st.st_mode & stat.S_ISVTX):
-                return f"others may write to {place}; chmod go-w {place}"
+        way = list(_way(path))
     except FileNotFoundError:
         return "does not exist"
-    except (OSError, RuntimeError) as error:
+    except (OSError, ValueError) as error:
         return f"cannot be looked at ({type(error).__name__})"
+    for place, st in way:
+        if st.st_uid not in (0, os.geteuid()):
+            return f"{place} belongs to neither root nor you (uid {st.st_uid})"
+        shared = st.st_mode & (stat.S_IWGRP | stat.S_IWOTH) and not stat.S_ISLNK(st.st_mode)
+        if shared and not (place != way[-1][0] and st.st_mode & stat.S_ISVTX):
+            return f"others may write to {place}; chmod go-w {place}"
     return None
+
+
+def _way(path: Path) -> Iterator[tuple[Path, os.stat_result]]:
+    """Everything that is passed on the way to a path, symlinks and what they lead through too."""
+    rest, here, links = list(path.absolute().parts[1:]), Path("/"), 0
+    yield here, os.lstat(here)
+    while rest:
+        name = rest.pop(0)
+        if name == "..":
+            here = here.parent
+            continue
+        place = here / name
+        st = os.lstat(place)
+        yield place, st
+        if not stat.S_ISLNK(st.st_mode):
+            here = place
+            continue
+        links += 1
+        if links > 40:
+            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
+        target = Path(os.readlink(place))
+        rest = [part for part in target.parts if part != "/"] + rest
+        here = Path("/") if target.is_absolute() else here
 
 
 def _load(kind: type[T], roots: Sequence[tuple[str, Path]]) -> Loaded[T]:
@@ -170,6 +216,8 @@ def _load(kind: type[T], roots: Sequence[tuple[str, Path]]) -> Loaded[T]:
         package = f"{prefix}.{name}"
         with _bytecode(ours):
             mount(folder, package)
+            if not ours:
+                _only_source(folder)
             refused = {} if ours else _refused(folder)
             for path, why in refused.items():
                 found.broken.append(Broken(path, why))
@@ -207,6 +255,8 @@ def _import(name: str, *, patient: bool) -> ModuleType:
     thread.start()
     if not cell.done.wait(IMPORT_LIMIT):
         raise TimeoutError
+    if isinstance(cell.error, KeyboardInterrupt):  # not ours: nobody pressed a key in there
+        raise ImportError(name=name)
     if cell.error is not None:
         raise cell.error
     module: ModuleType = cell.answer
@@ -224,6 +274,19 @@ def _refused(folder: Path) -> dict[Path, str]:
         if why:
             found[path] = why
     return found
+
+
+def _only_source(folder: Path) -> None:
+    """Import from here without any bytecode, also later, when a check runs: who may write to a
+    __pycache__ could replace the code."""
+    from importlib.machinery import FileFinder, SourceFileLoader
+
+    class Source(SourceFileLoader):
+        def path_stats(self, path: object) -> NoReturn:  # noqa: ARG002
+            raise OSError  # without a time of the source no bytecode is read or written
+
+    for place in (folder, *(one for one in folder.rglob("*") if one.is_dir())):
+        sys.path_importer_cache[str(place)] = FileFinder(str(place), (Source, [".py"]))
 
 
 def mount(folder: Path, package: str) -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from hermes_doctor import durable, journal as journals, lock, paths
 from hermes_doctor.files import listing
-from hermes_doctor.home import Home
+from hermes_doctor.home import Home, is_database
 from hermes_doctor.interrupts import interruptible, uninterrupted
 from hermes_doctor.journal import Journal, Journals
 from hermes_doctor.model import CouldNotLook, Trouble
@@ -36,7 +36,6 @@ def recover(home: Home, verify: Verify) -> list[Ended]:
     complete but unverified is verified now.
     """
     book = Journals(home)
-    Vault(home).distrust()
     tidy(Vault(home))
     ended = [_end(home, book, journal, verify) for journal in book.all() if not journal.final]
     for journal in book.all():  # an undo that ended, but was cut off before it could say so
@@ -49,11 +48,9 @@ def recover(home: Home, verify: Verify) -> list[Ended]:
 def tidy(vault: Vault) -> None:
     """Remove what commands that were killed left in the vault; the home's lock must be held.
 
-    A run without a journal had not begun, and half a backup is none. What root had made and not
-    yet handed over is handed over.
+    A run without a journal had not begun, and half a backup is none.
     """
     runs = vault.home.runs
-    own = vault.root == vault.home.vault  # elsewhere other homes may be backing up just now
     for id in filter(ID.fullmatch, listing(runs)):
         with contextlib.suppress(OSError):
             durable.remove(runs / id / (journals.FILE + ".new"))
@@ -61,13 +58,9 @@ def tidy(vault: Vault) -> None:
                 durable.remove_folder(runs / id)
     for name in listing(vault.root):
         id = name.removesuffix(PARTIAL)
-        if name != id and ID.fullmatch(id) and (own or (runs / id).exists()):
+        if name != id and ID.fullmatch(id) and vault.began(name):
             with contextlib.suppress(OSError):
                 vault.discard(name)
-    if os.geteuid() == 0 and vault.owner[0] != 0:
-        with contextlib.suppress(OSError):
-            durable.hand_over(vault.home.path, ("backups", "doctor"), vault.owner)
-            durable.hand_over(vault.home.path, ("backups", "doctor", "runs"), vault.owner)
 
 
 def mark_undone(book: Journals, id: str, by: str) -> None:
@@ -79,7 +72,7 @@ def mark_undone(book: Journals, id: str, by: str) -> None:
 
 
 def _end(home: Home, book: Journals, journal: Journal, verify: Verify) -> Ended:
-    paths.distrust(home, journal)
+    paths.distrust(home, [r.path for r in journal.paths], f"The receipt of run {journal.id}")
     with interruptible(), uninterrupted():
         text = _finish_or_take_back(home, journal, verify)
         book.save(journal)
@@ -98,8 +91,9 @@ def _finish_or_take_back(home: Home, journal: Journal, verify: Verify) -> str:
     if journal.state == journals.ENDING:
         return f"{started} while it was cleaning up. It is finished."
     if journal.state in (journals.BACKING_UP, journals.STAGING):
-        with contextlib.suppress(OSError):
-            vault.discard(journal.id + PARTIAL)
+        if vault.began(journal.id + PARTIAL):
+            with contextlib.suppress(OSError):
+                vault.discard(journal.id + PARTIAL)
         journal.finish(journals.ABANDONED, "cut off before anything was changed")
         return f"{started} before it had changed anything. Its leftovers are removed."
     backup = vault.load(journal.id)
@@ -130,7 +124,7 @@ def _refuse_holders(home: Home, journal: Journal) -> None:
     from hermes_doctor.probes import processes
 
     targets = [home.path / record.path for record in journal.paths]
-    held = processes.holders(path for path in targets if paths.is_database(path))
+    held = processes.holders(path for path in targets if is_database(path))
     for path, pids in held.items():
         raise Trouble(
             f"Run {journal.id} was cut off and has to be taken back, but {path.name} is in use by "

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from hermes_doctor import durable, journal as journals, paths
 from hermes_doctor.files import snapshot
-from hermes_doctor.home import Home
+from hermes_doctor.home import Home, is_database, main_of
 from hermes_doctor.interrupts import interruptible, uninterrupted
 from hermes_doctor.journal import ItemRecord, Journal, Journals, PathRecord, State
 from hermes_doctor.model import CannotFix, CouldNotLook, Trouble
@@ -59,7 +59,7 @@ class Target:
     @property
     def is_database(self) -> bool:
         """Whether a database, or a sidecar of one, is replaced."""
-        return self.replaces and paths.is_database(self.path)
+        return self.replaces and is_database(self.path)
 
 
 class Refused(CannotFix):
@@ -119,7 +119,7 @@ class Run:
                 self._stage(targets, log, book)
                 for item in items:
                     item.record.notes = [note for step in item.steps for note in step.notes()]
-                for database in sorted({paths.main(t.path) for t in targets if t.is_database}):
+                for database in sorted({main_of(t.path) for t in targets if t.is_database}):
                     if snapshot(database).kind == "file":  # late: a gateway that starts must wait
                         guards.enter_context(alone(database))
                 self._refuse_holders(targets, excused=[])
@@ -156,7 +156,7 @@ class Run:
         for number, item in enumerate(items):
             mine: dict[Path, Change] = {}
             for change in (change for step in item.steps for change in step.changes()):
-                if settled and paths.is_database(change.path):
+                if settled and is_database(change.path):
                     change = replace(change, expect=snapshot(change.path))
                 other = found.get(change.path)
                 present = mine.get(change.path) or (other.change if other else None)
@@ -186,7 +186,6 @@ class Run:
                 "This runs inside the gateway that would be restarted, which would cut off the "
                 "answer in the middle. Run it from a shell of your own."
             )
-        self.vault.distrust()
         for target in targets:
             try:
                 self._preflight_path(target, uid)
@@ -206,11 +205,17 @@ class Run:
                 f"{path.name} belongs to uid {owner}, so you may not change it. Nothing was "
                 f"changed. Run it with sudo."
             )
-        outside = not path.resolve().is_relative_to(self.home.path)
-        if os.geteuid() == 0 and uid != 0 and outside and owner != uid:
+        paths.distrust(self.home, [self.home.name_of(path)], "The plan")
+        handed = target.change.owner is not None and not target.replaces
+        if euid == 0 and uid != 0 and owner not in (uid, -1) and not handed:
             raise Trouble(
-                f"{path} lies outside the home and belongs to uid {owner}, not to the home's "
-                f"owner. Nothing was changed."
+                f"{path.name} belongs to uid {owner}, not to the home's owner, for whom this "
+                f"works. Nothing was changed. Give it back first: chown {uid} {path}"
+            )
+        if paths.is_immutable(path):
+            raise Trouble(
+                f"{path.name} is marked unchangeable (lsattr shows i or a). Nothing was changed. "
+                f"Take the mark away first: chattr -ia {path}"
             )
         if target.replaces and paths.is_mount(path):
             raise Trouble(
@@ -280,7 +285,7 @@ class Run:
     def _stage(self, targets: Sequence[Target], log: Journal, book: Journals) -> None:
         """Write everything new beside its target, and know what it will be."""
         for folder in sorted({t.path.parent for t in targets if t.change.make}):
-            durable.make_folder(folder, self.vault.owner)  # a restored file's may be gone
+            durable.make_folder(folder)  # a restored file's may be gone
             inside = [t for t in targets if t.change.make and t.path.parent == folder]
             check_room(folder, sum(t.change.expect.size for t in inside))
         for target, record in zip(targets, log.paths, strict=True):
@@ -314,7 +319,6 @@ class Run:
         """Give the new file what the old one had: owner, mode, attributes."""
         change, old = target.change, target.change.expect
         if old.kind == "absent":
-            durable.give(new, change.owner or self.vault.owner)
             durable.set_mode(new, change.mode if change.mode is not None else durable.FILE_MODE)
             return
         now = snapshot(new)
@@ -470,6 +474,7 @@ def _merge(one: Change, two: Change) -> Change | None:
         make=one.make or two.make,
         mode=one.mode if two.mode is None else two.mode,
         owner=one.owner or two.owner,
+        from_root=one.from_root or two.from_root,
         beside=one.beside + two.beside,
         restored=one.restored or two.restored,
     )

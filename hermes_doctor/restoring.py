@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from hermes_doctor import journal as journals, paths
+from hermes_doctor import journal as journals, paths, rights
 from hermes_doctor.files import snapshot
-from hermes_doctor.home import Home
+from hermes_doctor.home import Home, is_database
 from hermes_doctor.journal import ItemRecord, Journal, Journals
 from hermes_doctor.model import Trouble
 from hermes_doctor.repair import Item, Verify
@@ -40,7 +40,7 @@ class Restore(Step):
             if now.kind == "absent":
                 return []
             owner = (entry.uid, entry.gid)
-            same = owner == (now.uid, now.gid)
+            same = owner == (now.uid, now.gid) or _stays_his(self.path, entry)
             return [Change(self.path, now, mode=entry.mode, owner=None if same else owner)]
         return [
             Change(
@@ -74,7 +74,7 @@ def items_for(home: Home, backup: Backup, entries: Sequence[Entry], why: str) ->
     for entry in ordered:
         path = home.path / entry.path
         steps: list[Step] = []
-        if paths.is_database(path) and entry.kind in ("file", "absent"):
+        if is_database(path) and entry.kind in ("file", "absent"):
             steps += [
                 SetSidecarAside(beside)
                 for beside in sidecars(path)
@@ -98,17 +98,30 @@ def proven(home: Home, backup: Backup) -> Verify:
             assert entry is not None
             content = entry.kind != "mode"
             now = paths.look(home.path / record.subject, content=content)
-            right = paths.matches(now, paths.state_of(entry))
+            wanted = paths.state_of(entry)
+            if _stays_his(home.path / record.subject, entry):
+                wanted = replace(wanted, uid=now.uid, gid=now.gid)
+            right = paths.matches(now, wanted)
             said.append(None if right else "is not what the backup holds")
         return said
 
     return verify
 
 
+def _stays_his(path: Path, entry: Entry) -> bool:
+    """Whether a file that was given to its owner is not taken from him again: root does not
+    make a file its own because a manifest says so."""
+    user = rights.of(path)
+    return entry.kind == "mode" and user is not None and entry.uid != user.uid
+
+
 def last_run(book: Journals) -> Journal:
     """The newest run that changed something and was not undone yet."""
-    for journal in reversed(book.all()):
-        if journal.kind != "undo" and journal.state in (journals.DONE, journals.PARTLY):
+    known = {journal.id: journal for journal in book.all()}
+    for journal in reversed(known.values()):
+        undone = known.get(journal.of or "") if journal.kind == "undo" else None
+        again = undone is not None and undone.kind == "undo"  # an undo undone: it is done again
+        if journal.state in (journals.DONE, journals.PARTLY) and (again or journal.kind != "undo"):
             return journal
     raise Trouble(f"No run of hermes-doctor on {book.home.path} is left to undo.")
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from hermes_doctor.files import listing, snapshot
-from hermes_doctor.home import SIDECARS, Home
+from hermes_doctor.files import snapshot
+from hermes_doctor.home import SIDECARS, Home, is_database, main_of
 from hermes_doctor.model import CouldNotLook, Trouble
-from hermes_doctor.paths import is_database
+from hermes_doctor.rights import acting_for
 from hermes_doctor.vault import Source
 
 REBUILT = frozenset(
@@ -29,28 +30,43 @@ REBUILT = frozenset(
 )
 """Folders at the top of a home that are logs, caches, code, or backups themselves."""
 ANYWHERE = frozenset({"__pycache__", "node_modules", ".venv", "venv", ".git"})
+OURS = re.compile(r"\..+\.hermes-doctor-[0-9a-f-]+\.(new|old|back)(\.\w+)?(-wal|-shm|-journal)?")
+"""What a run of ours has beside its targets while it is at work."""
 MOMENTARY = frozenset({"gateway.pid", "gateway.lock"})
 """Files that tell of a process: restored, they would lie."""
 
 
 def left_out(home: Home) -> list[str]:
     """The folders that a whole backup of this home passes over."""
-    return [name for name in listing(home.path) if name in REBUILT and name != "backups"]
+    found = []
+    for base, folders, _ in os.walk(home.path):
+        here = Path(base)
+        passed = [name for name in sorted(folders) if _passed_over(home, here, name)]
+        found += [home.name_of(here / name) for name in passed if name != "backups"]
+        folders[:] = [name for name in folders if name not in passed]
+    return found
+
+
+def _passed_over(home: Home, folder: Path, name: str) -> bool:
+    """Whether a backup leaves a folder of this name in that place out."""
+    top = folder == home.path or folder.parent == home.path / "profiles"
+    return name in ANYWHERE or (top and name in REBUILT)
 
 
 def everything(home: Home, vault: Path | None = None) -> list[Source]:
     """Every path to copy; databases that are in use are marked to go through SQLite."""
     from hermes_doctor.probes import processes
     from hermes_doctor.sqlite import header
+    from hermes_doctor.sqlite.guard import in_use
 
     paths = list(_with_targets(home, _walk(home, vault or home.vault)))
-    databases = [path for path in paths if is_database(path) and _main(path) == path]
+    databases = [path for path in paths if is_database(path) and main_of(path) == path]
     beside = {side: path for path in databases for side in _sides(path)}
     held = processes.holders([*databases, *beside])
-    live = {beside.get(path, path) for path in held}
+    live = {beside.get(path, path) for path in held} | {p for p in databases if in_use(p)}
     sources = []
     for path in paths:
-        main = _main(path)
+        main = main_of(path)
         if main in live and main != path:
             continue  # the copy through SQLite has what the log holds
         if main in live and not header.read(main).magic:
@@ -98,13 +114,11 @@ def _walk(home: Home, vault: Path) -> Iterator[Path]:
         here = Path(base)
         top = here == home.path or here.parent == home.path / "profiles"
         folders[:] = sorted(
-            name
-            for name in folders
-            if name not in ANYWHERE and not (top and name in REBUILT) and here / name != vault
+            name for name in folders if not _passed_over(home, here, name) and here / name != vault
         )
         links = [name for name in folders if (here / name).is_symlink()]
         for name in sorted(files + links):
-            if ".hermes-doctor-" in name or (top and name in MOMENTARY):
+            if OURS.fullmatch(name) or (top and name in MOMENTARY):
                 continue
             path = here / name
             try:
@@ -115,25 +129,27 @@ def _walk(home: Home, vault: Path) -> Iterator[Path]:
             if kind == "symlink":
                 yield path
             elif kind == "file":
-                if os.access(path, os.R_OK):
+                if _readable(path):
                     yield path
                 else:
                     unreadable.append(path)
     if unreadable:
         more = f" and {len(unreadable) - 1} more" if len(unreadable) > 1 else ""
+        uid = os.stat(home.path).st_uid
+        what_to_do = "Run it as the home's owner, or with sudo."
+        if os.geteuid() == 0:
+            what_to_do = f"Give it to the home's owner first: chown {uid} {unreadable[0]}"
         raise Trouble(
-            f"You may not read {unreadable[0]}{more}, so the backup would be incomplete. "
-            f"No backup was made. Run it as the home's owner, or with sudo."
+            f"The home's owner may not read {unreadable[0]}{more}, so the backup would be "
+            f"incomplete. No backup was made. {what_to_do}"
         )
+
+
+def _readable(path: Path) -> bool:
+    """Whether we may read it, root with no more rights than the owner of the place has."""
+    with acting_for(path) as here:
+        return os.access(here, os.R_OK, effective_ids=True)
 
 
 def _sides(path: Path) -> list[Path]:
     return [path.with_name(path.name + suffix) for suffix in SIDECARS]
-
-
-def _main(path: Path) -> Path:
-    """The database that a sidecar belongs to; any other path is its own."""
-    for suffix in SIDECARS:
-        if path.name.endswith(".db" + suffix):
-            return path.with_name(path.name.removesuffix(suffix))
-    return path

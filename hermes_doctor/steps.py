@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from hermes_doctor import durable, owner
+from hermes_doctor import durable
+from hermes_doctor.child import with_rights_of
 from hermes_doctor.files import Snapshot, snapshot
 from hermes_doctor.home import SIDECARS
 from hermes_doctor.model import CannotFix
@@ -35,6 +36,8 @@ class Change:
     owner: tuple[int, int] | None = None
     beside: tuple[tuple[Path, Snapshot], ...] = ()
     """Other paths that must still be what they were, such as a log that must not appear."""
+    from_root: bool = False
+    """The owner is changed because a file of root's is to be given back."""
     restored: bool = False
     """The maker brings mode, owner and times along; they are not taken from the old file."""
 
@@ -171,12 +174,7 @@ class ReplaceDatabase(Step):
                 if snapshot(log).kind == "file":
                     with durable.fresh(target.with_name(target.name + suffix)) as fd:
                         durable.copy(log, fd)
-            for made in (target, *sidecars(target)):
-                if snapshot(made).kind == "file":
-                    durable.give(made, owner.of_folder(made))
-            self.said[:] = json.loads(
-                owner.with_rights_of_owner(target, lambda: self._rebuilt(target))
-            )
+            self.said[:] = json.loads(with_rights_of(target, self._rebuilt))
         except BaseException:
             durable.remove(target)
             raise
@@ -270,7 +268,8 @@ class SetOwner(Step):
         return f"chown {self.uid}:{self.gid} {self.path.name}: {self.why}"
 
     def changes(self) -> Sequence[Change]:
-        return [Change(real(self.path), self.expect, owner=(self.uid, self.gid))]
+        owner = (self.uid, self.gid)
+        return [Change(real(self.path), self.expect, owner=owner, from_root=True)]
 
 
 class Service(Protocol):

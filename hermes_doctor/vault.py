@@ -9,20 +9,23 @@ import os
 import re
 import secrets
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 from hermes_doctor import __version__, durable
-from hermes_doctor.files import MEGABYTE, Snapshot, listing, read, size, snapshot
-from hermes_doctor.home import Home
+from hermes_doctor.files import MEGABYTE, Snapshot, listing, read, read_head, size, snapshot
+from hermes_doctor.home import SIDECARS, Home, is_database, main_of
 from hermes_doctor.interrupts import uninterrupted
 from hermes_doctor.model import CouldNotLook, Trouble
+from hermes_doctor.sqlite.guard import in_use
 
 SCHEMA = "hermes-doctor/backup/1"
 MANIFEST = "manifest.json"
 PARTIAL = ".partial"
+BEGUN = "home"
+"""A file in a backup that names the home it is of, before there is a manifest."""
 MARGIN = 4 * MEGABYTE
 """Room that must be left on a disk beside what is copied."""
 
@@ -75,6 +78,11 @@ class Backup:
         """The entry of one path."""
         return next((one for one in self.entries if one.path == path), None)
 
+    @property
+    def sound(self) -> bool:
+        """Whether every database that was in use was sound when it was copied."""
+        return all(entry.integrity in (None, "ok") for entry in self.entries)
+
     def copy_of(self, entry: Entry) -> Path:
         """Where the copy of an entry lies."""
         if entry.path.startswith("/"):
@@ -97,7 +105,6 @@ class Source:
 
 
 _ID = re.compile(r"(\d{8}-\d{6}-\d{3})[0-9a-f]{2}")
-_STAMP = "%Y%m%d-%H%M%S-%f"
 
 
 def new_id(known: Iterable[str] = ()) -> str:
@@ -108,7 +115,8 @@ def new_id(known: Iterable[str] = ()) -> str:
     now = datetime.now(UTC)
     stamps = [found[1] for name in known if (found := _ID.match(name))]
     with contextlib.suppress(ValueError, OverflowError):  # a name that is no time
-        last = datetime.strptime(max(stamps, default=""), _STAMP).replace(tzinfo=UTC)
+        day, clock, thousandths = max(stamps, default="").split("-")
+        last = datetime.fromisoformat(f"{day}T{clock}.{thousandths}+00:00")
         now = max(now, last + timedelta(milliseconds=1))
     return f"{now:%Y%m%d-%H%M%S}-{now.microsecond // 1000:03d}{secrets.token_hex(1)}"
 
@@ -119,15 +127,23 @@ class Vault:
     def __init__(self, home: Home, root: Path | None = None) -> None:
         self.home = home
         self.root = root.expanduser().absolute() if root else home.vault
-        st = os.stat(home.path)
-        self.owner = (st.st_uid, st.st_gid)
+        self.owner = os.stat(home.path).st_uid
 
     # -- looking ---------------------------------------------------------------------------
 
     def ids(self) -> list[str]:
         """The backups that are complete, oldest first."""
         names = [name for name in listing(self.root) if not name.endswith(PARTIAL)]
-        return [n for n in names if os.path.lexists(self.root / n / MANIFEST)]
+        return [n for n in names if self._is_trusted(n)]
+
+    def _is_trusted(self, id: str) -> bool:
+        """A whole backup that was made by the home's owner, by root, or by us."""
+        try:
+            folder = os.lstat(self.root / id)
+            os.lstat(self.root / id / MANIFEST)
+        except OSError:
+            return False
+        return folder.st_uid in (0, os.geteuid(), self.owner)
 
     def next_id(self) -> str:
         """A name for a new backup or run."""
@@ -140,7 +156,7 @@ class Vault:
     def load(self, id: str) -> Backup:
         """One backup, its manifest checked against its seal."""
         named = id == Path(id).name and not id.endswith(PARTIAL)
-        if not named or not os.path.lexists(self.root / id / MANIFEST):
+        if not named or not self._is_trusted(id):
             raise Trouble(
                 f"There is no backup {id!r} in {self.root}. See: hermes-doctor backup list"
             )
@@ -150,8 +166,8 @@ class Vault:
         except (CouldNotLook, OSError):
             raise Trouble(f"The manifest of backup {id} cannot be read ({folder}).") from None
         backup = parse(folder, data)
-        stranger = os.geteuid() == 0 and self.owner[0] != 0 and backup.home != str(self.home.path)
-        if stranger and not self.root.is_relative_to(self.home.path):
+        stranger = os.geteuid() == 0 and self.owner != 0 and backup.home != str(self.home.path)
+        if stranger and not self.root.resolve().is_relative_to(self.home.path):
             raise Trouble(f"Backup {id} in {self.root} is one of {backup.home}, another home.")
         return backup
 
@@ -184,29 +200,17 @@ class Vault:
 
     # -- writing ---------------------------------------------------------------------------
 
-    def distrust(self) -> None:
-        """Root follows nobody's symlinks: where it writes for another user is that user's own."""
-        if os.geteuid() != 0 or self.owner[0] == 0:
-            return
-        for place in (self.home.vault.parent, self.home.vault, self.home.runs, self.root):
-            if place.is_relative_to(self.home.path) and place.is_symlink():
-                raise Trouble(
-                    f"{place} is a symlink, which root does not follow for another user. Nothing "
-                    f"was changed. Run it as the home's owner."
-                )
-
     def prepare(self) -> None:
-        """Make the vault's folder, private and owned like the home."""
-        self.distrust()
+        """Make the vault's folder, private."""
         try:
-            durable.make_folder(self.root, self.owner)
+            durable.make_folder(self.root)
             st = os.stat(self.root)
         except OSError as error:
             raise Trouble(
                 f"The vault {self.root} cannot be made ({os.strerror(error.errno or 0).lower()}). "
                 f"Nothing was changed. Another place: --vault DIR"
             ) from None
-        if st.st_uid not in (0, os.geteuid(), self.owner[0]):
+        if st.st_uid not in (0, os.geteuid(), self.owner):
             raise Trouble(
                 f"The vault {self.root} belongs to another user (uid {st.st_uid}). "
                 f"Nothing was changed. Another place: --vault DIR"
@@ -232,11 +236,18 @@ class Vault:
         """Copy, verify by hash, seal. Until the last rename it is no backup, only a .partial."""
         id = id or self.next_id()
         self.prepare()
-        self.room(sum(source.expect.size for source in sources if source.content))
+        self.room(total(sources))
         partial, folder = self.root / (id + PARTIAL), self.root / id
         try:
-            durable.make_folder(partial, self.owner)
-            entries = tuple(self._save(partial, source, progress) for source in sources)
+            durable.make_folder(partial)
+            durable.save(partial / BEGUN, str(self.home.path).encode("utf-8", "surrogateescape"))
+            saved = {
+                entry.path: entry
+                for group in _groups(sources)
+                for entry in self._group(partial, group, progress)
+            }
+            names = [self.home.name_of(source.path) for source in sources]
+            entries = tuple(saved[name] for name in names if name in saved)
             backup = Backup(
                 folder=partial,
                 id=id,
@@ -251,7 +262,7 @@ class Vault:
             wrong = self.verify(backup)
             if wrong:
                 raise Trouble(f"The backup could not be verified: {wrong[0]}. Nothing was changed.")
-            durable.save(partial / MANIFEST, seal(backup), self.owner)
+            durable.save(partial / MANIFEST, seal(backup))
             durable.rename(partial, folder)
             durable.sync_folder(self.root)
         except BaseException as error:
@@ -265,6 +276,16 @@ class Vault:
                 ) from None
             raise
         return Backup(**{f: getattr(backup, f) for f in _FIELDS} | {"folder": folder})
+
+    def began(self, name: str) -> bool:
+        """Whether a backup that was not finished is this home's; several may share a vault."""
+        if self.root == self.home.vault:
+            return True
+        try:
+            data, _ = read(self.root / name / BEGUN, 4 * 4096)
+        except (CouldNotLook, OSError):
+            return False
+        return data.decode("utf-8", "surrogateescape") == str(self.home.path)
 
     def discard(self, name: str) -> None:
         """Remove a backup's folder, the manifest first: half a backup must not look whole."""
@@ -285,8 +306,43 @@ class Vault:
                 durable.remove(path) if path.is_symlink() else durable.remove_folder(path)
         durable.remove_folder(folder)
 
-    def _save(self, partial: Path, source: Source, progress: Progress | None) -> Entry:
-        """One path into the partial backup."""
+    def _group(
+        self, partial: Path, group: Sequence[Source], progress: Progress | None
+    ) -> list[Entry]:
+        """A database with its sidecars, or a single file: all of one moment.
+
+        A run compares them with what it planned for; a patient copy is repeated until nothing
+        was written meanwhile, and goes through SQLite when somebody keeps writing.
+        """
+        database = main_of(group[0].path)
+        if not group[0].patient or not is_database(database):
+            found = [self._save(partial, source, progress) for source in group]
+            return [entry for entry in found if entry is not None]
+        live = any(source.live for source in group) and _keeps_log(database)
+        for _ in range(0 if live else 5):
+            before = _moment(database)
+            found = [self._save(partial, source, progress) for source in group]
+            if before == _moment(database) and not in_use(database):
+                return [entry for entry in found if entry is not None]
+            for source in group:
+                durable.remove(self._copy_path(partial, source.path))
+            live = in_use(database) and _keeps_log(database)
+            if live:
+                break
+        main = next((source for source in group if source.path == database), None)
+        if main is None:
+            raise Trouble(
+                f"{database.name} comes and goes just now. Nothing was changed; try again."
+            )
+        entry = self._save(partial, replace(main, live=True), progress)
+        return [entry] if entry else []
+
+    def _copy_path(self, partial: Path, path: Path) -> Path:
+        name = self.home.name_of(path)
+        return partial / (f"outside{path}" if name.startswith("/") else f"files/{name}")
+
+    def _save(self, partial: Path, source: Source, progress: Progress | None) -> Entry | None:
+        """One path into the partial backup; None for what was gone before it could be saved."""
         path, taken = source.path, snapshot(source.path)
         if taken != source.expect and not source.patient:
             raise Trouble(
@@ -294,7 +350,7 @@ class Vault:
             )
         name = self.home.name_of(path)
         if taken.kind == "absent":
-            return Entry(name, "absent")
+            return None if source.patient else Entry(name, "absent")
         if taken.kind == "symlink":
             return Entry(name, "symlink", uid=taken.uid, gid=taken.gid, target=os.readlink(path))
         entry = Entry(
@@ -309,8 +365,8 @@ class Vault:
         )
         if not source.content:
             return entry
-        copy = partial / (f"outside{path}" if name.startswith("/") else f"files/{name}")
-        durable.make_folder(copy.parent, self.owner)
+        copy = self._copy_path(partial, path)
+        durable.make_folder(copy.parent)
         if source.live:
             from hermes_doctor.sqlite import live
 
@@ -324,7 +380,6 @@ class Vault:
         else:
             digest, taken = self._copy(path, copy, taken, source.patient, progress)
             values = {"size": taken.size, "mtime_ns": taken.mtime_ns}
-        durable.give(copy, self.owner)
         durable.sync_folder(copy.parent)
         return Entry(**asdict(entry) | values | {"sha256": digest})
 
@@ -391,7 +446,7 @@ def parse(folder: Path, data: bytes) -> Backup:
             hermes=document["hermes"],
             tool=document["tool"],
             entries=tuple(_entry(**entry) for entry in document["entries"]),
-            whole=document["whole"] is True,
+            whole=document.get("whole") is True,
         )
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise Trouble(
@@ -425,5 +480,31 @@ def _canonical(document: Mapping[str, object]) -> bytes:
 
 
 def total(sources: Iterable[Source]) -> int:
-    """Bytes that a backup of these will copy."""
-    return sum(source.expect.size for source in sources if source.content)
+    """Bytes that a backup of these will copy; a live database's log is merged into its copy."""
+    size = sum(source.expect.size for source in sources if source.content)
+    for source in sources:
+        if source.live:
+            size += 2 * snapshot(source.path.with_name(source.path.name + "-wal")).size
+    return size
+
+
+def _groups(sources: Sequence[Source]) -> list[list[Source]]:
+    """The sources, each database together with its sidecars."""
+    groups: dict[Path, list[Source]] = {}
+    for source in sources:
+        groups.setdefault(
+            main_of(source.path) if is_database(source.path) else source.path, []
+        ).append(source)
+    return list(groups.values())
+
+
+def _moment(database: Path) -> list[Snapshot]:
+    return [snapshot(database.with_name(database.name + suffix)) for suffix in ("", *SIDECARS)]
+
+
+def _keeps_log(database: Path) -> bool:
+    """Whether it is in WAL mode, where a reader does not keep a writer waiting."""
+    try:
+        return read_head(database, 20)[0][18:20] == b"\x02\x02"
+    except (CouldNotLook, OSError):
+        return False

@@ -822,7 +822,6 @@ def test_a_vault_that_leads_elsewhere(place: Path, name: str) -> None:
     given(home)
     for args in (("fix", "--apply", "--yes"), ("backup", "create")):
         done = support.doctor(*args, "--home", home)
-        assert done.code in (1, 2), done.out
         assert "bug" not in done.err
     assert list(victim.iterdir()) == []
 

@@ -444,7 +444,8 @@ def test_entries_cannot_lead_out(home: Path, tmp_path: Path) -> None:
     """Root copies nobody's file into another user's vault, wherever a symlink leads."""
     support.put(tmp_path / "outside" / "secret", "x")
     (home / "skills").symlink_to(tmp_path / "outside")
-    os.chown(home, 12345, 12345)
+    for path in (home, *home.rglob("*")):
+        os.chown(path, 12345, 12345, follow_symlinks=False)
 
     names = [Home(home).name_of(source.path) for source in scope.everything(Home(home))]
 

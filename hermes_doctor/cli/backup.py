@@ -54,6 +54,7 @@ def create(
 ) -> int:
     """Back up all that cannot be made anew, and verify it."""
     from hermes_doctor import home as homes, recovery, scope
+    from hermes_doctor.cli import ending
     from hermes_doctor.cli.copying import bar
     from hermes_doctor.interrupts import interruptible
     from hermes_doctor.lock import locked
@@ -74,6 +75,7 @@ def create(
                 whole=True,
                 progress=progress,
             )
+    ending.changed()
     unsound = [entry for entry in made.entries if entry.integrity not in (None, "ok")]
     if json:
         _echo(
@@ -289,6 +291,7 @@ def prune(
 ) -> int:
     """Remove old backups. The newest that verifies stays, and the newest of the whole home."""
     from hermes_doctor import home as homes, recovery
+    from hermes_doctor.cli import ending
     from hermes_doctor.cli.options import sure
     from hermes_doctor.interrupts import interruptible
     from hermes_doctor.lock import locked
@@ -308,6 +311,7 @@ def prune(
         if doomed and not yes and (json or not sure(f"Remove {len(doomed)} for good?")):
             raise Trouble("Removing backups is for good. Nothing was removed. Say --yes.")
         for one in doomed:
+            ending.changed()
             store.discard(one)
     if json:
         _echo("prune", {"removed": doomed, "kept": store.ids()})
@@ -338,7 +342,7 @@ def _doomed(store: Vault, keep: int, age: timedelta) -> list[str]:
     for id in reversed(ids if doomed else []):
         try:
             backup = store.load(id)
-            sound = not store.verify(backup)
+            sound = backup.sound and not store.verify(backup)
         except Trouble:
             continue
         if sound and (backup.whole or not good):
@@ -377,7 +381,12 @@ def _chosen(store: Vault, id: str | None, home: HomeOption, vault: VaultOption) 
     from hermes_doctor.cli.options import named_home, repeated
     from hermes_doctor.model import Trouble
 
-    ids = store.ids()
+    ids = [one for one in store.ids() if id or store.is_ours(one)]
+    if id and id not in ids:
+        raise Trouble(
+            f"There is no backup {id!r} in {store.root}. "
+            f"See: hermes-doctor backup list{repeated(named_home(home), vault=vault)}"
+        )
     if not ids:
         make = f"hermes-doctor backup create{repeated(named_home(home), vault=vault)}"
         raise Trouble(f"There is no backup in {store.root}. Make one: {make}")

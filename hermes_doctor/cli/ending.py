@@ -10,6 +10,14 @@ from collections.abc import Callable
 from hermes_doctor.model import CouldNotLook, Trouble
 
 INTERRUPTED = 130
+_state = {"changed": False}
+
+
+def changed() -> None:
+    """From here on the command has changed something, and its exit code must not deny it."""
+    _state["changed"] = True
+
+
 _TAKE_A_VALUE = ("--reason", "--home", "--vault", "--plugins", "--only", "--skip", "--fail-on")
 
 
@@ -44,6 +52,9 @@ def _other(error: Exception) -> int:
         hint = f" Try: {where.command_path} --help" if where is not None else ""
         said = error.format_message()
         return _say(said + ("" if said.endswith((".", "?")) else ".") + hint, 2)
+    if isinstance(error, OSError) and _state["changed"]:
+        why = os.strerror(error.errno or 0).lower()
+        return _say(f"It was done, but could not be reported ({why}). See: hermes-doctor check", 1)
     if isinstance(error, OSError):
         name = f": {error.filename}" if error.filename else ""
         return _say(f"{os.strerror(error.errno or 0)}{name}", 2)

@@ -133,6 +133,7 @@ def _apply(
     session: Session, said: Sequence[str], *, vault: VaultOption, yes: bool, json: bool
 ) -> int:
     """Rounds of plan, run and look again."""
+    from hermes_doctor.cli import ending
     from hermes_doctor.plan import verifier
     from hermes_doctor.probes import Probes
     from hermes_doctor.render import repaired
@@ -154,6 +155,7 @@ def _apply(
             break
         run = _run(session, chosen, vault, report.hermes_version, verify, quiet=json)
         runs.append(run)
+        ending.changed()
         for item in run.items:
             outcomes[item.code, item.subject] = item.outcome
             if item.outcome == "refused":

@@ -54,6 +54,7 @@ def carry_out(
 ) -> Journal | None:
     """Restore from a backup as a run like any other; None when the operator did not agree."""
     from hermes_doctor import restoring
+    from hermes_doctor.cli import ending
     from hermes_doctor.cli.copying import bar
     from hermes_doctor.cli.options import sure
     from hermes_doctor.model import Trouble
@@ -83,6 +84,7 @@ def carry_out(
     )
     with bar("backing up", total, quiet=json) as run.progress:
         done = run.apply(items, restoring.proven(home, backup))
+    ending.changed()
     if json:
         made = {"schema": "hermes-doctor/run-report/1", "home": str(home.path)}
         typer.echo(

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from hermes_doctor.files import MEGABYTE, Snapshot, read as read_file, snapshot
 from hermes_doctor.home import Home
+from hermes_doctor.masking import like_a_secret
 from hermes_doctor.model import CouldNotLook
 
 NAME = ".env"
@@ -62,7 +63,8 @@ class EnvFile:
         text = self.text or ""
         pairs = dotenv_values(stream=StringIO(text[:65536]), interpolate=False)
         name, value = next(iter(pairs.items()), ("", None))
-        return name if value is not None and _NAME.fullmatch(name) else None
+        plain = value is not None and not value.startswith("=") and _NAME.fullmatch(name)
+        return name if plain and not like_a_secret(name) else None
 
     def _unmarked(self) -> str | None:
         """UTF-16 that lost its mark: every second byte of an ASCII file is NUL."""

@@ -134,7 +134,7 @@ def _block(report: Report, group: Sequence[Finding], depth: int) -> Iterator[Lin
         more = f"hermes-doctor explain {first.code}{report.page_options}"
         yield row("more: ", (more, "command"), indent=inner)
     consequences = [f for f in report.findings if _cause(f, report.findings) in group]
-    for sub in _groups(consequences):
+    for sub in sorted(_groups(consequences), key=lambda one: _worst(report, one)):
         yield from _block(report, sub, depth + 1)
 
 

@@ -36,6 +36,28 @@ def alone(path: Path) -> Iterator[None]:
         os.close(fd)
 
 
+def in_use(path: Path) -> bool:
+    """Whether any process has the database open, by its locks; also one of another container.
+
+    A connection to a database without a log holds none between its transactions.
+    """
+    command = getattr(fcntl, "F_OFD_GETLK", None)
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError:
+        return False
+    try:
+        if command is None:
+            return False
+        asked = struct.pack("hhqqi", fcntl.F_WRLCK, os.SEEK_SET, _FIRST, _LENGTH, 0)
+        found: int = struct.unpack("hhqqi", fcntl.fcntl(fd, command, asked))[0]
+        return found != fcntl.F_UNLCK
+    except OSError:  # a drive without locks
+        return False
+    finally:
+        os.close(fd)
+
+
 def _lock(fd: int, path: Path) -> None:
     command = getattr(fcntl, "F_OFD_SETLK", None)
     if command is None:

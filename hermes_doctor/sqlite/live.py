@@ -11,75 +11,92 @@ from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import quote
 
-from hermes_doctor import durable, owner
-from hermes_doctor.files import snapshot
-from hermes_doctor.model import CannotFix, Trouble
+from hermes_doctor import durable
+from hermes_doctor.child import Child, Say, child, with_rights_of
+from hermes_doctor.files import read_head, snapshot
+from hermes_doctor.model import CannotFix, CouldNotLook, Trouble
 
 LONGEST = 3600.0
 """Seconds for which a reader may hold a database still, should we hang ourselves."""
+READY = 30.0
+"""Seconds within which it must have the database."""
+TRIES = 20
+_DAMAGE = ("SQLITE_CORRUPT", "SQLITE_NOTADB")
+
+Progress = Callable[[int], None]
 
 
-def copy(source: Path, target: Path, progress: Callable[[int], None] | None = None) -> str:
+def copy(source: Path, target: Path, progress: Progress | None = None) -> str:
     """Copy a database in use into a new file; SQLite's verdict on the copy.
 
     A second process holds a read transaction meanwhile. Under it no checkpoint can overwrite
-    what is being read, and the log is not begun anew, so that the file and then the log, copied
-    as they are, make a pair that SQLite recovers. It must be a second process: closing the
-    file that we read would drop the locks that our own process holds on it. A reader never
-    blocks a writer of a database in WAL mode.
+    the file; so the file and then its log, copied as they are, make a pair that SQLite recovers.
+    Only when the whole log was in the file already may a writer begin it anew under us, and then
+    the log is copied again. It must be a second process: closing the file that we read would
+    drop the locks that our own process holds on it. A reader never blocks a writer of a database
+    in WAL mode.
     """
-    log = source.with_name(source.name + "-wal")
     try:
-        with _held_still(source):
-            for path in (source, log):
-                if path == source or snapshot(path).kind == "file":
-                    copied = target.with_name(target.name + path.name[len(source.name) :])
-                    with durable.fresh(copied) as fd:
-                        durable.copy(path, fd, progress)
-                    durable.give(copied, owner.of_folder(copied))
-        return owner.with_rights_of_owner(target, lambda: _merged(target))
-    except (CannotFix, sqlite3.Error) as error:
+        with _held_still(source) as reader:
+            with durable.fresh(target) as fd:
+                durable.copy(source, fd, progress)
+            _copy_log(source, target, progress)
+            if not reader.alive:
+                raise CannotFix("the reader that held it still is gone")
+        return with_rights_of(target, _merged)
+    except (CannotFix, CouldNotLook) as why:
+        durable.remove(target)
         raise Trouble(
-            f"{source.name} is in use and cannot be copied through SQLite ({_name(error)}). "
-            f"Stop the gateway and try again."
+            f"{source.name} is in use and cannot be copied ({why}). Stop the gateway and try again."
         ) from None
     finally:
         for suffix in ("-wal", "-shm", "-journal"):
             durable.remove(target.with_name(target.name + suffix))
 
 
-@contextmanager
-def _held_still(source: Path) -> Iterator[None]:
-    """A child that keeps a read transaction open on the database."""
-    ready, saying = os.pipe()
+def _copy_log(source: Path, target: Path, progress: Progress | None) -> None:
+    """The log of one generation: its head tells, and only grows behind it."""
+    log, copied = (path.with_name(path.name + "-wal") for path in (source, target))
+    for _ in range(TRIES):
+        if snapshot(log).kind != "file":
+            return
+        with durable.fresh(copied) as fd:
+            durable.copy(log, fd, progress)
+        if read_head(copied, 32)[0] == read_head(log, 32)[0]:
+            return
+        durable.remove(copied)
+    raise CannotFix("its log is begun anew all the time")
 
-    def hold() -> str:
-        address = f"file:{quote(str(source))}?mode=ro"
-        with contextlib.closing(sqlite3.connect(address, uri=True, timeout=5)) as reader:
+
+@contextmanager
+def _held_still(source: Path) -> Iterator[Child]:
+    """A child that keeps a read transaction open on the database."""
+
+    def hold(say: Say) -> str:
+        with _named(), contextlib.closing(sqlite3.connect(address(source), uri=True)) as reader:
             reader.isolation_level = None
             reader.execute("BEGIN")
             reader.execute("SELECT count(*) FROM sqlite_master").fetchone()
-            os.write(saying, b"1")
+            say("it is held")
             time.sleep(LONGEST)
         return ""
 
-    try:
-        with owner.child(source, lambda: _named(hold)) as stream:
-            os.close(saying)
-            saying = -1
-            if not os.read(ready, 1):
-                owner.answer(stream)
-            yield
-    finally:
-        os.close(ready)
-        if saying >= 0:
-            os.close(saying)
+    with child(source, hold) as reader:
+        reader.hear(READY)
+        yield reader
 
 
-def _named(act: Callable[[], str]) -> str:
+def address(path: Path, more: str = "") -> str:
+    """The address of a database for reading only, whatever bytes its name is made of."""
+    return f"file:{quote(os.fsencode(path))}?mode=ro{more}"
+
+
+@contextmanager
+def _named() -> Iterator[None]:
+    """SQLite's failures by name: their texts may quote what is in the file."""
     try:
-        return act()
-    except sqlite3.Error as error:
+        yield
+    except (sqlite3.Error, UnicodeDecodeError) as error:
         raise CannotFix(_name(error)) from None
 
 
@@ -88,7 +105,9 @@ def _merged(target: Path) -> str:
     try:
         with contextlib.closing(sqlite3.connect(target, isolation_level=None)) as connection:
             connection.execute("PRAGMA journal_mode=DELETE").fetchone()
-    except sqlite3.Error as error:
+    except (sqlite3.Error, UnicodeDecodeError) as error:
+        if not _name(error).startswith(_DAMAGE):
+            raise CannotFix(_name(error)) from None  # a full disk says nothing of the source
         return _name(error)
     durable.sync_file(target)
     return verdict(target)
@@ -96,17 +115,15 @@ def _merged(target: Path) -> str:
 
 def verdict(path: Path) -> str:
     """What SQLite says of a database at rest that nobody else uses."""
-    address = f"file:{quote(str(path))}?mode=ro&immutable=1"
     try:
-        with contextlib.closing(sqlite3.connect(address, uri=True)) as connection:
+        with contextlib.closing(
+            sqlite3.connect(address(path, "&immutable=1"), uri=True)
+        ) as connection:
             rows = [str(row[0]) for row in connection.execute("PRAGMA integrity_check(3)")]
-    except sqlite3.Error as error:
+    except (sqlite3.Error, UnicodeDecodeError) as error:
         return _name(error)
     return "ok" if rows == ["ok"] else "damaged"
 
 
 def _name(error: Exception) -> str:
-    """SQLite's name for an error; its text may quote names out of the file."""
-    if isinstance(error, CannotFix):
-        return str(error)
     return getattr(error, "sqlite_errorname", None) or type(error).__name__

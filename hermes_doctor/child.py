@@ -1,0 +1,168 @@
+"""Work in a process of its own, with the rights of whoever owns the place.
+
+SQLite opens files by path and makes others beside them. Where root works for somebody else, it
+does so in a child that has become that user for good.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from hermes_doctor import durable, rights
+from hermes_doctor.files import snapshot
+from hermes_doctor.model import CannotFix, CouldNotLook, Trouble
+
+Act = Callable[[], str]
+Say = Callable[[str], None]
+_EXPECTED: dict[str, type[Exception]] = {
+    kind.__name__: kind for kind in (CannotFix, CouldNotLook, Trouble)
+}
+
+
+class Child:
+    """A process at work; what it says comes line by line."""
+
+    def __init__(self, pid: int, reading: int) -> None:
+        self.pid = pid
+        self._reading = reading
+        self._heard = b""
+
+    def hear(self, limit: float | None = None) -> tuple[str, str]:
+        """The next line: its first word, and the rest. Raises what the child met."""
+        while b"\n" not in self._heard:
+            if not select.select([self._reading], [], [], limit)[0]:
+                raise CannotFix(f"no answer within {limit:g} s")
+            chunk = os.read(self._reading, 65536)
+            if not chunk:
+                raise CannotFix("the work under the owner's rights was cut off")
+            self._heard += chunk
+        line, _, self._heard = self._heard.partition(b"\n")
+        word, _, text = line.decode("utf-8", "replace").partition(" ")
+        if word in _EXPECTED:
+            raise _EXPECTED[word](text)
+        return word, text
+
+    @property
+    def alive(self) -> bool:
+        """Whether it is still there; what it holds, it holds only so long."""
+        return os.waitpid(self.pid, os.WNOHANG) == (0, 0)
+
+
+def with_rights_of(path: Path, act: Callable[[Path], str]) -> str:
+    """Let `act` work on a database, its log beside it, with the rights that fit the place.
+
+    Where its owner cannot reach it by name, root works on it in a room of its own, into which
+    he cannot reach either.
+    """
+    user = rights.of(path)
+    if user is None:
+        return act(path)
+    if user.reaches:
+        with child(path, lambda _: act(path)) as other:
+            return other.hear()[1]
+    import tempfile
+
+    with tempfile.TemporaryDirectory(prefix="hermes-doctor-") as room:
+        inside = Path(room) / path.name
+        _move(path, inside)
+        try:
+            return act(inside)
+        finally:
+            _move(inside, path)
+
+
+def _move(old: Path, new: Path) -> None:
+    """A database and its log from one folder into another."""
+    for suffix in ("", "-wal", "-journal"):
+        source, target = (path.with_name(path.name + suffix) for path in (old, new))
+        if snapshot(source).kind == "file":
+            with durable.fresh(target) as fd:
+                durable.copy(source, fd)
+            durable.remove(source)
+
+
+@contextmanager
+def child(path: Path, act: Callable[[Say], str]) -> Iterator[Child]:
+    """A process that does `act` with the rights that fit a path.
+
+    It is gone when the context ends, and when we are.
+    """
+    import ctypes
+
+    mine = rights.of(path)
+    mine = mine if mine and mine.reaches else None
+    if mine is not None:
+        _load_all()
+    die_with = ctypes.CDLL(None)
+    reading, writing = os.pipe()
+    parent, pid = os.getpid(), os.fork()
+    if pid == 0:
+        _live(writing, mine, act, parent, die_with)
+    os.close(writing)
+    other = Child(pid, reading)
+    try:
+        yield other
+    finally:
+        os.close(reading)
+        with contextlib.suppress(ChildProcessError):
+            if other.alive:
+                os.kill(pid, signal.SIGKILL)
+                os.waitpid(pid, 0)
+
+
+def _load_all() -> None:
+    """Load what the work may need: the other user may be unable to read our installation."""
+    import importlib
+    import pkgutil
+
+    from hermes_doctor import sqlite
+
+    for name in ("json", "sqlite3", "sqlite_utils", "tempfile"):
+        importlib.import_module(name)
+    for module in pkgutil.walk_packages(sqlite.__path__, sqlite.__name__ + "."):
+        importlib.import_module(module.name)
+
+
+def _live(
+    writing: int,
+    mine: rights.Rights | None,
+    act: Callable[[Say], str],
+    parent: int,
+    die_with: object,
+) -> None:
+    """The child's life; never returns."""
+    try:
+        _shut(writing)  # the home's lock among them, which ends with its holder only
+        if mine is not None:
+            mine.take()
+        with contextlib.suppress(AttributeError):
+            die_with.prctl(1, signal.SIGKILL)  # type: ignore[attr-defined]
+        if os.getppid() != parent:
+            os._exit(0)
+        os.umask(0o077)
+        _say(writing, "done", act(lambda text: _say(writing, "said", text)))
+    except BaseException as error:  # noqa: BLE001
+        expected = type(error).__name__ in _EXPECTED
+        text = str(error) if expected else f"it failed ({type(error).__name__})"
+        with contextlib.suppress(OSError):
+            _say(writing, type(error).__name__ if expected else "CannotFix", text)
+    finally:
+        os._exit(0)
+
+
+def _shut(writing: int) -> None:
+    most = os.sysconf("SC_OPEN_MAX")
+    os.closerange(3, writing)
+    os.closerange(writing + 1, most if 0 < most < 65536 else 65536)
+
+
+def _say(writing: int, word: str, text: str) -> None:
+    line = f"{word} {' '.join(text.split())}\n".encode()
+    while line:
+        line = line[os.write(writing, line) :]

@@ -1,0 +1,144 @@
+"""Whose rights root works with: those of whoever owns the place that it works in.
+
+A home's owner can swap any folder of his for a symlink at any moment. With his own rights he
+can lead us only where he could have gone himself, and what we make is his from the start.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+_NOBODY = 65534
+
+
+@dataclass(frozen=True)
+class Rights:
+    """A user with his groups, and the folder of his that the way to a path goes through."""
+
+    uid: int
+    gid: int
+    groups: tuple[int, ...]
+    folder: Path
+    reaches: bool
+    """Whether he can get there by its name. Not into what root keeps closed: a volume of a
+    container, seen from outside."""
+
+    def take(self) -> None:
+        """Become that user for good; for a child process."""
+        os.setgroups(self.groups)
+        os.setresgid(self.gid, self.gid, self.gid)
+        os.setresuid(self.uid, self.uid, self.uid)
+
+
+def of(path: Path) -> Rights | None:
+    """Whose rights to use for a path; None for our own.
+
+    Down from the root, every folder that is root's alone can be trusted to stay what it is. The
+    first that belongs to somebody else decides.
+    """
+    if os.geteuid() != 0:
+        return None
+    return _of(Path(os.path.abspath(path)).parent, links=40)
+
+
+def _of(folder: Path, links: int) -> Rights | None:
+    parts = folder.parts
+    for length in range(1, len(parts) + 1):
+        place = Path(*parts[:length])
+        try:
+            st = os.lstat(place)
+        except (FileNotFoundError, NotADirectoryError):
+            return None  # nobody's yet: whoever makes it owns it
+        if st.st_uid != 0:
+            return _user(st, place)
+        if stat.S_ISLNK(st.st_mode):
+            if not links:
+                raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(place))
+            target = Path(os.path.normpath(place.parent / os.readlink(place)))
+            return _of(target.joinpath(*parts[length:]), links - 1)
+        shared = st.st_mode & stat.S_IWOTH or (st.st_mode & stat.S_IWGRP and st.st_gid != 0)
+        if shared and not st.st_mode & stat.S_ISVTX:
+            why = "others may write to a folder of root's"
+            raise PermissionError(errno.EPERM, why, str(place))
+    return None
+
+
+def _user(st: os.stat_result, place: Path) -> Rights:
+    """The owner, in the folder's group where he is a member of it."""
+    import pwd
+
+    try:
+        entry = pwd.getpwuid(st.st_uid)
+        groups = os.getgrouplist(entry.pw_name, entry.pw_gid)
+        gid = st.st_gid if st.st_gid in groups else entry.pw_gid
+    except KeyError:  # a uid without a name, as in containers
+        gid = st.st_gid or _NOBODY
+        groups = [gid]
+    user = Rights(st.st_uid, gid, tuple(groups), place, reaches=True)
+    with _as(user):
+        reaches = os.access(place.parent, os.X_OK, effective_ids=True)
+    return replace(user, reaches=reaches)
+
+
+@contextmanager
+def acting_for(path: Path) -> Iterator[Path]:
+    """Work on a path with the rights that fit it; by which name."""
+    user = of(path)
+    if user is None:
+        yield path
+    elif user.reaches:
+        with _as(user):
+            yield path
+    else:
+        # His folder is held by descriptor, which opens the way past what is closed to him.
+        rest = Path(os.path.abspath(path)).relative_to(user.folder)
+        fd = os.open(user.folder, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            with _as(user):
+                yield Path(f"/proc/self/fd/{fd}") / rest
+        finally:
+            os.close(fd)
+
+
+@contextmanager
+def _as(user: Rights) -> Iterator[None]:
+    gid, groups = os.getegid(), os.getgroups()
+    try:
+        os.setgroups(user.groups)
+        os.setegid(user.gid)
+        os.seteuid(user.uid)
+        yield
+    finally:
+        os.seteuid(0)
+        os.setegid(gid)
+        os.setgroups(groups)
+
+
+def give(path: Path, uid: int, gid: int, *, from_root: bool = False) -> None:
+    """Change an owner, as root where the owner of the place may not.
+
+    A plain file of his without a second name gets another group; and one of root's is given to
+    him where `from_root` says so. Anything else that a forged receipt may ask for is refused.
+    """
+    user = of(path)
+    with acting_for(path) as here:
+        with contextlib.suppress(PermissionError):
+            os.chown(here, uid, gid, follow_symlinks=False)
+            return
+        fd = os.open(here, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        st = os.fstat(fd)
+        plain = stat.S_ISREG(st.st_mode) and st.st_nlink == 1
+        known = user is not None and st.st_uid in (user.uid, 0 if from_root else user.uid)
+        if user is None or not plain or not known or uid != user.uid:
+            raise PermissionError(errno.EPERM, os.strerror(errno.EPERM), str(path))
+        os.chown(f"/proc/self/fd/{fd}", uid, gid)
+    finally:
+        os.close(fd)

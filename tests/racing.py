@@ -1,0 +1,66 @@
+"""A home whose owner swaps a folder for a symlink while root is at work on it.
+
+The command runs in forks of a warm process, as in `tests.crashing`. Right before the N-th call
+that changes the disk, a folder of the home is moved away and a symlink to elsewhere takes its
+place, as its owner could do at any moment. `python -m tests.racing` is the warm process.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from tests import crashing
+from tests.crashing import ROOT, Cut, Server
+
+SWAP = "swap:"
+MOVED = ".moved"
+
+
+def swap(folder: Path, elsewhere: Path, at: int) -> Cut:
+    """The folder becomes a symlink to elsewhere right before that call."""
+    return Cut(at, f"{SWAP}{folder}:{elsewhere}")
+
+
+@contextlib.contextmanager
+def serving() -> Iterator[Server]:
+    """A warm process that knows how to swap."""
+    environ = {k: v for k, v in os.environ.items() if k not in ("HERMES_HOME", "SUDO_USER")}
+    with subprocess.Popen(
+        [sys.executable, "-m", "tests.racing"],
+        cwd=ROOT,
+        env=environ | {"NO_COLOR": "1", "PYTHONDONTWRITEBYTECODE": "1"},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        yield Server(process)
+        assert process.stdin
+        process.stdin.close()
+        process.wait(10)
+
+
+_accident = crashing._do
+
+
+def _do(how: str, real: Callable[..., Any], args: tuple[Any, ...], path: str) -> None:
+    if not how.startswith(SWAP):
+        _accident(how, real, args, path)
+        return
+    folder, _, elsewhere = how.removeprefix(SWAP).partition(":")
+    if os.path.isdir(folder) and not os.path.islink(folder):
+        _RENAME(folder, folder + MOVED)
+        _SYMLINK(elsewhere, folder)
+
+
+_RENAME, _SYMLINK = os.rename, os.symlink
+"""The calls themselves, which the counting of calls does not see."""
+
+if __name__ == "__main__":
+    crashing._do = _do
+    crashing._serve()
