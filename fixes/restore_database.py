@@ -22,9 +22,10 @@ def restore_database(probes: Probes, finding: Finding) -> Iterator[Step]:
     copies = probes.copies(path)
     if not copies:
         raise CannotFix("there is no older copy of it")
+    newest = probes.home.name_of(copies[0].path)
     yield ReplaceDatabase(
         path,
         lambda copy: bring_back(copy, copies),
-        why=f"bring back {probes.home.name_of(copies[0].path)}, or the next older one that is sound",
+        why=f"bring back {newest}, or the next older one that is sound",
         expect=snapshot(path),
     )

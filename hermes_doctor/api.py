@@ -61,8 +61,8 @@ if TYPE_CHECKING:
     from hermes_doctor.sqlite.verdict import Damage
 
 __all__ = [
-    "Blueprint",
     "CACHES",
+    "Blueprint",
     "CannotFix",
     "Check",
     "Condition",

@@ -12,17 +12,10 @@ from hermes_doctor import plugins
 from hermes_doctor.home import Home
 from hermes_doctor.model import Severity
 from hermes_doctor.plan import plan
-from tests.checks.test_kanban_schema import (
-    COLUMNS,
-    HEALED,
-    NEWEST,
-    UNHEALED,
-    World,
-    board,
-    look,
-)
+from tests.checks.test_database_schema import COLUMNS, NEWEST, World, board, look
 
-ALL_HEALED = [(table, column) for table, column, facts in COLUMNS if NEWEST in facts["healed_by"]]
+ALL_HEALED = [(table, name) for table, name, facts in COLUMNS if facts.if_missing == "healed"]
+HEALED, UNHEALED = ("tasks", "session_id"), ("tasks", "title")
 
 
 @pytest.mark.parametrize(("running", "severity"), [(False, Severity.INFO), (True, Severity.ERROR)])
@@ -59,7 +52,7 @@ def test_only_the_other_is_added(home: Path, running: bool) -> None:
 
     [planned] = plan(world, plugins.load(), [finding])
 
-    assert finding.data["missing"] == (UNHEALED,)
+    assert [(m.table, m.name) for m in finding.data["missing"]] == [UNHEALED]
     assert planned.ready
     sentence = planned.steps[0].sentence()
     assert ".".join(UNHEALED) in sentence
