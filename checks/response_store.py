@@ -10,7 +10,10 @@ _BAD = (
     "SELECT count(*) FROM responses WHERE NOT "
     "CASE typeof(data) WHEN 'text' THEN json_valid(data) ELSE 0 END"
 )
-_DANGLING = "SELECT count(*) FROM conversations WHERE response_id NOT IN (SELECT response_id FROM responses)"
+_DANGLING = (
+    "SELECT count(*) FROM conversations "
+    "WHERE response_id NOT IN (SELECT response_id FROM responses)"
+)
 
 
 @check(id="response-store", group="databases", codes=["RESPSTORE"])

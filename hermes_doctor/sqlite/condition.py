@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 
 from hermes_doctor.files import MEGABYTE, Snapshot, read_head
 from hermes_doctor.model import CouldNotLook
@@ -24,8 +24,10 @@ from hermes_doctor.sqlite.pages import JOURNAL, Pages
 from hermes_doctor.sqlite.reader import Answer, InMemory, InProcess, Reader
 from hermes_doctor.sqlite.search import Flaw, flaws, quoted, verified
 from hermes_doctor.sqlite.snapshot import Book, Files, files, image, opened
-from hermes_doctor.sqlite.verdict import Damage, judge
 from hermes_doctor.sqlite.wal import EMPTY, Index, Log
+
+if TYPE_CHECKING:
+    from hermes_doctor.sqlite.verdict import Damage
 
 SMALL = 4 * MEGABYTE
 """Up to here a database is looked at in memory, whole."""
@@ -38,8 +40,7 @@ ATTRIBUTION = 1.0
 """Seconds to find out which tables damage hits, once there is damage."""
 
 
-@dataclass(frozen=True)
-class Condition:
+class Condition(NamedTuple):
     """What one look at a database showed."""
 
     files: Files
@@ -107,9 +108,9 @@ def _once(path: Path, holders: tuple[int, ...], *, deep: bool, seconds: float) -
         header = headers.Header(os.pread(book.main, 128, 0), Snapshot.of(os.fstat(book.main)))
         found = Condition(beside, header, holders)
         if header.empty:
-            return replace(found, log=book.read_log(most=256))
+            return found._replace(log=book.read_log(most=256))
         if _hot(beside):
-            return replace(found, journal=True)
+            return found._replace(journal=True)
         return _Look(book, found, deep, seconds).run()
 
 
@@ -135,14 +136,14 @@ class _Sheets(Pages):
         self.usable = self.page_size - self.read(1)[20]
 
 
-@dataclass
 class _Look:
     """The steps of a look, from the cheapest on; each ends it when it finds what stops the rest."""
 
-    book: Book
-    found: Condition
-    deep: bool
-    seconds: float
+    def __init__(self, book: Book, found: Condition, deep: bool, seconds: float) -> None:
+        self.book = book
+        self.found = found
+        self.deep = deep
+        self.seconds = seconds
 
     def run(self) -> Condition:
         how = self.how()
@@ -159,7 +160,7 @@ class _Look:
                 log = self.book.read_log(seconds=0.03)
         elif self.book.log is not None:
             log = self.book.read_log(live=bool(self.found.holders), seconds=0.03)
-        self.found = replace(self.found, log=log)
+        self.found = self.found._replace(log=log)
         fault = self.first_page()
         if fault is not None:
             return self.end(reader, fault=fault)
@@ -167,7 +168,7 @@ class _Look:
         truncated = self.truncated(sheets)
         if truncated:
             return self.end(reader, truncated=truncated)
-        self.found = replace(self.found, catalog=catalogs.read(sheets), free=freelist.read(sheets))
+        self.found = self.found._replace(catalog=catalogs.read(sheets), free=freelist.read(sheets))
         if encoded := self.wrong_encoding():
             return self.end(reader, fault=encoded)
         try:
@@ -176,13 +177,13 @@ class _Look:
         except CouldNotLook as why:
             doubt = str(why)
         if reader is None:
-            return replace(self.found, doubt=doubt, damage=self.by_hand(sheets))
+            return self.found._replace(doubt=doubt, damage=self.by_hand(sheets))
         return self.asked(reader, sheets)
 
     def end(self, reader: Reader | None, **changes: object) -> Condition:
         if reader is not None:
             reader.close()
-        return replace(self.found, **changes)  # type: ignore[arg-type]
+        return self.found._replace(**changes)  # type: ignore[arg-type]
 
     @property
     def small(self) -> bool:
@@ -199,7 +200,7 @@ class _Look:
     def left(self, reader: Reader) -> Log:
         """A log that nobody uses: SQLite itself says how many of its frames count."""
         answer = reader.ask("SELECT count(*) FROM sqlite_master", self.limit(1))
-        index = Index.parse(answer.index)
+        index = Index.parse(answer.log_index)
         return self.book.read_log(committed=index.committed if index else 0, seconds=0.03)
 
     def limit(self, times: float) -> float | None:
@@ -264,14 +265,14 @@ class _Look:
         stale = False
         if damage and self.found.log.committed and not self.found.holders:
             stale = self.sound_alone()
-        found = replace(self.found, damage=damage, finished=finished, stale_log=stale)
+        found = self.found._replace(damage=damage, finished=finished, stale_log=stale)
         if stale or (damage and damage.schema):
-            return replace(found, reader=reader)
+            return found._replace(reader=reader)
         assert found.catalog is not None
         seen = tuple(flaws(reader, found.catalog, seconds=self.limit(1), deep=self.deep))
         if self.deep:
             seen += tuple(self.verified(reader, seen))
-        return replace(found, flaws=seen, reader=reader)
+        return found._replace(flaws=seen, reader=reader)
 
     def verdict(self, reader: Reader, sheets: Pages) -> tuple[Damage | None, bool]:
         assert self.found.catalog is not None
@@ -291,15 +292,15 @@ class _Look:
         free = self.found.free.fault if self.found.free else None
         if not said and not errors and not free:
             return None, finished
+        from hermes_doctor.sqlite.verdict import judge
+
         damage = judge(
-            said,
+            [*said, *([f"freelist: {free}"] if free else [])],
             errors[0].said or "damaged" if errors else "",
             self.found.catalog,
             sheets,
             seconds=60.0 if self.deep else ATTRIBUTION,
         )
-        if free:
-            damage = replace(damage, free=True, complaints=damage.complaints + 1)
         return (damage if damage.any else None), finished
 
     def slices(self, reader: Reader) -> list[Answer]:
@@ -374,4 +375,6 @@ class _Look:
         broken = self.found.free is not None and self.found.free.fault is not None
         if not self.found.catalog.damaged and not broken:
             return None
+        from hermes_doctor.sqlite.verdict import judge
+
         return judge([], "damaged", self.found.catalog, sheets, seconds=ATTRIBUTION)

@@ -7,9 +7,8 @@ import marshal
 import sqlite3
 import sys
 import threading
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from hermes_doctor.model import CouldNotLook
 from hermes_doctor.sqlite import inspector
@@ -17,8 +16,7 @@ from hermes_doctor.sqlite import inspector
 Row = list[Any]
 
 
-@dataclass(frozen=True)
-class Answer:
+class Answer(NamedTuple):
     """What SQLite said to one statement."""
 
     rows: list[Row]
@@ -26,7 +24,7 @@ class Answer:
     """SQLite's name for what went wrong."""
     said: str = ""
     """Its sentence. May quote names out of the file: to be read by code, never to be shown."""
-    index: bytes = b""
+    log_index: bytes = b""
     """The head of SQLite's own index of the log, where it made one."""
 
     @property

@@ -9,7 +9,7 @@ are gone, and rows that the index does not know.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from hermes_doctor.model import CouldNotLook
 from hermes_doctor.sqlite.catalog import SHADOWS, Catalog
@@ -22,8 +22,7 @@ STRUCTURE = 10
 """The row of the data table that lists the segments."""
 
 
-@dataclass(frozen=True)
-class Flaw:
+class Flaw(NamedTuple):
     """One thing that is wrong with a full-text table."""
 
     table: str

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 from hermes_doctor.files import Snapshot, open_regular, reason, size, snapshot
 from hermes_doctor.model import CouldNotLook
@@ -16,8 +16,7 @@ from hermes_doctor.sqlite.wal import Log
 TRIES = 5
 
 
-@dataclass(frozen=True)
-class Files:
+class Files(NamedTuple):
     """A database and what lies beside it, by the name that SQLite gives the file itself."""
 
     path: Path
@@ -49,15 +48,13 @@ def files(path: Path) -> Files:
     return Files(real, snapshot(real), *beside)
 
 
-@dataclass
 class Book:
     """The open descriptors of one database, for as long as it is looked at."""
 
-    path: Path
-    main: int
-    log: int | None
-    index: int | None
-    stack: ExitStack = field(default_factory=ExitStack)
+    def __init__(self, main: int, log: int | None, index: int | None) -> None:
+        self.main = main
+        self.log = log
+        self.index = index
 
     def living(self) -> wal.Index | None:
         """What the -shm file says just now."""
@@ -111,7 +108,7 @@ def opened(path: Path) -> Iterator[Book]:
         main, log, index = found
         assert main is not None
         try:
-            yield Book(path, main, log, index)
+            yield Book(main, log, index)
         except OSError as error:
             raise CouldNotLook(reason(error, path)) from error
 
