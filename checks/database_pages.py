@@ -53,28 +53,42 @@ def _truncated(name: str, there: int, claimed: int) -> Finding:
 
 
 def _damaged(name: str, found: Condition, damage: Damage) -> Iterator[Finding]:
-    if damage.rows or damage.free or damage.unused:
+    if _canonical(damage):
         yield _malformed(name, damage)
     elif damage.indexes:
         yield Finding(
             code="DB-INDEX",
-            severity=Severity.ERROR,
+            severity=Severity.CRITICAL if _is_board(name) else Severity.ERROR,
             title=f"indexes of {name} are damaged, its rows are not",
             subject=name,
             detail=(
-                "Rows that are there are not found, and some cannot be written. Hermes' own repair "
-                "does not help here, and can make it worse."
+                (
+                    "Hermes refuses the whole board for it. "
+                    if _is_board(name)
+                    else "Rows that are there are not found, and some cannot be written. "
+                )
+                + "Hermes has no repair for this, and the one it tries can make it worse."
             ),
             evidence=(Evidence(name, f"damaged: {shown(damage.indexes)}"),),
-            data={"fix": "reindex", "indexes": tuple(sorted(damage.indexes))},
+            data={
+                "fix": "reindex",
+                "indexes": tuple(sorted(damage.indexes)),
+                "unused": damage.unused,
+            },
         )
-    else:
+    if not _canonical(damage):
         yield from _searches(name, found)
+
+
+def _canonical(damage: Damage) -> bool:
+    """Whether more is hit than what can be made anew from the rows."""
+    derived = damage.indexes or damage.searches
+    return bool(damage.rows or damage.free or (damage.unused and not derived))
 
 
 def _malformed(name: str, damage: Damage) -> Finding:
     code = "DB-MALFORMED"
-    if name.rpartition("/")[2] == "kanban.db":
+    if _is_board(name):
         code = "KANBAN-CORRUPT"
     elif name == "response_store.db":
         code = "RESPSTORE"
@@ -100,10 +114,11 @@ def _malformed(name: str, damage: Damage) -> Finding:
         title=f"{name} is damaged" if not harmless else f"{name} has pages that belong to nothing",
         subject=name,
         detail=(
-            f"{loss(name)} Do not run `hermes sessions repair` or `hermes doctor --fix` on it: "
-            "they take the search tables away first and can leave it worse than before."
+            _advice(name)
             if damage.rows
-            else "SQLite refuses to write to it, and Hermes to open a board like this."
+            else "Writing fails as soon as a free page is needed. Nothing is lost yet."
+            if damage.free
+            else "They take space, and Hermes refuses to open a board like this."
         ),
         evidence=tuple(evidence),
         data={
@@ -131,6 +146,7 @@ def _searches(name: str, found: Condition) -> Iterator[Finding]:
         for table in sorted(differs)
     ]
     breaks = {flaw.breaks for flaw in flaws} | ({"writes"} if hit else set())
+    breaks |= {"search"} if differs - found.benign else set()
     if "writes" in breaks:
         severity, effect = Severity.CRITICAL, "Every new message fails to be written."
     elif "search" in breaks:
@@ -151,6 +167,22 @@ def _searches(name: str, found: Condition) -> Iterator[Finding]:
             "tables": tuple(sorted({*hit, *differs, *(flaw.table for flaw in flaws)})),
         },
     )
+
+
+def _advice(name: str) -> str:
+    if name in CACHES:
+        return f"{loss(name)} It holds nothing that would be missed."
+    if _is_board(name):
+        return "Hermes refuses the whole board, and makes a copy of it each time it tries."
+    return (
+        "What lies on those pages cannot be read, and writing fails. Do not run `hermes sessions "
+        "repair` or `hermes doctor --fix`: they take the search tables away first and can leave "
+        "it worse than before."
+    )
+
+
+def _is_board(name: str) -> bool:
+    return name.rpartition("/")[2] == "kanban.db"
 
 
 def _salvage(name: str) -> str:

@@ -22,7 +22,7 @@ from hermes_doctor.sqlite.freelist import Freelist
 from hermes_doctor.sqlite.header import Header
 from hermes_doctor.sqlite.pages import JOURNAL, Pages
 from hermes_doctor.sqlite.reader import Answer, InMemory, InProcess, Reader
-from hermes_doctor.sqlite.search import Flaw, flaws, quoted, verified
+from hermes_doctor.sqlite.search import Flaw, differs_by_release, flaws, quoted, verified
 from hermes_doctor.sqlite.snapshot import Book, Files, files, image, opened
 from hermes_doctor.sqlite.wal import EMPTY, Index, Log
 
@@ -58,6 +58,8 @@ class Condition(NamedTuple):
     free: Freelist | None = None
     damage: Damage | None = None
     flaws: tuple[Flaw, ...] = ()
+    benign: frozenset[str] = frozenset()
+    """Full-text tables that another release of SQLite filled, which is no damage."""
     stale_log: bool = False
     """The file alone is sound, and with its log it is not."""
     finished: bool = True
@@ -122,6 +124,12 @@ def _hot(beside: Files) -> bool:
         return read_head(beside.beside("-journal"), 8)[0] == JOURNAL
     except (FileNotFoundError, CouldNotLook):
         return False
+
+
+def _complaints(answers: list[tuple[str, Answer]]) -> list[tuple[str, str]]:
+    return [
+        (table, str(row[0])) for table, one in answers for row in one.rows if row and row[0] != "ok"
+    ]
 
 
 class _Sheets(Pages):
@@ -268,8 +276,12 @@ class _Look:
         found = self.found._replace(damage=damage, finished=finished, stale_log=stale)
         if stale or (damage and damage.schema):
             return found._replace(reader=reader)
-        assert found.catalog is not None
-        seen = tuple(flaws(reader, found.catalog, seconds=self.limit(1), deep=self.deep))
+        catalog = found.catalog
+        assert catalog is not None
+        if damage and damage.inverted:
+            same = [t for t in damage.inverted if differs_by_release(reader, catalog, t)]
+            found = found._replace(benign=frozenset(same))
+        seen = tuple(flaws(reader, catalog, seconds=self.limit(1), deep=self.deep))
         if self.deep:
             seen += tuple(self.verified(reader, seen))
         return found._replace(flaws=seen, reader=reader)
@@ -277,25 +289,26 @@ class _Look:
     def verdict(self, reader: Reader, sheets: Pages) -> tuple[Damage | None, bool]:
         assert self.found.catalog is not None
         whole = self.deep or self.small
+        answers: list[tuple[str, Answer]] = []
         if whole:
-            answers = [
-                reader.ask("PRAGMA integrity_check(100)", None if self.deep else self.seconds)
-            ]
-        else:
-            answers = list(self.slices(reader))
-        said = [str(row[0]) for one in answers for row in one.rows if row and row[0] != "ok"]
-        errors = [one for one in answers if one.damaged]
-        opening = next((one for one in answers if one.error == "SQLITE_ERROR"), None)
+            limit = None if self.deep else self.seconds
+            answers.append(("", reader.ask("PRAGMA integrity_check(100)", limit)))
+        if not whole or _complaints(answers) or answers[0][1].damaged:
+            # Of a database with much damage the whole check names only the first hundred places.
+            answers += self.slices(reader, "integrity_check" if whole else "quick_check")
+        said = _complaints(answers)
+        errors = [one for _, one in answers if one.damaged]
+        opening = next((one for _, one in answers if one.error == "SQLITE_ERROR"), None)
         if opening is not None and "malformed database schema" in opening.said:
             errors.append(opening)
-        finished = not any(one.unfinished for one in answers) and (whole or not said)
+        finished = not any(one.unfinished for _, one in answers)
         free = self.found.free.fault if self.found.free else None
         if not said and not errors and not free:
             return None, finished
         from hermes_doctor.sqlite.verdict import judge
 
         damage = judge(
-            [*said, *([f"freelist: {free}"] if free else [])],
+            [*said, *([("", f"freelist: {free}")] if free else [])],
             errors[0].said or "damaged" if errors else "",
             self.found.catalog,
             sheets,
@@ -303,25 +316,26 @@ class _Look:
         )
         return (damage if damage.any else None), finished
 
-    def slices(self, reader: Reader) -> list[Answer]:
-        """A large file, for a moment: the schema, then table by table, for as long as it goes.
+    def slices(self, reader: Reader, pragma: str) -> list[tuple[str, Answer]]:
+        """The schema, then table by table: of a large file for a moment, of a damaged one all.
 
         A check that is interrupted says nothing of what it saw, hence the small steps.
         """
         assert self.found.catalog is not None
-        end = time.monotonic() + self.seconds
-        schema = reader.ask("SELECT count(*) FROM sqlite_master", self.seconds)
+        seconds = self.seconds if pragma == "quick_check" else ATTRIBUTION
+        end = time.monotonic() + (3600.0 if self.deep else seconds)
+        schema = reader.ask("SELECT count(*) FROM sqlite_master", seconds)
         if schema.error:
-            return [schema]
-        answers: list[Answer] = []
+            return [("", schema)]
+        answers: list[tuple[str, Answer]] = []
         tables = [name for name in self.found.catalog.tables if not name.startswith("sqlite_")]
         worths = {name: self.found.catalog.worth(name) == "search" for name in tables}
         for name in sorted(tables, key=lambda name: (worths[name], name)):
             left = end - time.monotonic()
             if left <= 0:
-                return [*answers, Answer([], "SQLITE_INTERRUPT")]
+                return [*answers, ("", Answer([], "SQLITE_INTERRUPT"))]
             if "virtual" not in self.sql(name).lower()[:16]:
-                answers.append(reader.ask(f"PRAGMA quick_check({quoted(name)})", left))
+                answers.append((name, reader.ask(f"PRAGMA {pragma}({quoted(name)})", left)))
         return answers
 
     def sql(self, name: str) -> str:
@@ -362,6 +376,7 @@ class _Look:
                 Flaw(name, "it does not agree with itself", "search")
                 for name in tables
                 if verified(picture, name).damaged
+                and not differs_by_release(picture, self.found.catalog, name)
             ]
         except CouldNotLook:
             return []
