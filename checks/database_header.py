@@ -52,6 +52,7 @@ def _fault(name: str, kind: str, what: str, fields: dict[str, int]) -> Finding:
         "lost": "most rows can often be saved. Copy it away before anything else runs.",
         "other": "copy it away before anything else runs; what it was may be in a backup.",
     }[kind]
+    only_magic = kind == "magic"
     return Finding(
         code="DB-NOTADB",
         severity=Severity.CRITICAL,
@@ -59,7 +60,7 @@ def _fault(name: str, kind: str, what: str, fields: dict[str, int]) -> Finding:
         subject=name,
         detail=f"{loss(name)} Do not remove the file: {kept}",
         evidence=(Evidence(name, what),),
-        fix="write-magic" if kind == "magic" else None,
+        fix="write-magic" if only_magic else None,
         data={"fix": repair, "kind": kind, "fields": fields},
     )
 

@@ -18,6 +18,7 @@ Examples:
   hermes-doctor check
   hermes-doctor check --json
   hermes-doctor check --only databases --fail-on warning
+  hermes-doctor check --deep
   hermes-doctor check --all-homes --fail-on error,unknown,crashed
 
 \b
@@ -35,7 +36,7 @@ def check(
     ] = False,
     json: JsonOption = False,
     deep: Annotated[
-        bool, typer.Option("--deep", help="Look at everything, however long it takes.")
+        bool, typer.Option("--deep", help="Look at every page and row, however long it takes.")
     ] = False,
     only: Annotated[
         list[str] | None, typer.Option("--only", help="Only this code, check or group. Repeatable.")
