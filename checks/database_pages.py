@@ -53,7 +53,7 @@ def _truncated(name: str, there: int, claimed: int) -> Finding:
 
 
 def _damaged(name: str, found: Condition, damage: Damage) -> Iterator[Finding]:
-    if _canonical(damage):
+    if _canonical(found, damage):
         yield _malformed(name, damage)
     elif damage.indexes:
         yield Finding(
@@ -76,13 +76,13 @@ def _damaged(name: str, found: Condition, damage: Damage) -> Iterator[Finding]:
                 "unused": damage.unused,
             },
         )
-    if not _canonical(damage):
+    if not _canonical(found, damage):
         yield from _searches(name, found)
 
 
-def _canonical(damage: Damage) -> bool:
+def _canonical(found: Condition, damage: Damage) -> bool:
     """Whether more is hit than what can be made anew from the rows."""
-    derived = damage.indexes or damage.searches
+    derived = damage.indexes or damage.searches or found.flaws
     return bool(damage.rows or damage.free or (damage.unused and not derived))
 
 
