@@ -34,7 +34,9 @@ def database_pages(probes: Probes) -> Iterator[Finding | CouldNotLook]:
             yield CouldNotLook(f"{name}: {found.doubt}")
         if found.truncated is not None:
             yield _truncated(name, *found.truncated)
-        elif found.damage is not None and not found.stale_log:
+        elif found.stale_log:
+            continue  # the check of logs tells of it
+        elif found.damage is not None:
             yield from _damaged(name, found, found.damage)
         else:
             yield from _searches(name, found)

@@ -71,7 +71,8 @@ class Condition(NamedTuple):
     @property
     def readable(self) -> bool:
         """Whether questions about its rows make sense."""
-        return self.reader is not None and not (self.damage and self.damage.schema)
+        unreadable = self.stale_log or (self.damage is not None and self.damage.schema)
+        return self.reader is not None and not unreadable
 
     @property
     def page_size(self) -> int:
@@ -165,7 +166,7 @@ class _Look:
                 log = self.left(reader)
             except CouldNotLook as why:
                 doubt = str(why)
-                log = self.book.read_log(seconds=0.03)
+                log = self.book.read_log(live=False, seconds=0.03)
         elif self.book.log is not None:
             log = self.book.read_log(live=bool(self.found.holders), seconds=0.03)
         self.found = self.found._replace(log=log)
@@ -203,13 +204,15 @@ class _Look:
         beside = self.found.files.sidecars
         if self.found.holders and ("-wal" in beside or "-shm" in beside):
             return inspector.LIVE
-        return inspector.LEFT if self.found.files.wal.size >= 32 else inspector.REST
+        log = self.found.files.wal
+        return inspector.LEFT if log.kind == "file" and log.size >= 32 else inspector.REST
 
     def left(self, reader: Reader) -> Log:
         """A log that nobody uses: SQLite itself says how many of its frames count."""
         answer = reader.ask("SELECT count(*) FROM sqlite_master", self.limit(1))
         index = Index.parse(answer.log_index)
-        return self.book.read_log(committed=index.committed if index else 0, seconds=0.03)
+        committed = index.committed if index else 0
+        return self.book.read_log(live=False, committed=committed, seconds=0.03)
 
     def limit(self, times: float) -> float | None:
         return None if self.deep else ONE * times

@@ -93,7 +93,10 @@ class Book:
 
 @contextmanager
 def opened(path: Path) -> Iterator[Book]:
-    """Descriptors on a database, its log and its index; nothing is locked or created."""
+    """Descriptors on a database, its log and its index; nothing is locked or created.
+
+    A log or an index that is no file, or that we may not read, counts as none.
+    """
     with ExitStack() as stack:
         found: list[int | None] = []
         for suffix in ("", "-wal", "-shm"):
@@ -101,7 +104,7 @@ def opened(path: Path) -> Iterator[Book]:
             try:
                 fd = open_regular(path.with_name(path.name + suffix))
                 stack.callback(os.close, fd)
-            except FileNotFoundError:
+            except (FileNotFoundError, CouldNotLook):
                 if not suffix:
                     raise
             found.append(fd)

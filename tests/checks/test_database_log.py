@@ -114,7 +114,7 @@ def test_huge(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def journal(home: Path, mode: str) -> Path:
     """A database with the journal of a transaction that was cut off."""
     path = damage.history(home / "state.db")
-    beside = shutil.copy(path, home / "beside.db")
+    beside = Path(shutil.copy(path, home / "beside.db"))
     with damage.opened(beside) as db:
         db.execute("PRAGMA journal_mode=DELETE")
         db.execute("PRAGMA cache_size=5")
