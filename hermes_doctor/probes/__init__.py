@@ -145,12 +145,13 @@ class Probes:
     @once(limit=4)
     def condition(self, path: Path) -> Condition:
         """One whole examination of a database, which all checks share."""
-        from hermes_doctor.probes import databases
+        from hermes_doctor.probes import databases, openfiles
         from hermes_doctor.sqlite import condition
 
+        known = iter([self.held()])
         return condition.examine(
             path,
-            holders=self.held().holders(path),
+            holders=lambda: (next(known, None) or openfiles.find([path])).holders(path),
             deep=self.deep,
             seconds=databases.share(self.databases(), condition.SMALL, condition.QUICK),
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -36,6 +36,7 @@ QUICK = 0.06
 """Seconds for SQLite's own check of one database in a quick look."""
 ONE = 0.02
 """Seconds for one question in a quick look."""
+TRIES = 4
 ATTRIBUTION = 1.0
 """Seconds to find out which tables damage hits, once there is damage."""
 
@@ -69,6 +70,14 @@ class Condition(NamedTuple):
     reader: Reader | None = None
 
     @property
+    def wrong(self) -> bool:
+        """Whether anything was seen that a writer in the middle of its work could look like."""
+        log = self.log.lost_commits or self.log.head == "damaged" or self.stale_log
+        return bool(
+            self.fault or self.journal or self.truncated or self.damage or log or self.flaws
+        )
+
+    @property
     def readable(self) -> bool:
         """Whether questions about its rows make sense."""
         unreadable = self.stale_log or (self.damage is not None and self.damage.schema)
@@ -80,12 +89,21 @@ class Condition(NamedTuple):
         return self.header.page_size or self.log.page_size
 
 
-def examine(path: Path, *, holders: Sequence[int], deep: bool, seconds: float = QUICK) -> Condition:
-    """Look at a database; a writer that moves it meanwhile makes it look again."""
-    for again in range(3):
-        found = _once(path, tuple(holders), deep=deep, seconds=seconds)
-        wrong = found.fault or found.truncated or found.damage or found.stale_log
-        if not wrong or _unchanged(found) or (again and holders):
+def examine(
+    path: Path,
+    *,
+    holders: Callable[[], Sequence[int]],
+    deep: bool,
+    seconds: float = QUICK,
+) -> Condition:
+    """Look at a database; what looks wrong is looked at again if anybody has touched it since.
+
+    `holders` is asked anew for each look: a process may come and go at any moment.
+    """
+    for again in range(TRIES):
+        using = tuple(holders())
+        found = _once(path, using, deep=deep, seconds=seconds)
+        if not found.wrong or _unchanged(found) or (again and using):
             return found
         if found.reader is not None:
             found.reader.close()
@@ -113,6 +131,8 @@ def _once(path: Path, holders: tuple[int, ...], *, deep: bool, seconds: float) -
         if header.empty:
             return found._replace(log=book.read_log(most=256))
         if _hot(beside):
+            if holders:
+                raise CouldNotLook(f"{path.name}: is being written just now")
             return found._replace(journal=True)
         return _Look(book, found, deep, seconds).run()
 
@@ -187,7 +207,11 @@ class _Look:
             doubt = str(why)
         if reader is None:
             return self.found._replace(doubt=doubt, damage=self.by_hand(sheets))
-        return self.asked(reader, sheets)
+        reader.ask("BEGIN")  # so that a writer does not move what is asked about
+        try:
+            return self.asked(reader, sheets)
+        finally:
+            reader.ask("ROLLBACK")
 
     def end(self, reader: Reader | None, **changes: object) -> Condition:
         if reader is not None:
