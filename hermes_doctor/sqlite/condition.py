@@ -308,7 +308,8 @@ class _Look:
         if damage and damage.inverted:
             same = [t for t in damage.inverted if differs_by_release(reader, catalog, t)]
             found = found._replace(benign=frozenset(same))
-        seen = tuple(flaws(reader, catalog, seconds=self.limit(1), deep=self.deep))
+        whole = self.deep or self.small
+        seen = tuple(flaws(reader, catalog, seconds=self.limit(1), whole=whole))
         if self.deep:
             seen += tuple(self.verified(reader, seen))
         return found._replace(flaws=seen, reader=reader)
