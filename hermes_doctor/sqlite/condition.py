@@ -310,7 +310,7 @@ class _Look:
             found = found._replace(benign=frozenset(same))
         whole = self.deep or self.small
         seen = tuple(flaws(reader, catalog, seconds=self.limit(1), whole=whole))
-        if self.deep:
+        if self.deep and damage is None:
             seen += tuple(self.verified(reader, seen))
         return found._replace(flaws=seen, reader=reader)
 
@@ -403,7 +403,7 @@ class _Look:
             return [
                 Flaw(name, "it does not agree with itself", "search")
                 for name in tables
-                if verified(picture, name).damaged
+                if not verified(picture, name)
                 and not differs_by_release(picture, self.found.catalog, name)
             ]
         except CouldNotLook:

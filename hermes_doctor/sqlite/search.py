@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from hermes_doctor.model import CouldNotLook
 from hermes_doctor.sqlite.catalog import SHADOWS, Catalog
-from hermes_doctor.sqlite.reader import Answer, Reader
+from hermes_doctor.sqlite.reader import Reader
 from hermes_doctor.sqlite.records import varint
 
 COVERED = {"messages_fts": "messages", "messages_fts_trigram": "messages"}
@@ -88,16 +88,15 @@ def _covers(
 
 
 def _without(reader: Reader, one: str, other: str, seconds: float | None, whole: bool) -> int:
-    """How many rows of one table have no partner in the other."""
-    parts = [one]
+    """How many rows of one table have no partner in the other; no index may answer for either."""
+    parts = [f"{one} NOT INDEXED"]
     if not whole:
         ends = (f"SELECT id FROM {one} ORDER BY id {way} LIMIT {SOME}" for way in ("", "DESC"))
         parts = [f"({end})" for end in ends]
+    partner = f"SELECT id FROM {other} NOT INDEXED"
     return max(
-        _count(
-            reader, f"SELECT count(*) FROM {p} WHERE id NOT IN (SELECT id FROM {other})", seconds
-        )
-        for p in parts
+        _count(reader, f"SELECT count(*) FROM {part} WHERE id NOT IN ({partner})", seconds)
+        for part in parts
     )
 
 
@@ -175,10 +174,11 @@ def segments_of(record: bytes) -> list[tuple[int, int, int]]:
     return [segment for segment in found if segment[2]]  # one that was merged away has no pages
 
 
-def verified(reader: Reader, table: str) -> Answer:
+def verified(reader: Reader, table: str) -> bool:
     """FTS5's own check of a table, which writes: only for a picture in memory."""
     name = quoted(table)
-    return reader.ask(f"INSERT INTO {name}({name}) VALUES ('integrity-check')")
+    answer = reader.ask(f"INSERT INTO {name}({name}) VALUES ('integrity-check')")
+    return answer.error != "SQLITE_CORRUPT_VTAB"
 
 
 def differs_by_release(reader: Reader, catalog: Catalog, table: str) -> bool:
