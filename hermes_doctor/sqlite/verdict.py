@@ -62,7 +62,7 @@ class _Reading:
     free: bool = False
     unused: int = 0
     vague: set[str] = field(default_factory=set)
-    """Tables of which SQLite only says that something is wrong."""
+    """Tables that lose by pages which may also be those of their indexes."""
     other: bool = False
     count: int = 0
 
@@ -87,7 +87,7 @@ class _Reading:
             self.roots |= roots
             self.pages |= pages
             if table and not roots:
-                self.vague.add(table)
+                (self.vague if pages else self.names).add(table)
             self.other |= not roots and not pages and not table
 
 
