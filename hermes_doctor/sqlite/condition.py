@@ -195,6 +195,8 @@ class _Look:
             return self.end(reader, fault=fault)
         sheets = _Sheets(self.book, log, self.found.header)
         truncated = self.truncated(sheets)
+        if truncated and self.stale():
+            return self.end(reader, stale_log=True)
         if truncated:
             return self.end(reader, truncated=truncated)
         self.found = self.found._replace(catalog=catalogs.read(sheets), free=freelist.read(sheets))
@@ -297,9 +299,7 @@ class _Look:
         damage, finished = self.verdict(reader, sheets)
         if counted := self.wrong_count(damage, sheets):
             return self.end(reader, fault=counted)
-        stale = False
-        if damage and self.found.log.committed and not self.found.holders:
-            stale = self.sound_alone()
+        stale = damage is not None and self.stale()
         found = self.found._replace(damage=damage, finished=finished, stale_log=stale)
         if stale or (damage and damage.schema):
             return found._replace(reader=reader)
@@ -372,8 +372,10 @@ class _Look:
             e.sql for e in self.found.catalog.entries if e.kind == "table" and e.name == name
         )
 
-    def sound_alone(self) -> bool:
-        """Whether the file without its log is a sound database."""
+    def stale(self) -> bool:
+        """Whether the file without its log is a sound database, now that with it it is not."""
+        if self.found.holders or not self.found.log.committed:
+            return False
         try:
             alone: Reader
             if self.small:

@@ -125,7 +125,7 @@ def _plausible(fd: int, size: int, page_size: int) -> bool:
     count = size // page_size
     if count < 2:
         return count == 1 and size == page_size
-    sample = sorted({2 + n * (count - 1) // 32 for n in range(32)} & set(range(2, count + 1)))
+    sample = sorted({2 + n * (count - 2) // 31 for n in range(32)})
     good = sum(_looks_like_page(os.pread(fd, 12, (n - 1) * page_size), page_size) for n in sample)
     return good * 4 >= len(sample)
 
