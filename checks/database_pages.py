@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hermes_doctor.api import (
@@ -29,17 +31,30 @@ def database_pages(probes: Probes) -> Iterator[Finding | CouldNotLook]:
     """Is every page of every database what it should be?"""
     if not probes.databases().paths:
         raise Skip("there is no database yet")
-    for name, _, found in probes.conditions():
+    for name, path, found in probes.conditions():
         if found.doubt is not None:
             yield CouldNotLook(f"{name}: {found.doubt}")
-        if found.truncated is not None:
-            yield _truncated(name, *found.truncated)
-        elif found.stale_log:
-            continue  # the check of logs tells of it
-        elif found.damage is not None:
-            yield from _damaged(name, found, found.damage)
-        else:
-            yield from _searches(name, found)
+        for finding in _findings(name, found):
+            yield replace(finding, caused_by=_cause(probes, path))
+
+
+def _findings(name: str, found: Condition) -> Iterator[Finding]:
+    if found.truncated is not None:
+        yield _truncated(name, *found.truncated)
+    elif found.stale_log:
+        return  # the check of logs tells of it
+    elif found.damage is not None:
+        yield from _damaged(name, found, found.damage)
+    else:
+        yield from _searches(name, found)
+
+
+def _cause(probes: Probes, path: Path) -> str | None:
+    """Two logs over one database damage it: then that is what has to end first."""
+    lost = [one.kind for one in probes.lost_files() if one.database == path]
+    if not lost:
+        return None
+    return "DB-REPLACED" if "database" in lost else "DB-DELETED-WAL"
 
 
 def _truncated(name: str, there: int, claimed: int) -> Finding:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -67,9 +67,10 @@ def check(
         from hermes_doctor import examination
 
         repeat = options.repeated(one.path if all_homes else home, plugins)
-        with _progress(deep and not json, len(checks)) as step:
+        probes = Probes(one, deep=deep)
+        with _progress(deep and not json, len(checks), probes.progress) as step:
             report = examination.report(
-                Probes(one, deep=deep),
+                probes,
                 found,
                 checks,
                 options=repeat,
@@ -139,7 +140,9 @@ def fails(report: Report, threshold: frozenset[str]) -> bool:
     )
 
 
-def _progress(wanted: bool, total: int):  # type: ignore[no-untyped-def]
+def _progress(  # type: ignore[no-untyped-def]
+    wanted: bool, total: int, says: Callable[[], str]
+):
     """A bar on the terminal while a deep examination runs; silence otherwise."""
     import contextlib
     import sys
@@ -148,4 +151,4 @@ def _progress(wanted: bool, total: int):  # type: ignore[no-untyped-def]
         return contextlib.nullcontext(None)
     from hermes_doctor.render.progress import counting
 
-    return counting("examining", total)
+    return counting("examining", total, says)

@@ -41,6 +41,9 @@ ATTRIBUTION = 1.0
 """Seconds to find out which tables damage hits, once there is damage."""
 
 
+Watch = Callable[[Callable[[], float]], None]
+
+
 class Condition(NamedTuple):
     """What one look at a database showed."""
 
@@ -95,14 +98,16 @@ def examine(
     holders: Callable[[], Sequence[int]],
     deep: bool,
     seconds: float = QUICK,
+    watch: Watch | None = None,
 ) -> Condition:
     """Look at a database; what looks wrong is looked at again if anybody has touched it since.
 
-    `holders` is asked anew for each look: a process may come and go at any moment.
+    `holders` is asked anew for each look: a process may come and go at any moment. `watch` is
+    given a function that tells how far a long look has come, from 0 to 1.
     """
     for again in range(TRIES):
         using = tuple(holders())
-        found = _once(path, using, deep=deep, seconds=seconds)
+        found = _once(path, using, deep=deep, seconds=seconds, watch=watch)
         if not found.wrong or _unchanged(found) or (again and using):
             return found
         if found.reader is not None:
@@ -121,7 +126,9 @@ def _unchanged(found: Condition) -> bool:
     )
 
 
-def _once(path: Path, holders: tuple[int, ...], *, deep: bool, seconds: float) -> Condition:
+def _once(
+    path: Path, holders: tuple[int, ...], *, deep: bool, seconds: float, watch: Watch | None
+) -> Condition:
     beside = files(path)
     if beside.main.kind != "file":
         raise CouldNotLook(f"{path.name}: is not a regular file")
@@ -134,7 +141,7 @@ def _once(path: Path, holders: tuple[int, ...], *, deep: bool, seconds: float) -
             if holders:
                 raise CouldNotLook(f"{path.name}: is being written just now")
             return found._replace(journal=True)
-        return _Look(book, found, deep, seconds).run()
+        return _Look(book, found, deep, seconds, watch).run()
 
 
 def _hot(beside: Files) -> bool:
@@ -168,7 +175,10 @@ class _Sheets(Pages):
 class _Look:
     """The steps of a look, from the cheapest on; each ends it when it finds what stops the rest."""
 
-    def __init__(self, book: Book, found: Condition, deep: bool, seconds: float) -> None:
+    def __init__(
+        self, book: Book, found: Condition, deep: bool, seconds: float, watch: Watch | None
+    ) -> None:
+        self.watch = watch
         self.book = book
         self.found = found
         self.deep = deep
@@ -209,6 +219,9 @@ class _Look:
             doubt = str(why)
         if reader is None:
             return self.found._replace(doubt=doubt, damage=self.by_hand(sheets))
+        if self.watch and isinstance(reader, InProcess):
+            touched, size = reader.touched, max(1, self.found.files.main.size)
+            self.watch(lambda: min(1.0, touched() / size))
         reader.ask("BEGIN")  # so that a writer does not move what is asked about
         try:
             return self.asked(reader, sheets)
