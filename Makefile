@@ -24,6 +24,7 @@ format: $(VENV)/dev
 
 bench: $(VENV)/dev
 	$(BIN)/python -m benchmarks.startup
+	$(BIN)/python -m benchmarks.databases
 
 screenshot: $(VENV)/dev
 	$(BIN)/python -m tools.screenshot

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hermes_doctor.api import (
@@ -29,15 +31,30 @@ def database_pages(probes: Probes) -> Iterator[Finding | CouldNotLook]:
     """Is every page of every database what it should be?"""
     if not probes.databases().paths:
         raise Skip("there is no database yet")
-    for name, _, found in probes.conditions():
+    for name, path, found in probes.conditions():
         if found.doubt is not None:
             yield CouldNotLook(f"{name}: {found.doubt}")
-        if found.truncated is not None:
-            yield _truncated(name, *found.truncated)
-        elif found.damage is not None and not found.stale_log:
-            yield from _damaged(name, found, found.damage)
-        else:
-            yield from _searches(name, found)
+        for finding in _findings(name, found):
+            yield replace(finding, caused_by=_cause(probes, path))
+
+
+def _findings(name: str, found: Condition) -> Iterator[Finding]:
+    if found.truncated is not None:
+        yield _truncated(name, *found.truncated)
+    elif found.stale_log:
+        return  # the check of logs tells of it
+    elif found.damage is not None:
+        yield from _damaged(name, found, found.damage)
+    else:
+        yield from _searches(name, found)
+
+
+def _cause(probes: Probes, path: Path) -> str | None:
+    """Two logs over one database damage it: then that is what has to end first."""
+    lost = [one.kind for one in probes.lost_files() if one.database == path]
+    if not lost:
+        return None
+    return "DB-REPLACED" if "database" in lost else "DB-DELETED-WAL"
 
 
 def _truncated(name: str, there: int, claimed: int) -> Finding:
@@ -54,29 +71,39 @@ def _truncated(name: str, there: int, claimed: int) -> Finding:
 
 
 def _damaged(name: str, found: Condition, damage: Damage) -> Iterator[Finding]:
-    if damage.rows or damage.free or damage.unused:
+    if _canonical(found, damage):
         yield _malformed(name, damage)
     elif damage.indexes:
         yield Finding(
             code="DB-INDEX",
-            severity=Severity.ERROR,
+            severity=Severity.CRITICAL if _is_board(name) else Severity.ERROR,
             title=f"indexes of {name} are damaged, its rows are not",
             subject=name,
             detail=(
-                "Rows that are there are not found, and some cannot be written. Hermes' own repair "
-                "does not help here, and can make it worse."
+                (
+                    "Hermes refuses the whole board for it. "
+                    if _is_board(name)
+                    else "Rows that are there are not found, and some cannot be written. "
+                )
+                + "Hermes has no repair for this, and the one it tries can make it worse."
             ),
             evidence=(Evidence(name, f"damaged: {shown(damage.indexes)}"),),
             fix="rebuild-indexes",
             data={"indexes": tuple(sorted(damage.indexes))},
         )
-    else:
+    if not _canonical(found, damage):
         yield from _searches(name, found)
+
+
+def _canonical(found: Condition, damage: Damage) -> bool:
+    """Whether more is hit than what can be made anew from the rows."""
+    derived = damage.indexes or damage.searches or found.flaws
+    return bool(damage.rows or damage.free or (damage.unused and not derived))
 
 
 def _malformed(name: str, damage: Damage) -> Finding:
     code = "DB-MALFORMED"
-    if name.rpartition("/")[2] == "kanban.db":
+    if _is_board(name):
         code = "KANBAN-CORRUPT"
     elif name == "response_store.db":
         code = "RESPSTORE"
@@ -102,10 +129,11 @@ def _malformed(name: str, damage: Damage) -> Finding:
         title=f"{name} is damaged" if not harmless else f"{name} has pages that belong to nothing",
         subject=name,
         detail=(
-            f"{loss(name)} Do not run `hermes sessions repair` or `hermes doctor --fix` on it: "
-            "they take the search tables away first and can leave it worse than before."
+            _advice(name)
             if damage.rows
-            else "SQLite refuses to write to it, and Hermes to open a board like this."
+            else "Writing fails as soon as a free page is needed. Nothing is lost yet."
+            if damage.free
+            else "They take space, and Hermes refuses to open a board like this."
         ),
         evidence=tuple(evidence),
         fix=_salvage(name) if damage.rows else "rewrite-header",
@@ -133,6 +161,7 @@ def _searches(name: str, found: Condition) -> Iterator[Finding]:
         for table in sorted(differs)
     ]
     breaks = {flaw.breaks for flaw in flaws} | ({"writes"} if hit else set())
+    breaks |= {"search"} if differs - found.benign else set()
     if "writes" in breaks:
         severity, effect = Severity.CRITICAL, "Every new message fails to be written."
     elif "search" in breaks:
@@ -153,6 +182,22 @@ def _searches(name: str, found: Condition) -> Iterator[Finding]:
             "tables": tuple(sorted({*hit, *differs, *(flaw.table for flaw in flaws)})),
         },
     )
+
+
+def _advice(name: str) -> str:
+    if name in CACHES:
+        return f"{loss(name)} It holds nothing that would be missed."
+    if _is_board(name):
+        return "Hermes refuses the whole board, and makes a copy of it each time it tries."
+    return (
+        "What lies on those pages cannot be read, and writing fails. Do not run `hermes sessions "
+        "repair` or `hermes doctor --fix`: they take the search tables away first and can leave "
+        "it worse than before."
+    )
+
+
+def _is_board(name: str) -> bool:
+    return name.rpartition("/")[2] == "kanban.db"
 
 
 def _salvage(name: str) -> str:

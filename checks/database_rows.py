@@ -67,7 +67,7 @@ def _json(probes: Probes, path: Path, release: Release) -> Iterator[Finding]:
         "CASE typeof(model_config) WHEN 'blob' THEN 0 ELSE json_valid(model_config) END",
     )
     if count:
-        fails = not release or release >= (0, 16)
+        fails = not release or release >= (0, 17)
         yield Finding(
             code="DB-JSON",
             severity=Severity.ERROR if fails else Severity.INFO,

@@ -18,8 +18,8 @@ def database_size(probes: Probes) -> Iterator[Finding]:
         if found.free is None or found.free.fault or not found.page_size:
             continue
         pages = found.log.db_pages or found.files.main.size // found.page_size
-        free = found.free.count * found.page_size
-        if found.free.count * 2 > pages and free >= 64 * MEGABYTE:
+        free = found.free.pages * found.page_size
+        if found.free.pages * 2 > pages and free >= 64 * MEGABYTE:
             yield Finding(
                 code="DB-BLOAT",
                 severity=Severity.WARNING if free >= 512 * MEGABYTE else Severity.INFO,

@@ -157,10 +157,14 @@ def fix(*, id: str, codes: Sequence[str], safety: Safety) -> Callable[[Plan], Fi
 
 def __getattr__(name: str) -> object:
     """What only annotations name is loaded when somebody asks for it."""
-    if name in ("Condition", "Damage"):
-        from hermes_doctor.sqlite import condition
+    if name == "Condition":
+        from hermes_doctor.sqlite.condition import Condition
 
-        return getattr(condition, name)
+        return Condition
+    if name == "Damage":
+        from hermes_doctor.sqlite.verdict import Damage
+
+        return Damage
     raise AttributeError(name)
 
 

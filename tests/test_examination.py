@@ -348,7 +348,7 @@ def test_every_ending_is_shown(home: Path, odd: Path) -> None:
     text = support.doctor("check", "--home", home, "--plugins", odd).out
     for words in ("doubts could not look: it is dark", "crashes crashed: ", "hangs could not look"):
         assert words in text
-    assert "Does not apply here: 1" in text
+    assert "Does not apply here: " in text
 
 
 FAIL_ON = [

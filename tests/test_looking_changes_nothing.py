@@ -22,7 +22,8 @@ from hermes_doctor.examination import examine
 from hermes_doctor.home import Home
 from hermes_doctor.model import Status
 from hermes_doctor.probes import Probes
-from tests import support
+from hermes_doctor.sqlite import condition
+from tests import damage, support
 
 PLUGINS = plugins.load()
 
@@ -321,3 +322,87 @@ def test_strace_would_see_a_write(tmp_path: Path) -> None:
     _strace()
     home = _aged(_sick(tmp_path / _HOME_NAME))
     assert _traced(home, ("fix", "--apply", "--yes"), tmp_path / "log")
+
+
+# -- databases in every state ----------------------------------------------------------------------
+
+
+def _at_rest(path: Path) -> None:
+    """Nothing beside it."""
+
+
+def _left_by_a_crash(path: Path) -> None:
+    """With -wal and -shm."""
+    damage.with_log(path)
+
+
+def _only_a_log(path: Path) -> None:
+    """With -wal, and without the index of it."""
+    damage.with_log(path, index=False)
+
+
+def _empty_log(path: Path) -> None:
+    """With sidecars of no bytes, whose mode SQLite would set if it could."""
+    for suffix in ("-wal", "-shm"):
+        support.put(path.with_name(path.name + suffix), b"", 0o644)
+
+
+def _with_a_journal(path: Path) -> None:
+    """With a journal that SQLite would play back and delete."""
+    support.put(path.with_name(path.name + "-journal"), _JOURNAL + bytes(4096))
+
+
+def _no_bytes(path: Path) -> None:
+    """An empty file, beside which SQLite would delete the log."""
+    damage.with_log(path)
+    os.truncate(path, 0)
+
+
+_JOURNAL = b"\xd9\xd5\x05\xf9\x20\xa1\x63\xd7"
+STATES = (_at_rest, _left_by_a_crash, _only_a_log, _empty_log, _with_a_journal, _no_bytes)
+FAULTS = (None, damage.rows_zeroed, damage.search_structure, damage.cut_off, damage.table_lost)
+
+
+@pytest.mark.parametrize("deep", [False, True], ids=["quick", "deep"])
+@pytest.mark.parametrize("way", ["memory", "process"])
+@pytest.mark.parametrize("state", STATES, ids=damage.called)
+def test_databases_in_every_state(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    state: damage.Fault,
+    way: str,
+    deep: bool,
+) -> None:
+    """Sound or damaged, small or large, quickly or wholly: nothing is left behind."""
+    if way == "process":
+        monkeypatch.setattr(condition, "SMALL", 0)
+        monkeypatch.setattr(condition, "SMALL_DEEP", 0)
+    for fault in FAULTS:
+        home = support.healthy(tmp_path / damage.called(fault or _at_rest) / ".hermes")
+        path = damage.history(home / "state.db", messages=200)
+        if fault is not None:
+            fault(path)
+        with contextlib.suppress(sqlite3.Error):
+            state(path)
+        (home / "writing.db").unlink(missing_ok=True)
+        before = _everything(_aged(home))
+        results, _ = examine(Probes(Home(home), deep=deep), PLUGINS.checks)
+        assert _everything(home) == before, fault
+        assert Status.CRASHED not in {result.status for result in results}
+
+
+@pytest.mark.parametrize("state", STATES[:4], ids=damage.called)
+def test_the_kernel_saw_no_write_to_a_large_database(tmp_path: Path, state: damage.Fault) -> None:
+    """SQLite itself, in its own process, opens for reading only and changes no owner or mode."""
+    _strace()
+    home = support.healthy(tmp_path / _HOME_NAME)
+    path = damage.history(home / "state.db", messages=4000)
+    assert path.stat().st_size > condition.SMALL
+    state(path)
+    before = _everything(_aged(home))
+    for args in (("check",), ("check", "--deep")):
+        assert _traced(home, args, tmp_path / "log") == [], args
+    after = _everything(home)
+    assert {k: v for k, v in after.items() if k[:3] != "../"} == {
+        k: v for k, v in before.items() if k[:3] != "../"
+    }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -18,6 +18,7 @@ Examples:
   hermes-doctor check
   hermes-doctor check --json
   hermes-doctor check --only databases --fail-on warning
+  hermes-doctor check --deep
   hermes-doctor check --all-homes --fail-on error,unknown,crashed
 
 \b
@@ -65,9 +66,10 @@ def check(
 
         named = one.path if all_homes else options.named_home(home)
         repeat = options.repeated(named, plugins, deep=deep)
-        with _progress(deep and not json, len(checks)) as step:
+        probes = Probes(one, deep=deep)
+        with _progress(deep and not json, len(checks), probes.progress) as step:
             report = examination.report(
-                Probes(one, deep=deep),
+                probes,
                 found,
                 checks,
                 options=repeat,
@@ -137,7 +139,9 @@ def fails(report: Report, threshold: frozenset[str]) -> bool:
     )
 
 
-def _progress(wanted: bool, total: int):  # type: ignore[no-untyped-def]
+def _progress(  # type: ignore[no-untyped-def]
+    wanted: bool, total: int, says: Callable[[], str]
+):
     """A bar on the terminal while a deep examination runs; silence otherwise."""
     import contextlib
     import sys
@@ -146,4 +150,4 @@ def _progress(wanted: bool, total: int):  # type: ignore[no-untyped-def]
         return contextlib.nullcontext(None)
     from hermes_doctor.render.progress import counting
 
-    return counting("examining", total)
+    return counting("examining", total, says)

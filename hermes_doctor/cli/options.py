@@ -22,7 +22,7 @@ HomeOption = Annotated[
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")]
 DeepOption = Annotated[
-    bool, typer.Option("--deep", help="Look at everything, however long it takes.")
+    bool, typer.Option("--deep", help="Look at every page and row, however long it takes.")
 ]
 YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 PluginsOption = Annotated[

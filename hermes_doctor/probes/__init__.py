@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -43,6 +43,7 @@ class Probes:
         self.deep = deep
         self.cells: dict[tuple[object, ...], Cell] = {}
         self.guard = threading.Lock()
+        self.shares: dict[str, Callable[[], float]] = {}
 
     @once(limit=2)
     def config(self) -> ConfigFile | None:
@@ -152,14 +153,16 @@ class Probes:
     @once(limit=4)
     def condition(self, path: Path) -> Condition:
         """One whole examination of a database, which all checks share."""
-        from hermes_doctor.probes import databases
+        from hermes_doctor.probes import databases, openfiles
         from hermes_doctor.sqlite import condition
 
+        known = iter([self.held()])
         return condition.examine(
             path,
-            holders=self.held().holders(path),
+            holders=lambda: (next(known, None) or openfiles.find([path])).holders(path),
             deep=self.deep,
             seconds=databases.share(self.databases(), condition.SMALL, condition.QUICK),
+            watch=lambda share: self.shares.update({self.home.name_of(path): share}),
         )
 
     def close(self) -> None:
@@ -169,6 +172,10 @@ class Probes:
         for condition in found:
             if condition is not None and condition.reader is not None:
                 condition.reader.close()
+
+    def progress(self) -> str:
+        """How far the looks at large databases have come."""
+        return ", ".join(f"{name} {share():.0%}" for name, share in list(self.shares.items()))
 
     def conditions(self) -> Iterator[tuple[str, Path, Condition]]:
         """Every database that can be looked at, by its name in the home.

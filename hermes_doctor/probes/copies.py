@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from hermes_doctor.files import listing
 from hermes_doctor.home import Home
@@ -14,8 +14,7 @@ from hermes_doctor.model import CouldNotLook
 MOST = 200
 
 
-@dataclass(frozen=True)
-class Copy:
+class Copy(NamedTuple):
     """A file that is, or once was, the same database."""
 
     path: Path

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from hermes_doctor.files import MEGABYTE, open_regular
 from hermes_doctor.model import CouldNotLook
@@ -16,8 +16,7 @@ _SOURCE = re.compile(rb"20\d\d-\d\d-\d\d \d\d:\d\d:\d\d [0-9a-f]{40,64}")
 _VERSION = re.compile(rb"\x003\.(\d{1,3})\.(\d{1,3})(?:\.\d{1,3})?\x00")
 
 
-@dataclass(frozen=True)
-class Library:
+class Library(NamedTuple):
     """One SQLite."""
 
     version: tuple[int, int, int]

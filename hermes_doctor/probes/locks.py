@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 _TABLE = Path("/proc/locks")
 
 
-@dataclass(frozen=True)
-class Lock:
+class Lock(NamedTuple):
     """One lock on a range of bytes."""
 
     path: Path

@@ -6,8 +6,8 @@ import contextlib
 import os
 import time
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from hermes_doctor.home import SIDECARS
 from hermes_doctor.probes import locks, processes
@@ -16,8 +16,7 @@ from hermes_doctor.sqlite import inspector
 _DELETED = " (deleted)"
 
 
-@dataclass(frozen=True)
-class OpenFile:
+class OpenFile(NamedTuple):
     """One file that a process has open."""
 
     pid: int
@@ -29,8 +28,7 @@ class OpenFile:
     """Device and inode."""
 
 
-@dataclass(frozen=True)
-class Held:
+class Held(NamedTuple):
     """Everything that other processes have to do with a home's databases."""
 
     open: tuple[OpenFile, ...] = ()
@@ -112,8 +110,7 @@ def _identity(path: Path) -> tuple[int, int] | None:
     return st.st_dev, st.st_ino
 
 
-@dataclass(frozen=True)
-class Lost:
+class Lost(NamedTuple):
     """A file that a process goes on using although it is no longer in its place."""
 
     database: Path

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from hermes_doctor.files import Snapshot
 from hermes_doctor.model import CouldNotLook
@@ -19,8 +19,7 @@ _REMOTE = frozenset(
 """Network file systems, and those by which a virtual machine or a container sees its host's."""
 
 
-@dataclass(frozen=True)
-class Mount:
+class Mount(NamedTuple):
     """One mounted file system."""
 
     point: Path
@@ -58,8 +57,7 @@ def _unescaped(text: str) -> str:
     return text
 
 
-@dataclass(frozen=True)
-class User:
+class User(NamedTuple):
     """Somebody as whom a gateway runs."""
 
     uid: int

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from hermes_doctor.model import CouldNotLook
 from hermes_doctor.probes import locks
@@ -19,8 +19,7 @@ WRITER = 120
 PATIENCE, STEP = 0.6, 0.04
 
 
-@dataclass(frozen=True)
-class Stuck:
+class Stuck(NamedTuple):
     """A write lock that one process held the whole time, without getting anything written."""
 
     database: Path

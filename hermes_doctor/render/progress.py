@@ -6,13 +6,36 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from rich.console import Console
-from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    DownloadColumn,
+    Progress,
+    ProgressColumn,
+    Task,
+    TextColumn,
+    TimeRemainingColumn,
+)
+from rich.text import Text
+
+
+class _Now(ProgressColumn):
+    """What is at work: by its own word if it has one, else the last that ended."""
+
+    def __init__(self, says: Callable[[], str]) -> None:
+        super().__init__()
+        self.says = says
+
+    def render(self, task: Task) -> Text:
+        """Asked anew each time the bar is drawn."""
+        return Text(self.says() or str(task.fields["now"]))
 
 
 @contextmanager
-def counting(label: str, total: int) -> Iterator[Callable[[str], None]]:
-    """A bar that advances by one for each name it is told."""
-    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[now]}"))
+def counting(
+    label: str, total: int, says: Callable[[], str] = lambda: ""
+) -> Iterator[Callable[[str], None]]:
+    """A bar that advances by one for each name it is told, and shows what `says` tells of."""
+    columns = (TextColumn("{task.description}"), BarColumn(), _Now(says))
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(label, total=total, now="")
         yield lambda name: bar.update(task, advance=1, now=name)

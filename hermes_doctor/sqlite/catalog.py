@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from hermes_doctor.model import CouldNotLook
 from hermes_doctor.sqlite import records
@@ -14,8 +14,7 @@ SHADOWS = ("data", "idx", "content", "docsize", "config")
 _FTS = re.compile(r"\s*CREATE\s+VIRTUAL\s+TABLE\b.*?\bUSING\s+fts5\b", re.IGNORECASE | re.DOTALL)
 
 
-@dataclass(frozen=True)
-class Entry:
+class Entry(NamedTuple):
     """One row of the schema."""
 
     kind: str
@@ -25,8 +24,7 @@ class Entry:
     sql: str
 
 
-@dataclass(frozen=True)
-class Catalog:
+class Catalog(NamedTuple):
     """Everything that a database says it holds."""
 
     entries: tuple[Entry, ...]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 
 from hermes_doctor.files import MEGABYTE, Snapshot, read_head
 from hermes_doctor.model import CouldNotLook
@@ -22,10 +22,12 @@ from hermes_doctor.sqlite.freelist import Freelist
 from hermes_doctor.sqlite.header import Header
 from hermes_doctor.sqlite.pages import JOURNAL, Pages
 from hermes_doctor.sqlite.reader import Answer, InMemory, InProcess, Reader
-from hermes_doctor.sqlite.search import Flaw, flaws, quoted, verified
+from hermes_doctor.sqlite.search import Flaw, differs_by_release, flaws, quoted, verified
 from hermes_doctor.sqlite.snapshot import Book, Files, files, image, opened
-from hermes_doctor.sqlite.verdict import Damage, judge
 from hermes_doctor.sqlite.wal import EMPTY, Index, Log
+
+if TYPE_CHECKING:
+    from hermes_doctor.sqlite.verdict import Damage
 
 SMALL = 4 * MEGABYTE
 """Up to here a database is looked at in memory, whole."""
@@ -34,12 +36,15 @@ QUICK = 0.06
 """Seconds for SQLite's own check of one database in a quick look."""
 ONE = 0.02
 """Seconds for one question in a quick look."""
+TRIES = 4
 ATTRIBUTION = 1.0
 """Seconds to find out which tables damage hits, once there is damage."""
 
 
-@dataclass(frozen=True)
-class Condition:
+Watch = Callable[[Callable[[], float]], None]
+
+
+class Condition(NamedTuple):
     """What one look at a database showed."""
 
     files: Files
@@ -57,6 +62,8 @@ class Condition:
     free: Freelist | None = None
     damage: Damage | None = None
     flaws: tuple[Flaw, ...] = ()
+    benign: frozenset[str] = frozenset()
+    """Full-text tables that another release of SQLite filled, which is no damage."""
     stale_log: bool = False
     """The file alone is sound, and with its log it is not."""
     finished: bool = True
@@ -66,9 +73,18 @@ class Condition:
     reader: Reader | None = None
 
     @property
+    def wrong(self) -> bool:
+        """Whether anything was seen that a writer in the middle of its work could look like."""
+        log = self.log.lost_commits or self.log.head == "damaged" or self.stale_log
+        return bool(
+            self.fault or self.journal or self.truncated or self.damage or log or self.flaws
+        )
+
+    @property
     def readable(self) -> bool:
         """Whether questions about its rows make sense."""
-        return self.reader is not None and not (self.damage and self.damage.schema)
+        unreadable = self.stale_log or (self.damage is not None and self.damage.schema)
+        return self.reader is not None and not unreadable
 
     @property
     def page_size(self) -> int:
@@ -76,12 +92,23 @@ class Condition:
         return self.header.page_size or self.log.page_size
 
 
-def examine(path: Path, *, holders: Sequence[int], deep: bool, seconds: float = QUICK) -> Condition:
-    """Look at a database; a writer that moves it meanwhile makes it look again."""
-    for again in range(3):
-        found = _once(path, tuple(holders), deep=deep, seconds=seconds)
-        wrong = found.fault or found.truncated or found.damage or found.stale_log
-        if not wrong or _unchanged(found) or (again and holders):
+def examine(
+    path: Path,
+    *,
+    holders: Callable[[], Sequence[int]],
+    deep: bool,
+    seconds: float = QUICK,
+    watch: Watch | None = None,
+) -> Condition:
+    """Look at a database; what looks wrong is looked at again if anybody has touched it since.
+
+    `holders` is asked anew for each look: a process may come and go at any moment. `watch` is
+    given a function that tells how far a long look has come, from 0 to 1.
+    """
+    for again in range(TRIES):
+        using = tuple(holders())
+        found = _once(path, using, deep=deep, seconds=seconds, watch=watch)
+        if not found.wrong or _unchanged(found) or (again and using):
             return found
         if found.reader is not None:
             found.reader.close()
@@ -99,7 +126,9 @@ def _unchanged(found: Condition) -> bool:
     )
 
 
-def _once(path: Path, holders: tuple[int, ...], *, deep: bool, seconds: float) -> Condition:
+def _once(
+    path: Path, holders: tuple[int, ...], *, deep: bool, seconds: float, watch: Watch | None
+) -> Condition:
     beside = files(path)
     if beside.main.kind != "file":
         raise CouldNotLook(f"{path.name}: is not a regular file")
@@ -107,10 +136,12 @@ def _once(path: Path, holders: tuple[int, ...], *, deep: bool, seconds: float) -
         header = headers.Header(os.pread(book.main, 128, 0), Snapshot.of(os.fstat(book.main)))
         found = Condition(beside, header, holders)
         if header.empty:
-            return replace(found, log=book.read_log(most=256))
+            return found._replace(log=book.read_log(most=256))
         if _hot(beside):
-            return replace(found, journal=True)
-        return _Look(book, found, deep, seconds).run()
+            if holders:
+                raise CouldNotLook(f"{path.name}: is being written just now")
+            return found._replace(journal=True)
+        return _Look(book, found, deep, seconds, watch).run()
 
 
 def _hot(beside: Files) -> bool:
@@ -121,6 +152,12 @@ def _hot(beside: Files) -> bool:
         return read_head(beside.beside("-journal"), 8)[0] == JOURNAL
     except (FileNotFoundError, CouldNotLook):
         return False
+
+
+def _complaints(answers: list[tuple[str, Answer]]) -> list[tuple[str, str]]:
+    return [
+        (table, str(row[0])) for table, one in answers for row in one.rows if row and row[0] != "ok"
+    ]
 
 
 class _Sheets(Pages):
@@ -135,14 +172,17 @@ class _Sheets(Pages):
         self.usable = self.page_size - self.read(1)[20]
 
 
-@dataclass
 class _Look:
     """The steps of a look, from the cheapest on; each ends it when it finds what stops the rest."""
 
-    book: Book
-    found: Condition
-    deep: bool
-    seconds: float
+    def __init__(
+        self, book: Book, found: Condition, deep: bool, seconds: float, watch: Watch | None
+    ) -> None:
+        self.watch = watch
+        self.book = book
+        self.found = found
+        self.deep = deep
+        self.seconds = seconds
 
     def run(self) -> Condition:
         how = self.how()
@@ -156,18 +196,20 @@ class _Look:
                 log = self.left(reader)
             except CouldNotLook as why:
                 doubt = str(why)
-                log = self.book.read_log(seconds=0.03)
+                log = self.book.read_log(live=False, seconds=0.03)
         elif self.book.log is not None:
             log = self.book.read_log(live=bool(self.found.holders), seconds=0.03)
-        self.found = replace(self.found, log=log)
+        self.found = self.found._replace(log=log)
         fault = self.first_page()
         if fault is not None:
             return self.end(reader, fault=fault)
         sheets = _Sheets(self.book, log, self.found.header)
         truncated = self.truncated(sheets)
+        if truncated and self.stale():
+            return self.end(reader, stale_log=True)
         if truncated:
             return self.end(reader, truncated=truncated)
-        self.found = replace(self.found, catalog=catalogs.read(sheets), free=freelist.read(sheets))
+        self.found = self.found._replace(catalog=catalogs.read(sheets), free=freelist.read(sheets))
         if encoded := self.wrong_encoding():
             return self.end(reader, fault=encoded)
         try:
@@ -176,13 +218,20 @@ class _Look:
         except CouldNotLook as why:
             doubt = str(why)
         if reader is None:
-            return replace(self.found, doubt=doubt, damage=self.by_hand(sheets))
-        return self.asked(reader, sheets)
+            return self.found._replace(doubt=doubt, damage=self.by_hand(sheets))
+        if self.watch and isinstance(reader, InProcess):
+            touched, size = reader.touched, max(1, self.found.files.main.size)
+            self.watch(lambda: min(1.0, touched() / size))
+        reader.ask("BEGIN")  # so that a writer does not move what is asked about
+        try:
+            return self.asked(reader, sheets)
+        finally:
+            reader.ask("ROLLBACK")
 
     def end(self, reader: Reader | None, **changes: object) -> Condition:
         if reader is not None:
             reader.close()
-        return replace(self.found, **changes)  # type: ignore[arg-type]
+        return self.found._replace(**changes)  # type: ignore[arg-type]
 
     @property
     def small(self) -> bool:
@@ -194,13 +243,15 @@ class _Look:
         beside = self.found.files.sidecars
         if self.found.holders and ("-wal" in beside or "-shm" in beside):
             return inspector.LIVE
-        return inspector.LEFT if self.found.files.wal.size >= 32 else inspector.REST
+        log = self.found.files.wal
+        return inspector.LEFT if log.kind == "file" and log.size >= 32 else inspector.REST
 
     def left(self, reader: Reader) -> Log:
         """A log that nobody uses: SQLite itself says how many of its frames count."""
         answer = reader.ask("SELECT count(*) FROM sqlite_master", self.limit(1))
-        index = Index.parse(answer.index)
-        return self.book.read_log(committed=index.committed if index else 0, seconds=0.03)
+        index = Index.parse(answer.log_index)
+        committed = index.committed if index else 0
+        return self.book.read_log(live=False, committed=committed, seconds=0.03)
 
     def limit(self, times: float) -> float | None:
         return None if self.deep else ONE * times
@@ -261,66 +312,71 @@ class _Look:
         damage, finished = self.verdict(reader, sheets)
         if counted := self.wrong_count(damage, sheets):
             return self.end(reader, fault=counted)
-        stale = False
-        if damage and self.found.log.committed and not self.found.holders:
-            stale = self.sound_alone()
-        found = replace(self.found, damage=damage, finished=finished, stale_log=stale)
+        stale = damage is not None and self.stale()
+        found = self.found._replace(damage=damage, finished=finished, stale_log=stale)
         if stale or (damage and damage.schema):
-            return replace(found, reader=reader)
-        assert found.catalog is not None
-        seen = tuple(flaws(reader, found.catalog, seconds=self.limit(1), deep=self.deep))
-        if self.deep:
+            return found._replace(reader=reader)
+        catalog = found.catalog
+        assert catalog is not None
+        if damage and damage.inverted:
+            same = [t for t in damage.inverted if differs_by_release(reader, catalog, t)]
+            found = found._replace(benign=frozenset(same))
+        whole = self.deep or self.small
+        seen = tuple(flaws(reader, catalog, seconds=self.limit(1), whole=whole))
+        if self.deep and damage is None:
             seen += tuple(self.verified(reader, seen))
-        return replace(found, flaws=seen, reader=reader)
+        return found._replace(flaws=seen, reader=reader)
 
     def verdict(self, reader: Reader, sheets: Pages) -> tuple[Damage | None, bool]:
         assert self.found.catalog is not None
         whole = self.deep or self.small
+        answers: list[tuple[str, Answer]] = []
         if whole:
-            answers = [
-                reader.ask("PRAGMA integrity_check(100)", None if self.deep else self.seconds)
-            ]
-        else:
-            answers = list(self.slices(reader))
-        said = [str(row[0]) for one in answers for row in one.rows if row and row[0] != "ok"]
-        errors = [one for one in answers if one.damaged]
-        opening = next((one for one in answers if one.error == "SQLITE_ERROR"), None)
+            limit = None if self.deep else self.seconds
+            answers.append(("", reader.ask("PRAGMA integrity_check(100)", limit)))
+        if not whole or _complaints(answers) or answers[0][1].damaged:
+            # Of a database with much damage the whole check names only the first hundred places.
+            answers += self.slices(reader, "integrity_check" if whole else "quick_check")
+        said = _complaints(answers)
+        errors = [one for _, one in answers if one.damaged]
+        opening = next((one for _, one in answers if one.error == "SQLITE_ERROR"), None)
         if opening is not None and "malformed database schema" in opening.said:
             errors.append(opening)
-        finished = not any(one.unfinished for one in answers) and (whole or not said)
+        finished = not any(one.unfinished for _, one in answers)
         free = self.found.free.fault if self.found.free else None
         if not said and not errors and not free:
             return None, finished
+        from hermes_doctor.sqlite.verdict import judge
+
         damage = judge(
-            said,
+            [*said, *([("", f"freelist: {free}")] if free else [])],
             errors[0].said or "damaged" if errors else "",
             self.found.catalog,
             sheets,
             seconds=60.0 if self.deep else ATTRIBUTION,
         )
-        if free:
-            damage = replace(damage, free=True, complaints=damage.complaints + 1)
         return (damage if damage.any else None), finished
 
-    def slices(self, reader: Reader) -> list[Answer]:
-        """A large file, for a moment: the schema, then table by table, for as long as it goes.
+    def slices(self, reader: Reader, pragma: str) -> list[tuple[str, Answer]]:
+        """The schema, then table by table: of a large file for a moment, of a damaged one all.
 
         A check that is interrupted says nothing of what it saw, hence the small steps.
         """
         assert self.found.catalog is not None
-        end = time.monotonic() + self.seconds
-        schema = reader.ask("SELECT count(*) FROM sqlite_master", self.seconds)
+        seconds = self.seconds if pragma == "quick_check" else ATTRIBUTION
+        end = time.monotonic() + (3600.0 if self.deep else seconds)
+        schema = reader.ask("SELECT count(*) FROM sqlite_master", seconds)
         if schema.error:
-            return [schema]
-        answers: list[Answer] = []
+            return [("", schema)]
+        answers: list[tuple[str, Answer]] = []
         tables = [name for name in self.found.catalog.tables if not name.startswith("sqlite_")]
         worths = {name: self.found.catalog.worth(name) == "search" for name in tables}
         for name in sorted(tables, key=lambda name: (worths[name], name)):
             left = end - time.monotonic()
             if left <= 0:
-                return [*answers, Answer([], "SQLITE_INTERRUPT")]
+                return [*answers, ("", Answer([], "SQLITE_INTERRUPT"))]
             if "virtual" not in self.sql(name).lower()[:16]:
-                answers.append(reader.ask(f"PRAGMA quick_check({quoted(name)})", left))
+                answers.append((name, reader.ask(f"PRAGMA {pragma}({quoted(name)})", left)))
         return answers
 
     def sql(self, name: str) -> str:
@@ -329,8 +385,10 @@ class _Look:
             e.sql for e in self.found.catalog.entries if e.kind == "table" and e.name == name
         )
 
-    def sound_alone(self) -> bool:
-        """Whether the file without its log is a sound database."""
+    def stale(self) -> bool:
+        """Whether the file without its log is a sound database, now that with it it is not."""
+        if self.found.holders or not self.found.log.committed:
+            return False
         try:
             alone: Reader
             if self.small:
@@ -360,7 +418,8 @@ class _Look:
             return [
                 Flaw(name, "it does not agree with itself", "search")
                 for name in tables
-                if verified(picture, name).damaged
+                if not verified(picture, name)
+                and not differs_by_release(picture, self.found.catalog, name)
             ]
         except CouldNotLook:
             return []
@@ -374,4 +433,6 @@ class _Look:
         broken = self.found.free is not None and self.found.free.fault is not None
         if not self.found.catalog.damaged and not broken:
             return None
+        from hermes_doctor.sqlite.verdict import judge
+
         return judge([], "damaged", self.found.catalog, sheets, seconds=ATTRIBUTION)

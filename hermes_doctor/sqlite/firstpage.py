@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import struct
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from hermes_doctor.model import CouldNotLook
 from hermes_doctor.sqlite.header import PAGE_SIZES, Header
@@ -16,15 +16,14 @@ USUAL = 4096
 _KINDS = (0x02, 0x05, 0x0A, 0x0D)
 
 
-@dataclass(frozen=True)
-class Fault:
+class Fault(NamedTuple):
     """Why SQLite refuses a file, or reads it wrongly."""
 
     kind: str
     """magic (nothing else is wrong), fields (the tree behind the head is sound), lost (the first
     page is gone, others are there), or other (nothing in it is of a database)."""
     what: str
-    fields: Mapping[str, int] = field(default_factory=dict)
+    fields: Mapping[str, int] = {}
     """The values that the head should have, for those that it has wrong."""
 
 
@@ -126,7 +125,7 @@ def _plausible(fd: int, size: int, page_size: int) -> bool:
     count = size // page_size
     if count < 2:
         return count == 1 and size == page_size
-    sample = sorted({2 + n * (count - 1) // 32 for n in range(32)} & set(range(2, count + 1)))
+    sample = sorted({2 + n * (count - 2) // 31 for n in range(32)})
     good = sum(_looks_like_page(os.pread(fd, 12, (n - 1) * page_size), page_size) for n in sample)
     return good * 4 >= len(sample)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from hermes_doctor.model import CouldNotLook
 from hermes_doctor.sqlite.pages import Pages
@@ -11,11 +11,10 @@ from hermes_doctor.sqlite.pages import Pages
 MOST_TRUNKS = 64
 
 
-@dataclass(frozen=True)
-class Freelist:
+class Freelist(NamedTuple):
     """What the first pages of the list say."""
 
-    count: int
+    pages: int
     """Free pages, by the head of the database."""
     fault: str | None = None
 

@@ -49,7 +49,7 @@ def main(how: str, path: str) -> None:
         except EOFError:
             return
         answer = ask(connection, sql, seconds)
-        answer["index"] = os.pread(index[-1], 136, 0) if index else b""
+        answer["log_index"] = os.pread(index[-1], 136, 0) if index else b""
         say(answer)
 
 

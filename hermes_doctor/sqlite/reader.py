@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import marshal
+import os
 import sqlite3
 import sys
 import threading
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from hermes_doctor.model import CouldNotLook
 from hermes_doctor.sqlite import inspector
@@ -17,8 +17,7 @@ from hermes_doctor.sqlite import inspector
 Row = list[Any]
 
 
-@dataclass(frozen=True)
-class Answer:
+class Answer(NamedTuple):
     """What SQLite said to one statement."""
 
     rows: list[Row]
@@ -26,7 +25,7 @@ class Answer:
     """SQLite's name for what went wrong."""
     said: str = ""
     """Its sentence. May quote names out of the file: to be read by code, never to be shown."""
-    index: bytes = b""
+    log_index: bytes = b""
     """The head of SQLite's own index of the log, where it made one."""
 
     @property
@@ -106,6 +105,14 @@ class InProcess:
             except (OSError, ValueError):
                 return Answer([], "GONE")
             return Answer(**self._answer())
+
+    def touched(self) -> int:
+        """How many bytes of its files it has looked at by now; 0 where there is no telling."""
+        try:
+            with open(f"/proc/{self.process.pid}/statm") as file:
+                return int(file.read().split()[2]) * os.sysconf("SC_PAGE_SIZE")
+        except (OSError, ValueError, IndexError):
+            return 0
 
     def _answer(self) -> dict[str, Any]:
         assert self.process.stdout is not None

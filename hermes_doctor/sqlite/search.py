@@ -9,21 +9,24 @@ are gone, and rows that the index does not know.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from hermes_doctor.model import CouldNotLook
 from hermes_doctor.sqlite.catalog import SHADOWS, Catalog
-from hermes_doctor.sqlite.reader import Answer, Reader
+from hermes_doctor.sqlite.reader import Reader
 from hermes_doctor.sqlite.records import varint
 
 COVERED = {"messages_fts": "messages", "messages_fts_trigram": "messages"}
 """The tables whose every row stands in a full-text table, by Hermes' own triggers."""
 STRUCTURE = 10
 """The row of the data table that lists the segments."""
+SOME = 1000
+"""Rows at each end of a table that a quick look reads."""
+MOST = 2000
+"""FTS5's own limit for levels and for segments."""
 
 
-@dataclass(frozen=True)
-class Flaw:
+class Flaw(NamedTuple):
     """One thing that is wrong with a full-text table."""
 
     table: str
@@ -33,16 +36,18 @@ class Flaw:
     missing: int = 0
 
 
-def flaws(reader: Reader, catalog: Catalog, *, seconds: float | None, deep: bool) -> Iterator[Flaw]:
-    """Everything that reading shows; without time for an answer nothing is said."""
+def flaws(
+    reader: Reader, catalog: Catalog, *, seconds: float | None, whole: bool
+) -> Iterator[Flaw]:
+    """Everything that reading shows; of a large table only both ends are read unless `whole`."""
     for table in catalog.searches:
         gone = [shadow for shadow in SHADOWS if not _has(catalog, table, shadow)]
         if gone:
             yield Flaw(table, f"its table {table}_{gone[0]} is missing", "writes")
             continue
-        flaw = _structure(reader, table, seconds, deep)
-        if flaw is None:
-            flaw = _opens(reader, table, seconds) or _covers(reader, catalog, table, seconds)
+        flaw = _structure(reader, table, seconds, whole) or _opens(reader, table, seconds)
+        if flaw is None and COVERED.get(table) in catalog.tables:
+            flaw = _covers(reader, table, COVERED[table], seconds, whole)
         if flaw is not None:
             yield flaw
 
@@ -68,22 +73,13 @@ def _opens(reader: Reader, table: str, seconds: float | None) -> Flaw | None:
     return None
 
 
-def _covers(reader: Reader, catalog: Catalog, table: str, seconds: float | None) -> Flaw | None:
+def _covers(
+    reader: Reader, table: str, source: str, seconds: float | None, whole: bool
+) -> Flaw | None:
     """Rows that the index does not know, and the other way round."""
-    source = COVERED.get(table)
-    if source is None or source not in catalog.tables:
-        return None
-    sizes = quoted(f"{table}_docsize")
-    unknown = _count(
-        reader,
-        f"SELECT count(*) FROM {quoted(source)} WHERE id NOT IN (SELECT id FROM {sizes})",
-        seconds,
-    )
-    stray = _count(
-        reader,
-        f"SELECT count(*) FROM {sizes} WHERE id NOT IN (SELECT id FROM {quoted(source)})",
-        seconds,
-    )
+    sizes, rows = quoted(f"{table}_docsize"), quoted(source)
+    unknown = _without(reader, rows, sizes, seconds, whole)
+    stray = _without(reader, sizes, rows, seconds, whole)
     if unknown:
         return Flaw(table, f"{unknown} rows of {source} are missing from it", "some", unknown)
     if stray:
@@ -91,12 +87,25 @@ def _covers(reader: Reader, catalog: Catalog, table: str, seconds: float | None)
     return None
 
 
+def _without(reader: Reader, one: str, other: str, seconds: float | None, whole: bool) -> int:
+    """How many rows of one table have no partner in the other; no index may answer for either."""
+    parts = [f"{one} NOT INDEXED"]
+    if not whole:
+        ends = (f"SELECT id FROM {one} ORDER BY id {way} LIMIT {SOME}" for way in ("", "DESC"))
+        parts = [f"({end})" for end in ends]
+    partner = f"SELECT id FROM {other} NOT INDEXED"
+    return max(
+        _count(reader, f"SELECT count(*) FROM {part} WHERE id NOT IN ({partner})", seconds)
+        for part in parts
+    )
+
+
 def _count(reader: Reader, sql: str, seconds: float | None) -> int:
     answer = reader.ask(sql, seconds)
     return int(answer.rows[0][0]) if answer.rows else 0
 
 
-def _structure(reader: Reader, table: str, seconds: float | None, deep: bool) -> Flaw | None:
+def _structure(reader: Reader, table: str, seconds: float | None, whole: bool) -> Flaw | None:
     """The structure record must be there, be one, and name segments that exist."""
     data = quoted(f"{table}_data")
     answer = reader.ask(f"SELECT hex(block) FROM {data} WHERE id = {STRUCTURE}", seconds)
@@ -109,17 +118,22 @@ def _structure(reader: Reader, table: str, seconds: float | None, deep: bool) ->
     except (CouldNotLook, ValueError):
         return Flaw(table, "its structure record is damaged", "writes")
     for number, first, last in segments:
-        if missing := _pages(reader, data, number, first, last, seconds, deep):
+        if missing := _pages(reader, data, (number, first, last), seconds, whole):
             return Flaw(table, f"{missing} pages of its index are gone", "search")
     return None
 
 
 def _pages(
-    reader: Reader, data: str, number: int, first: int, last: int, seconds: float | None, deep: bool
+    reader: Reader,
+    data: str,
+    segment: tuple[int, int, int],
+    seconds: float | None,
+    whole: bool,
 ) -> int:
     """How many pages of a segment are not there; a quick look asks for its two ends only."""
+    number, first, last = segment
     low, high = (number << 37) + first, (number << 37) + last
-    if deep:
+    if whole:
         sql = f"SELECT count(*) FROM {data} WHERE id BETWEEN {low} AND {high}"
         answer = reader.ask(sql, seconds)
         wanted = last - first + 1
@@ -138,7 +152,7 @@ def segments_of(record: bytes) -> list[tuple[int, int, int]]:
     levels, at = varint(record, at)
     total, at = varint(record, at)
     _, at = varint(record, at)  # how often it was written
-    if levels > 64 or total > 2000:
+    if levels > MOST or total > MOST:
         raise CouldNotLook("there cannot be so many segments")
     found: list[tuple[int, int, int]] = []
     for _ in range(levels):
@@ -160,10 +174,31 @@ def segments_of(record: bytes) -> list[tuple[int, int, int]]:
     return [segment for segment in found if segment[2]]  # one that was merged away has no pages
 
 
-def verified(reader: Reader, table: str) -> Answer:
+def verified(reader: Reader, table: str) -> bool:
     """FTS5's own check of a table, which writes: only for a picture in memory."""
     name = quoted(table)
-    return reader.ask(f"INSERT INTO {name}({name}) VALUES ('integrity-check')")
+    answer = reader.ask(f"INSERT INTO {name}({name}) VALUES ('integrity-check')")
+    return answer.error != "SQLITE_CORRUPT_VTAB"
+
+
+def differs_by_release(reader: Reader, catalog: Catalog, table: str) -> bool:
+    """Whether a table can disagree with its rows only because releases of SQLite do.
+
+    The trigram tokenizer reads on behind a NUL up to 3.47 and stops there from 3.48 on; Hermes
+    keeps pictures and the like as text that begins with one.
+    """
+    source = COVERED.get(table)
+    sql = next((entry.sql for entry in catalog.entries if entry.name == table), "")
+    if source is None or "trigram" not in sql.lower():
+        return False
+    return bool(
+        _count(
+            reader,
+            f"SELECT count(*) FROM (SELECT 1 FROM {quoted(source)} "
+            "WHERE instr(CAST(content AS BLOB), x'00') LIMIT 1)",
+            None,
+        )
+    )
 
 
 def quoted(name: str) -> str:

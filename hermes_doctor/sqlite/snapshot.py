@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 from hermes_doctor.files import Snapshot, open_regular, reason, size, snapshot
 from hermes_doctor.model import CouldNotLook
@@ -16,8 +16,7 @@ from hermes_doctor.sqlite.wal import Log
 TRIES = 5
 
 
-@dataclass(frozen=True)
-class Files:
+class Files(NamedTuple):
     """A database and what lies beside it, by the name that SQLite gives the file itself."""
 
     path: Path
@@ -49,15 +48,13 @@ def files(path: Path) -> Files:
     return Files(real, snapshot(real), *beside)
 
 
-@dataclass
 class Book:
     """The open descriptors of one database, for as long as it is looked at."""
 
-    path: Path
-    main: int
-    log: int | None
-    index: int | None
-    stack: ExitStack = field(default_factory=ExitStack)
+    def __init__(self, main: int, log: int | None, index: int | None) -> None:
+        self.main = main
+        self.log = log
+        self.index = index
 
     def living(self) -> wal.Index | None:
         """What the -shm file says just now."""
@@ -96,7 +93,10 @@ class Book:
 
 @contextmanager
 def opened(path: Path) -> Iterator[Book]:
-    """Descriptors on a database, its log and its index; nothing is locked or created."""
+    """Descriptors on a database, its log and its index; nothing is locked or created.
+
+    A log or an index that is no file, or that we may not read, counts as none.
+    """
     with ExitStack() as stack:
         found: list[int | None] = []
         for suffix in ("", "-wal", "-shm"):
@@ -104,14 +104,14 @@ def opened(path: Path) -> Iterator[Book]:
             try:
                 fd = open_regular(path.with_name(path.name + suffix))
                 stack.callback(os.close, fd)
-            except FileNotFoundError:
+            except (FileNotFoundError, CouldNotLook):
                 if not suffix:
                     raise
             found.append(fd)
         main, log, index = found
         assert main is not None
         try:
-            yield Book(path, main, log, index)
+            yield Book(main, log, index)
         except OSError as error:
             raise CouldNotLook(reason(error, path)) from error
 

@@ -61,11 +61,13 @@ class _Reading:
     inverted: set[str] = field(default_factory=set)
     free: bool = False
     unused: int = 0
+    vague: set[str] = field(default_factory=set)
+    """Tables that lose by pages which may also be those of their indexes."""
     other: bool = False
     count: int = 0
 
-    def take(self, sentence: str) -> None:
-        """One sentence of SQLite's."""
+    def take(self, table: str, sentence: str) -> None:
+        """One sentence of SQLite's, about a table if it was asked about one."""
         if sentence.startswith("*** in database") or not sentence.strip():
             return
         self.count += 1
@@ -84,17 +86,24 @@ class _Reading:
             pages = {int(a or b) for a, b in _PAGES.findall(sentence)}
             self.roots |= roots
             self.pages |= pages
-            self.other |= not roots and not pages
+            if table and not roots:
+                (self.vague if pages else self.names).add(table)
+            self.other |= not roots and not pages and not table
 
 
 def judge(
-    said: Iterable[str], error: str, catalog: Catalog, pages: Pages | None, *, seconds: float
+    said: Iterable[tuple[str, str]],
+    error: str,
+    catalog: Catalog,
+    pages: Pages | None,
+    *,
+    seconds: float,
 ) -> Damage:
-    """What the sentences of a check, or the error it ended with, say about which objects."""
+    """What the sentences of a check (table, text), or the error it ended with, say is hit."""
     reading = _Reading()
-    for text in said:
+    for table, text in said:
         for sentence in text.split("\n"):
-            reading.take(sentence)
+            reading.take(table, sentence)
     if malformed := _SCHEMA.search(error):
         return Damage(
             rows=frozenset({SCHEMA}),
@@ -111,6 +120,8 @@ def judge(
     names |= {by_root.get(root, SCHEMA) for root in reading.roots}
     located = {trees.pages[page] for page in reading.pages if page in trees.pages}
     names |= located
+    if not reading.pages <= set(trees.pages):  # not every page could be given to its owner
+        names |= reading.vague
     lost = bool(reading.pages or reading.other or error) and not names
     if lost:  # damage that no tree leads to: assume the worst
         names.add(SCHEMA if not catalog.entries else "an unknown table")

@@ -6,7 +6,7 @@ import os
 import struct
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from hermes_doctor.sqlite.header import PAGE_SIZES
 
@@ -16,8 +16,7 @@ MOST = 8192
 LITTLE, BIG = 0x377F0682, 0x377F0683
 
 
-@dataclass(frozen=True)
-class Log:
+class Log(NamedTuple):
     """What a log says, as far as it was read."""
 
     size: int
@@ -29,7 +28,7 @@ class Log:
     """Frames of the present generation, in a row from the first."""
     committed: int = 0
     """How many of them count: up to the last commit."""
-    pages: Mapping[int, int] = field(default_factory=dict)
+    pages: Mapping[int, int] = {}
     """Where the newest committed version of each page lies in the file."""
     db_pages: int = 0
     """How long the database is after the last commit, in pages."""
@@ -73,15 +72,15 @@ def read(
     return walk.run(sums, seconds, most, until, living)
 
 
-@dataclass
 class _Walk:
     """One pass over the frames of a log."""
 
-    fd: int
-    size: int
-    page_size: int
-    salts: bytes
-    order: str
+    def __init__(self, fd: int, size: int, page_size: int, salts: bytes, order: str) -> None:
+        self.fd = fd
+        self.size = size
+        self.page_size = page_size
+        self.salts = salts
+        self.order = order
 
     def run(
         self,
@@ -203,8 +202,7 @@ def checksum(data: bytes, before: tuple[int, int], order: str) -> tuple[int, int
     return one, two
 
 
-@dataclass(frozen=True)
-class Index:
+class Index(NamedTuple):
     """The head of a -shm file: what the living say of the log."""
 
     change: int

@@ -1,11 +1,13 @@
-"""DB-NOTADB: databases that SQLite refuses as a whole."""
+"""DB-NOTADB and DB-EMPTY: databases that SQLite refuses as a whole, or takes for new ones."""
 
 from __future__ import annotations
 
 import contextlib
 import io
 import os
+import shutil
 import sqlite3
+import struct
 import zipfile
 from pathlib import Path
 
@@ -16,7 +18,7 @@ from hermes_doctor.examination import examine
 from hermes_doctor.home import Home
 from hermes_doctor.model import CheckResult, Finding, Severity, Status
 from hermes_doctor.probes import Probes
-from tests import support
+from tests import damage, looking, support
 
 MAGIC = b"SQLite format 3\0"
 
@@ -210,3 +212,133 @@ def test_could_not_look(home: Path, kind: str) -> None:
     result, [finding] = look(home)
     assert (result.status, finding.subject) == (Status.PROBLEM, "kanban.db")
     assert "state.db" in (result.reason or "")
+
+
+# -- wrong fields, lost pages ----------------------------------------------------------------------
+
+FIELDS = {
+    "page size": (16, struct.pack(">H", 8192), {"page_size": 4096}),
+    "no page size": (16, b"\x12\x34", {"page_size": 4096, "all": 1}),
+    "reserved bytes": (20, b"\x20", {"reserved": 0}),
+    "encoding": (56, struct.pack(">I", 2), {"encoding": 1}),
+    "no encoding": (56, struct.pack(">I", 99), {"encoding": 1}),
+    "fractions": (21, b"\0\0\0", {"fractions": 1}),
+    "format": (18, b"\x09\x09", {"format": 2}),
+    "all of it": (0, bytes(100), {"page_size": 4096, "all": 1}),
+    "garbage": (0, bytes(range(100, 200)), {"page_size": 4096, "all": 1}),
+}
+
+
+@pytest.mark.parametrize("case", FIELDS)
+def test_wrong_fields(home: Path, case: str) -> None:
+    """The head contradicts the pages behind it: what it should say is known."""
+    at, data, fields = FIELDS[case]
+    damage.write(damage.history(home / "state.db"), data, at)
+
+    _, [finding] = look(home)
+
+    assert finding.code == "DB-NOTADB"
+    assert (finding.data["fix"], finding.data["fields"]) == ("rewrite-header", fields)
+    assert looking.codes(home) == ["DB-NOTADB"], "one cause is told once"
+
+
+def test_wrong_page_count(home: Path) -> None:
+    """A count that leaves pages out, and that SQLite believes."""
+    path = damage.history(home / "state.db")
+    head = path.read_bytes()[:100]
+    pages = path.stat().st_size // damage.PAGE
+    damage.write(path, struct.pack(">I", pages // 3), 28)
+    damage.write(path, head[24:28], 92)
+
+    _, [finding] = look(home)
+
+    assert finding.data["fields"] == {"page_count": pages}
+    assert looking.codes(home) == ["DB-NOTADB"]
+
+
+def test_lost_first_page(home: Path) -> None:
+    """The whole first page is gone; the rows on the others can be read."""
+    damage.zero(damage.history(home / "state.db"), 1)
+
+    _, [finding] = look(home)
+
+    assert finding.data["fix"] == "salvage-rows"
+    assert looking.codes(home) == ["DB-NOTADB"]
+
+
+def test_first_page_in_the_log(home: Path) -> None:
+    """A first page that the log still has is the one that counts, to SQLite too."""
+    path = damage.history(home / "state.db")
+    with damage.opened(path) as db:
+        db.execute("PRAGMA wal_autocheckpoint=0")
+        db.execute("CREATE TABLE more (a)")
+        for suffix in ("", "-wal"):
+            shutil.copy(f"{path}{suffix}", home / f"kept{suffix}")
+    for suffix in ("", "-wal"):
+        shutil.move(home / f"kept{suffix}", f"{path}{suffix}")
+    damage.write(path, b"\x17\x03\x03" + bytes(97), 0)
+
+    _, findings = look(home)
+
+    assert findings == []
+
+
+@pytest.mark.parametrize("name", ["response_store.db", "cron/executions.db"])
+def test_caches_are_set_aside(home: Path, name: str) -> None:
+    """Nothing in them is worth more than a gateway that starts."""
+    support.put(home / name, b"<!DOCTYPE html>\n<title>502 Bad Gateway</title>\n" * 90)
+
+    _, [finding] = look(home)
+
+    assert finding.data["fix"] == "set-aside-cache"
+
+
+# -- empty -----------------------------------------------------------------------------------------
+
+
+def _bare(path: Path) -> None:
+    """A database without any table."""
+    path.unlink()
+    support.database(path, "CREATE TABLE t (a)", "DROP TABLE t")
+
+
+TRACES = ("snapshot", "copy", "sessions")
+
+
+@pytest.mark.parametrize(
+    ("how", "trace"),
+    [("no bytes", "log"), *((how, t) for how in ("no bytes", "no table") for t in TRACES)],
+)
+def test_emptied(home: Path, how: str, trace: str) -> None:
+    """An empty database is a loss where something says that there was more."""
+    path = damage.history(home / "state.db")
+    if trace == "log":
+        damage.with_log(path)
+    if how == "no bytes":
+        os.truncate(path, 0)
+    else:
+        _bare(path)
+    if trace == "snapshot":
+        support.put(home / "state-snapshots" / "one" / "state.db", b"x" * 9000)
+    elif trace == "copy":
+        support.put(home / "state.db.malformed-backup-20260101_000000", b"x" * 9000)
+    elif trace == "sessions":
+        support.put(home / "sessions" / "session_1.json", "{}")
+
+    _, [finding] = look(home)
+
+    assert (finding.code, finding.severity) == ("DB-EMPTY", Severity.CRITICAL)
+    assert (finding.data["fix"] == "salvage-rows") is (trace == "log")
+
+
+@pytest.mark.parametrize("how", ["no bytes", "no table"])
+def test_new_ones_are_no_loss(home: Path, how: str) -> None:
+    """Without any trace it is simply new."""
+    if how == "no bytes":
+        os.truncate(home / "state.db", 0)
+    else:
+        _bare(home / "state.db")
+
+    result, findings = look(home)
+
+    assert (result.status, findings) == (Status.OK, [])

@@ -1,0 +1,159 @@
+"""The files beside a database: a log that is foreign, broken or huge, and a journal."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from hermes_doctor.model import Severity, Status
+from hermes_doctor.sqlite import condition
+from tests import damage
+from tests.damage import PAGE
+from tests.looking import ask, codes
+
+FRAME = PAGE + 24
+
+
+@pytest.fixture(params=["memory", "process"], autouse=True)
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Small databases and large ones."""
+    if request.param == "process":
+        monkeypatch.setattr(condition, "SMALL", 0)
+        monkeypatch.setattr(condition, "SMALL_DEEP", 0)
+        monkeypatch.setattr(condition, "QUICK", 5.0)
+
+
+@pytest.mark.parametrize("deep", [False, True], ids=["quick", "deep"])
+@pytest.mark.parametrize("index", [False, True], ids=["only -wal", "both"])
+def test_a_crash_is_no_fault(home: Path, index: bool, deep: bool) -> None:
+    """What a killed process leaves is whole: SQLite takes the log in at the next start."""
+    damage.with_log(damage.history(home / "state.db"), index=index)
+
+    result, findings = ask("database-log", home, deep=deep)
+
+    assert (result.status, findings) == (Status.OK, [])
+    assert codes(home, deep=deep) == []
+
+
+def test_stale(home: Path) -> None:
+    """An older copy under the log of a newer life: sound alone, damaged with it."""
+    path = damage.history(home / "state.db")
+    older = shutil.copy(path, home / "older.db")
+    damage.execute(path, "DELETE FROM messages WHERE id > 100", "VACUUM")
+    damage.with_log(path)
+    shutil.move(older, path)
+
+    assert codes(home) == ["DB-WAL-STALE"]
+    _, [finding] = ask("database-log", home)
+    assert finding.severity is Severity.CRITICAL
+    assert finding.data["fix"] == "set-aside-wal"
+
+
+@pytest.mark.parametrize("deep", [False, True], ids=["quick", "deep"])
+def test_broken(home: Path, deep: bool) -> None:
+    """A damaged frame with whole transactions behind it."""
+    path = damage.with_log(damage.history(home / "state.db"))
+    log = home / "state.db-wal"
+    frames = (log.stat().st_size - 32) // FRAME
+    damage.write(log, b"garbage" * 9, 32 + frames // 3 * FRAME + 24 + 1000)
+
+    assert codes(home, deep=deep) == ["DB-WAL-BROKEN"]
+    _, [finding] = ask("database-log", home, deep=deep)
+    assert finding.data["frame"] <= frames // 3
+    assert path.exists()
+
+
+def test_broken_head(home: Path) -> None:
+    """A damaged head makes SQLite ignore the whole log."""
+    damage.with_log(damage.history(home / "state.db"))
+    damage.write(home / "state.db-wal", os.urandom(32), 0)
+
+    assert codes(home) == ["DB-WAL-BROKEN"]
+
+
+def test_cut_at_its_end(home: Path) -> None:
+    """A log that ends within a frame lost nothing that was committed before it."""
+    damage.with_log(damage.history(home / "state.db"))
+    os.truncate(home / "state.db-wal", (home / "state.db-wal").stat().st_size - 100)
+
+    assert codes(home) == []
+
+
+def test_an_older_generation_is_no_fault(home: Path) -> None:
+    """Frames of the log's earlier life behind the present ones are what SQLite leaves there."""
+    path = damage.history(home / "state.db")
+    with damage.opened(path) as db:
+        db.execute("PRAGMA wal_autocheckpoint=0")
+        for n in range(30):
+            damage.add(db, n)
+        db.execute("PRAGMA wal_checkpoint(RESTART)")
+        damage.add(db, 31)
+        for suffix in ("", "-wal", "-shm"):
+            shutil.copy(f"{path}{suffix}", home / f"kept{suffix}")
+    for suffix in ("", "-wal", "-shm"):
+        shutil.move(home / f"kept{suffix}", f"{path}{suffix}")
+
+    assert codes(home) == codes(home, deep=True) == []
+
+
+def test_huge(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A log that outgrew its database; the file is as large as that, and mostly a hole."""
+    path = damage.with_log(damage.history(home / "state.db"))
+    os.truncate(home / "state.db-wal", 80 * 1024**2)
+
+    _, [finding] = ask("database-log", home)
+
+    assert (finding.code, finding.severity) == ("DB-WAL-HUGE", Severity.WARNING)
+    assert finding.data["fix"] == "checkpoint-wal"
+    assert path.exists()
+
+
+def journal(home: Path, mode: str) -> Path:
+    """A database with the journal of a transaction that was cut off."""
+    path = damage.history(home / "state.db")
+    beside = Path(shutil.copy(path, home / "beside.db"))
+    with damage.opened(beside) as db:
+        db.execute("PRAGMA journal_mode=DELETE")
+        db.execute("PRAGMA cache_size=5")
+        db.execute("BEGIN IMMEDIATE")
+        db.execute("UPDATE messages SET role = 'x' WHERE id < 300")
+        if mode == "own":
+            shutil.copy(beside, path)
+        shutil.copy(f"{beside}-journal", f"{path}-journal")
+        db.execute("ROLLBACK")
+    beside.unlink()
+    return path
+
+
+@pytest.mark.parametrize("deep", [False, True], ids=["quick", "deep"])
+def test_foreign_journal(home: Path, deep: bool) -> None:
+    """A database with a log never leaves a journal: this one would destroy rows."""
+    journal(home, "foreign")
+
+    assert codes(home, deep=deep) == ["DB-JOURNAL"]
+    _, [finding] = ask("database-log", home, deep=deep)
+    assert finding.severity is Severity.CRITICAL
+    assert "not its own" in finding.title
+
+
+def test_own_journal(home: Path) -> None:
+    """One that belongs to its database is SQLite's business."""
+    journal(home, "own")
+
+    _, [finding] = ask("database-log", home)
+
+    assert (finding.code, finding.severity) == ("DB-JOURNAL", Severity.WARNING)
+
+
+def test_old_journal(home: Path) -> None:
+    """One that is older than the last change of its database is not its own."""
+    path = journal(home, "own")
+    then = path.stat().st_mtime - 3600
+    os.utime(f"{path}-journal", (then, then))
+
+    _, [finding] = ask("database-log", home)
+
+    assert finding.severity is Severity.CRITICAL

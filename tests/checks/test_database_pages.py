@@ -1,0 +1,153 @@
+"""Damage inside a database, told apart by what it hits."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from hermes_doctor.model import Severity, Status
+from hermes_doctor.sqlite import condition
+from tests import damage, support
+from tests.damage import CODES, Fault
+from tests.looking import ask, codes
+
+MODES = [False, True]
+WAYS = ["memory", "process"]
+
+
+@pytest.fixture(params=WAYS)
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A small database is looked at in memory, a large one by a process of its own."""
+    if request.param == "process":
+        monkeypatch.setattr(condition, "SMALL", 0)
+        monkeypatch.setattr(condition, "SMALL_DEEP", 0)
+        monkeypatch.setattr(condition, "QUICK", 5.0)
+    return str(request.param)
+
+
+@pytest.mark.parametrize("deep", MODES, ids=["quick", "deep"])
+def test_healthy(home: Path, way: str, deep: bool) -> None:
+    """A sound database with deleted rows, long rows and search shows nothing."""
+    damage.history(home / "state.db")
+
+    result, findings = ask("database-pages", home, deep=deep)
+
+    assert (result.status, findings) == (Status.OK, [])
+    assert codes(home, deep=deep) == []
+
+
+@pytest.mark.parametrize("fault", CODES, ids=damage.called)
+def test_each_damage(home: Path, way: str, fault: Fault) -> None:
+    """Each damage has its own code, is told once, and names what it hits."""
+    fault(damage.history(home / "state.db"))
+    # A quick look at a large file does not read indexes against their tables.
+    deep = way == "process" and fault in damage.INDEX
+
+    found = codes(home, deep=deep)
+    _, findings = ask("database-pages", home, deep=deep)
+
+    assert found == [CODES[fault]]
+    [finding] = findings
+    assert finding.subject == "state.db"
+    assert finding.severity in (Severity.CRITICAL, Severity.ERROR, Severity.WARNING)
+    assert finding.data["fix"]
+    if fault in (damage.rows_zeroed, damage.root_zeroed, damage.chain_cut):
+        assert finding.data["tables"] == ("messages",)
+        assert finding.data["pages"]
+    if fault in damage.INDEX:
+        assert finding.data["indexes"] == ("idx_messages_session",)
+    if fault in damage.SEARCH:
+        names = {"messages_fts", "messages_fts_trigram"}
+        assert set(finding.data["tables"]) <= names
+
+
+@pytest.mark.parametrize("fault", CODES, ids=damage.called)
+def test_deep_agrees(home: Path, fault: Fault) -> None:
+    """A look at everything comes to the same verdict."""
+    fault(damage.history(home / "state.db"))
+
+    assert codes(home, deep=True) == [CODES[fault]]
+
+
+def test_much_damage_hides_none(home: Path) -> None:
+    """SQLite stops after a hundred complaints; rows that are hit are named all the same."""
+    path = damage.history(home / "state.db", messages=3000)
+    last = damage.leaves(path, "messages")[-1]
+    damage.zero(path, *damage.leaves(path, "messages_fts_trigram_data"), last)
+
+    _, [finding] = ask("database-pages", home, deep=True)
+
+    assert finding.code == "DB-MALFORMED"
+    assert finding.data["tables"] == ("messages",)
+    assert finding.data["searches"] == ("messages_fts_trigram",)
+
+
+def test_names_of_other_databases(home: Path) -> None:
+    """A board has its own code, the API server's cache another, and caches another fix."""
+    for name in ("kanban.db", "response_store.db", "cron/executions.db", "projects.db"):
+        path = home / name
+        path.unlink(missing_ok=True)
+        support.database(path, "CREATE TABLE t (a)", "CREATE TABLE u (a)")
+        with damage.opened(path) as db:
+            db.executemany("INSERT INTO t VALUES (?)", [("x" * 900,)] * 40)
+        damage.zero(path, damage.leaves(path, "t")[1])
+
+    _, findings = ask("database-pages", home)
+
+    assert {finding.subject: (finding.code, finding.data["fix"]) for finding in findings} == {
+        "kanban.db": ("KANBAN-CORRUPT", "salvage-rows"),
+        "response_store.db": ("RESPSTORE", "set-aside-cache"),
+        "cron/executions.db": ("DB-MALFORMED", "set-aside-cache"),
+        "projects.db": ("DB-MALFORMED", "salvage-rows"),
+    }
+
+
+def test_search_severities(home: Path) -> None:
+    """What stops writing is critical, what stops searching an error, what only lacks a warning."""
+    expected = {
+        damage.search_structure: Severity.CRITICAL,
+        damage.search_table_gone: Severity.CRITICAL,
+        damage.search_segment_gone: Severity.ERROR,
+        damage.search_lacks_rows: Severity.WARNING,
+    }
+    for fault, severity in expected.items():
+        fault(damage.history(home / "state.db"))
+        _, [finding] = ask("database-pages", home)
+        assert finding.severity is severity, fault.__name__
+        assert finding.data["fix"] == "rebuild-fts"
+
+
+def test_no_text_of_the_database_is_shown(home: Path) -> None:
+    """A table may be called anything; a finding shows plain names only."""
+    path = home / "projects.db"
+    name = "sk-canary-0123456789abcdef \n"
+    support.database(path, f'CREATE TABLE "{name}" (a)')
+    with damage.opened(path) as db:
+        db.executemany(f'INSERT INTO "{name}" VALUES (?)', [("x" * 900,)] * 40)
+    damage.zero(path, damage.leaves(path, name)[1])
+
+    _, [finding] = ask("database-pages", home)
+
+    assert "canary" not in f"{finding.title}{finding.detail}{finding.evidence}"
+    assert "odd name" in finding.evidence[0].what
+
+
+def test_a_releases_way_with_nul_is_no_damage() -> None:
+    """What SQLite says from 3.44 on of a trigram table is never taken for damage of rows."""
+    from hermes_doctor.sqlite.catalog import Catalog, Entry
+    from hermes_doctor.sqlite.verdict import judge
+
+    entry = Entry(
+        "table",
+        "messages_fts_trigram",
+        "messages_fts_trigram",
+        0,
+        "create virtual table x using fts5(content, tokenize='trigram')",
+    )
+    said = [("", "malformed inverted index for FTS5 table main.messages_fts_trigram")]
+
+    found = judge(said, "", Catalog((entry,)), None, seconds=1)
+
+    assert found.searches == found.inverted == {"messages_fts_trigram"}
+    assert not found.rows and not found.indexes

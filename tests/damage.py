@@ -1,0 +1,296 @@
+"""Databases like Hermes' own, and the ways in which they get damaged."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import sqlite3
+import struct
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from hermes_doctor.sqlite import catalog, pages, trees
+
+PAGE = 4096
+_SCHEMA = """
+CREATE TABLE schema_version (version INTEGER NOT NULL);
+INSERT INTO schema_version VALUES (22);
+CREATE TABLE sessions (id TEXT PRIMARY KEY, source TEXT NOT NULL, model_config TEXT, title TEXT,
+    started_at REAL NOT NULL);
+CREATE INDEX idx_sessions_source ON sessions(source);
+CREATE TABLE messages (id INTEGER PRIMARY KEY AUTOINCREMENT, session_id TEXT NOT NULL,
+    role TEXT NOT NULL, content TEXT, timestamp REAL NOT NULL, active INTEGER NOT NULL DEFAULT 1);
+CREATE INDEX idx_messages_session ON messages(session_id, timestamp);
+CREATE VIRTUAL TABLE messages_fts USING fts5(content);
+CREATE VIRTUAL TABLE messages_fts_trigram USING fts5(content, tokenize='trigram');
+CREATE TRIGGER messages_fts_insert AFTER INSERT ON messages BEGIN
+    INSERT INTO messages_fts(rowid, content) VALUES (new.id, new.content);
+    INSERT INTO messages_fts_trigram(rowid, content) VALUES (new.id, new.content); END;
+CREATE TRIGGER messages_fts_delete AFTER DELETE ON messages BEGIN
+    DELETE FROM messages_fts WHERE rowid = old.id;
+    DELETE FROM messages_fts_trigram WHERE rowid = old.id; END;
+"""
+
+
+@contextlib.contextmanager
+def opened(path: Path) -> Iterator[sqlite3.Connection]:
+    """A connection that commits by itself and is closed in the end."""
+    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as db:
+        yield db
+
+
+def history(path: Path, messages: int = 600) -> Path:
+    """A state.db at rest with long and short messages, some of them deleted again."""
+    for suffix in ("", "-wal", "-shm", "-journal"):
+        path.with_name(path.name + suffix).unlink(missing_ok=True)
+    with opened(path) as db:
+        db.execute("PRAGMA journal_mode=WAL")
+        db.executescript(_SCHEMA)
+        db.execute("BEGIN")
+        for n in range(40):
+            db.execute(
+                "INSERT INTO sessions VALUES (?, 'cli', '{}', ?, ?)", (f"s{n}", f"title {n}", n)
+            )
+        for n in range(messages):
+            add(db, n)
+        db.execute("COMMIT")
+        db.execute(f"DELETE FROM messages WHERE id BETWEEN {messages - 60} AND {messages - 40}")
+        db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    path.chmod(0o600)
+    return path
+
+
+def add(db: sqlite3.Connection, number: int) -> None:
+    """One message; every twentieth is longer than a page."""
+    text = f"message number {number} " * (400 if number % 20 == 0 else 8)
+    db.execute(
+        "INSERT INTO messages (session_id, role, content, timestamp) VALUES (?, 'user', ?, ?)",
+        (f"s{number % 40}", text, float(number)),
+    )
+
+
+def with_log(path: Path, rows: int = 30, *, index: bool = True) -> Path:
+    """Some more messages that are in the log only, as a killed process leaves them."""
+    beside = path.with_name("writing.db")
+    shutil.copy(path, beside)
+    with opened(beside) as db:
+        db.execute("PRAGMA wal_autocheckpoint=0")
+        for n in range(rows):
+            add(db, 10_000 + n)
+        for suffix in ("", "-wal", "-shm") if index else ("", "-wal"):
+            shutil.copy(f"{beside}{suffix}", f"{path}{suffix}")
+    beside.unlink()
+    return path
+
+
+# -- where things lie ------------------------------------------------------------------------------
+
+
+def owned(path: Path, name: str) -> list[int]:
+    """The pages of a table or an index."""
+    with pages.opened(path) as book:
+        entries = catalog.read(book).entries
+        clustered = {one.name for one in entries if "WITHOUT ROWID" in one.sql.upper()}
+        roots = [
+            (one.name, one.root, one.kind == "table" and one.name not in clustered)
+            for one in entries
+            if one.root
+        ]
+        found = trees.owners(book, roots, seconds=60, overflow=True)
+    assert not found.bad
+    return sorted(page for page, owner in found.pages.items() if owner == name)
+
+
+def kind(path: Path, page: int) -> int:
+    """The first byte of a page."""
+    with path.open("rb") as file:
+        file.seek((page - 1) * PAGE)
+        return file.read(1)[0]
+
+
+def leaves(path: Path, name: str) -> list[int]:
+    """The outermost pages of a tree."""
+    return [page for page in owned(path, name) if kind(path, page) in (0x0A, 0x0D)]
+
+
+def write(path: Path, data: bytes, at: int) -> None:
+    """Overwrite some bytes."""
+    with path.open("r+b") as file:
+        file.seek(at)
+        file.write(data)
+
+
+def zero(path: Path, *numbers: int) -> None:
+    """Overwrite whole pages with zeros."""
+    for number in numbers:
+        write(path, bytes(PAGE), (number - 1) * PAGE)
+
+
+def settle(path: Path) -> None:
+    """Take the log in and leave nothing beside the file."""
+    with opened(path) as db, contextlib.suppress(sqlite3.Error):
+        db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
+
+def surgery(path: Path, *statements: str) -> None:
+    """Change the schema behind SQLite's back."""
+    with opened(path) as db:
+        db.execute("PRAGMA writable_schema=ON")
+        for statement in statements:
+            db.execute(statement)
+    settle(path)
+
+
+def execute(path: Path, *statements: str) -> None:
+    """Change rows."""
+    with opened(path) as db:
+        for statement in statements:
+            db.execute(statement)
+    settle(path)
+
+
+# -- faults ----------------------------------------------------------------------------------------
+
+
+def rows_zeroed(path: Path) -> None:
+    """Two pages with messages are zeroed."""
+    zero(path, *leaves(path, "messages")[1:3])
+
+
+def root_zeroed(path: Path) -> None:
+    """The top of the tree of messages is zeroed."""
+    with opened(path) as db:
+        sql = "SELECT rootpage FROM sqlite_master WHERE name = 'messages'"
+        (root,) = db.execute(sql).fetchone()
+    settle(path)
+    zero(path, root)
+
+
+def chain_cut(path: Path) -> None:
+    """A long message goes on in a page that does not exist."""
+    long = [page for page in owned(path, "messages") if kind(path, page) == 0]
+    write(path, struct.pack(">I", 0x7FFFFFFF), (long[0] - 1) * PAGE)
+
+
+def table_lost(path: Path) -> None:
+    """The schema no longer names the messages, only what hangs on them."""
+    surgery(path, "DELETE FROM sqlite_master WHERE name = 'messages'")
+
+
+def declaration_spoilt(path: Path) -> None:
+    """A declaration is no SQL any more."""
+    surgery(
+        path,
+        "UPDATE sqlite_master SET sql = replace(sql, 'CREATE TABLE', 'CREATE TXBLE') "
+        "WHERE name = 'sessions'",
+    )
+
+
+def schema_doubled(path: Path) -> None:
+    """One table stands in the schema twice."""
+    surgery(
+        path,
+        "INSERT INTO sqlite_master SELECT * FROM sqlite_master WHERE name = 'messages_fts'",
+    )
+
+
+def tail_overwritten(path: Path) -> None:
+    """Another program wrote its log over the last fifth of the file."""
+    size = path.stat().st_size
+    write(path, b"2026-01-01 INFO heartbeat\n" * (size // 5 // 26), size - size // 5)
+
+
+def freelist_lost(path: Path) -> None:
+    """The list of free pages leads out of the file."""
+    write(path, struct.pack(">I", 0x00ABCDEF), 32)
+
+
+def cut_off(path: Path) -> None:
+    """The last third of the file is missing."""
+    os.truncate(path, path.stat().st_size // PAGE * 2 // 3 * PAGE)
+
+
+def cut_uneven(path: Path) -> None:
+    """The file ends within a page."""
+    os.truncate(path, path.stat().st_size - 1234)
+
+
+def index_zeroed(path: Path) -> None:
+    """A page of an index is zeroed."""
+    zero(path, leaves(path, "idx_messages_session")[0])
+
+
+def index_lacks_rows(path: Path) -> None:
+    """The index was made for fewer rows than there are."""
+    name = "idx_messages_session"
+    whole = "CREATE INDEX idx_messages_session ON messages(session_id, timestamp)"
+    for sql in (f"{whole} WHERE id % 7 <> 0", whole):
+        surgery(path, f"UPDATE sqlite_master SET sql = '{sql}' WHERE name = '{name}'")
+        if sql != whole:
+            execute(path, f"REINDEX {name}")
+
+
+def search_zeroed(path: Path) -> None:
+    """A page of the search index is zeroed."""
+    zero(path, leaves(path, "messages_fts_trigram_data")[0])
+
+
+def search_structure(path: Path) -> None:
+    """The structure record of the search index is nonsense."""
+    execute(path, "UPDATE messages_fts_data SET block = x'00000000ffff' WHERE id = 10")
+
+
+def search_structure_gone(path: Path) -> None:
+    """The structure record of the search index is missing."""
+    execute(path, "DELETE FROM messages_fts_data WHERE id = 10")
+
+
+def search_segment_gone(path: Path) -> None:
+    """A segment of the search index is missing."""
+    execute(path, "DELETE FROM messages_fts_data WHERE id > 1000")
+
+
+def search_table_gone(path: Path) -> None:
+    """One of the tables behind the search index is missing."""
+    surgery(path, "DELETE FROM sqlite_master WHERE name = 'messages_fts_docsize'")
+
+
+def search_lacks_rows(path: Path) -> None:
+    """The search index does not know some messages."""
+    execute(path, "DELETE FROM messages_fts WHERE rowid % 50 = 0")
+
+
+Fault = Callable[[Path], None]
+ROWS: tuple[Fault, ...] = (
+    rows_zeroed,
+    root_zeroed,
+    chain_cut,
+    table_lost,
+    declaration_spoilt,
+    schema_doubled,
+    tail_overwritten,
+    freelist_lost,
+)
+CUT: tuple[Fault, ...] = (cut_off, cut_uneven)
+INDEX: tuple[Fault, ...] = (index_zeroed, index_lacks_rows)
+SEARCH: tuple[Fault, ...] = (
+    search_zeroed,
+    search_structure,
+    search_structure_gone,
+    search_segment_gone,
+    search_table_gone,
+    search_lacks_rows,
+)
+CODES: dict[Fault, str] = {
+    **dict.fromkeys(ROWS, "DB-MALFORMED"),
+    **dict.fromkeys(CUT, "DB-TRUNCATED"),
+    **dict.fromkeys(INDEX, "DB-INDEX"),
+    **dict.fromkeys(SEARCH, "DB-FTS-CORRUPT"),
+}
+"""What each fault is called."""
+
+
+def called(fault: Fault) -> str:
+    """Its name, for a test."""
+    return fault.__name__

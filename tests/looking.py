@@ -1,0 +1,28 @@
+"""One check asked about one home, in this process."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from hermes_doctor import plugins
+from hermes_doctor.examination import examine
+from hermes_doctor.home import Home
+from hermes_doctor.model import CheckResult, Finding
+from hermes_doctor.probes import Probes
+
+PLUGINS = plugins.load()
+
+
+def ask(id: str, home: Path, *, deep: bool = False) -> tuple[CheckResult, list[Finding]]:
+    """How one check ends, and what it finds."""
+    checks = [check for check in PLUGINS.checks if check.id == id]
+    [result], findings = examine(Probes(Home(home), deep=deep), checks)
+    return result, findings
+
+
+def codes(home: Path, *, deep: bool = False) -> list[str]:
+    """Everything that all checks find about the databases of a home, information left out."""
+    checks = [check for check in PLUGINS.checks if check.group == "databases"]
+    results, findings = examine(Probes(Home(home), deep=deep), checks)
+    assert not [result for result in results if result.status == "crashed"], results
+    return [finding.code for finding in findings if finding.severity != "info"]
