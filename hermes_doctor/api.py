@@ -32,33 +32,33 @@ from hermes_doctor.model import (
     Skip,
 )
 from hermes_doctor.probes import Probes
-from hermes_doctor.probes.structure import Structure
-from hermes_doctor.sqlite.blueprint import Blueprint
-from hermes_doctor.sqlite.completion import complete
-from hermes_doctor.sqlite.difference import Missing
-from hermes_doctor.sqlite.repairs import (
-    bring_back,
-    compact,
-    database_repair,
-    evict,
-    mend_rows,
-)
-from hermes_doctor.steps import (
-    GatewayStep,
-    MoveAside,
-    Remove,
-    ReplaceDatabase,
-    ReplaceFile,
-    ReplaceSpan,
-    Service,
-    SetMode,
-    SetOwner,
-    Step,
-)
 
 if TYPE_CHECKING:
+    from hermes_doctor.probes.structure import Structure
+    from hermes_doctor.sqlite.blueprint import Blueprint
+    from hermes_doctor.sqlite.completion import complete
     from hermes_doctor.sqlite.condition import Condition
+    from hermes_doctor.sqlite.difference import Missing
+    from hermes_doctor.sqlite.repairs import (
+        bring_back,
+        compact,
+        database_repair,
+        evict,
+        mend_rows,
+    )
     from hermes_doctor.sqlite.verdict import Damage
+    from hermes_doctor.steps import (
+        GatewayStep,
+        MoveAside,
+        Remove,
+        ReplaceDatabase,
+        ReplaceFile,
+        ReplaceSpan,
+        Service,
+        SetMode,
+        SetOwner,
+        Step,
+    )
 
 __all__ = [
     "CACHES",
@@ -103,8 +103,49 @@ __all__ = [
     "snapshot",
 ]
 
+_LATER = {
+    "hermes_doctor.probes.structure": ("Structure",),
+    "hermes_doctor.sqlite.blueprint": ("Blueprint",),
+    "hermes_doctor.sqlite.completion": ("complete",),
+    "hermes_doctor.sqlite.condition": ("Condition",),
+    "hermes_doctor.sqlite.difference": ("Missing",),
+    "hermes_doctor.sqlite.repairs": (
+        "bring_back",
+        "compact",
+        "database_repair",
+        "evict",
+        "mend_rows",
+    ),
+    "hermes_doctor.sqlite.verdict": ("Damage",),
+    "hermes_doctor.steps": (
+        "GatewayStep",
+        "MoveAside",
+        "Remove",
+        "ReplaceDatabase",
+        "ReplaceFile",
+        "ReplaceSpan",
+        "Service",
+        "SetMode",
+        "SetOwner",
+        "Step",
+    ),
+}
+"""What only fixes need is loaded when one asks for it: a look at a healthy home has no use for it."""
+
+
+def __getattr__(name: str) -> object:
+    import importlib
+
+    for module, names in _LATER.items():
+        if name in names:
+            found = getattr(importlib.import_module(module), name)
+            globals()[name] = found
+            return found
+    raise AttributeError(name)
+
+
 Look = Callable[[Probes], Iterable[Finding | CouldNotLook]]
-Plan = Callable[[Probes, Finding], Iterable[Step]]
+Plan = Callable[[Probes, Finding], "Iterable[Step]"]
 
 _ID = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 _CODE = re.compile(r"[A-Z][A-Z0-9]*(-[A-Z0-9]+)*")
@@ -153,19 +194,6 @@ def fix(*, id: str, codes: Sequence[str], safety: Safety) -> Callable[[Plan], Fi
         return Fix(id, tuple(codes), safety, _first_line(plan), plan)
 
     return decorate
-
-
-def __getattr__(name: str) -> object:
-    """What only annotations name is loaded when somebody asks for it."""
-    if name == "Condition":
-        from hermes_doctor.sqlite.condition import Condition
-
-        return Condition
-    if name == "Damage":
-        from hermes_doctor.sqlite.verdict import Damage
-
-        return Damage
-    raise AttributeError(name)
 
 
 def _names(id: str, group: str, codes: Sequence[str]) -> None:

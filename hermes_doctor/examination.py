@@ -189,6 +189,7 @@ def report(
     """Examine one home and say everything that came out."""
     started, clock = datetime.now(UTC), time.monotonic()
     results, findings = examine(probes, checks, limit=limit, progress=progress)
+    fixes = {fix.id: fix.safety for fix in plugins.fixes} if findings else {}
     results += [broken(one) for one in plugins.broken]
     return Report(
         home=probes.home.path,
@@ -197,7 +198,7 @@ def report(
         seconds=time.monotonic() - clock,
         checks=tuple(results),
         findings=tuple(findings),
-        fixes={fix.id: fix.safety for fix in plugins.fixes},
+        fixes=fixes,
         options=options,
         page_options=page_options,
         gateways=_gateways(probes),

@@ -8,9 +8,10 @@ import os
 import stat
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from types import ModuleType
 from typing import Generic, NoReturn, TypeVar
@@ -41,15 +42,33 @@ class Loaded(Generic[T]):
     broken: list[Broken] = field(default_factory=list)
 
 
-@dataclass(frozen=True)
 class Plugins:
     """Everything that was loaded for one command."""
 
-    checks: tuple[Check, ...]
-    fixes: tuple[Fix, ...]
-    broken: tuple[Broken, ...]
-    pages: tuple[Path, ...]
-    """The folders that hold a page a code."""
+    def __init__(
+        self,
+        checks: Loaded[Check],
+        fixes: Callable[[], Loaded[Fix]],
+        broken: Sequence[Broken],
+        pages: Sequence[Path],
+    ) -> None:
+        self.checks = tuple(checks.items)
+        self.pages = tuple(pages)
+        """The folders that hold a page a code."""
+        self._broken = [*broken, *checks.broken]
+        self._load_fixes = fixes
+
+    @cached_property
+    def fixes(self) -> tuple[Fix, ...]:
+        """The fixes, loaded when first asked for: a healthy home needs none."""
+        loaded = self._load_fixes()
+        self._broken += loaded.broken
+        return tuple(loaded.items)
+
+    @property
+    def broken(self) -> tuple[Broken, ...]:
+        """What was not loaded."""
+        return tuple(self._broken)
 
     def fix(self, id: str) -> Fix | None:
         """The fix of that id."""
@@ -61,14 +80,18 @@ def load(folders: Sequence[Path] = ()) -> Plugins:
     with redirect_stdout(sys.stderr):  # what a plugin prints is not part of our answer
         roots, broken = _roots(folders)
         checks = _load(Check, roots)
-        fixes = _load(Fix, roots)
     pages = [builtin("docs/failures"), *(root / "docs" / "failures" for _, root in roots)]
-    return Plugins(
-        checks=tuple(checks.items),
-        fixes=tuple(fixes.items),
-        broken=(*broken, *checks.broken, *fixes.broken),
-        pages=tuple(page for page in pages if page.is_dir()),
+    found = Plugins(
+        checks, lambda: _fixes(roots), broken, [page for page in pages if page.is_dir()]
     )
+    if len(roots) > 1:
+        _ = found.fixes  # an operator is told at once that his fix does not load
+    return found
+
+
+def _fixes(roots: Sequence[tuple[str, Path]]) -> Loaded[Fix]:
+    with redirect_stdout(sys.stderr):
+        return _load(Fix, roots)
 
 
 def builtin(kind: str) -> Path:
