@@ -130,7 +130,7 @@ _LATER = {
         "Step",
     ),
 }
-"""What only fixes need is loaded when one asks for it: a look at a healthy home has no use for it."""
+"""What only fixes need is loaded when one asks for it: looking has no use for it."""
 
 
 def __getattr__(name: str) -> object:
