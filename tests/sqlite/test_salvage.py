@@ -434,6 +434,8 @@ def test_references_hold(sound: Path, sick: Path, tmp_path: Path) -> None:
     same(sound, target, "messages")
     assert b"s0003" in rows(target, "sessions", "id")
     assert any("bare" in note for note in account.notes)
+    told = account.table("sessions")
+    assert told and told.kept == len(rows(target, "sessions")) and told.partial == 1
 
 
 @pytest.mark.parametrize("content", [b"", b"<html>502</html>" * 500, bytes(50_000)])
@@ -489,6 +491,8 @@ def test_many_random_damages(sound: Path, tmp_path: Path) -> None:
         target, account = saved(sick, tmp_path)
         after = rows(target, "messages")
         assert set(after) <= set(before)
+        for table in account.tables:
+            assert table.kept == len(rows(target, table.name)), table.name
         told = account.table("messages")
         exact = sum(after.get(key) == row for key, row in before.items())
         assert told and told.kept == len(after)
