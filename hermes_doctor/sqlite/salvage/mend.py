@@ -107,6 +107,7 @@ class Mender:
             for rowid in broken.difference(gone)
             if not (held(present, rowid) or held(begun, rowid) or witness.denies(rowid))
         ]
+        loaded.tally.lost += max(0, len(gone) - MOST)
         return gone[:MOST]
 
     def _facts(self, witness: Witness, wanted: set[int]) -> Facts:
