@@ -73,6 +73,22 @@ def test_other_page_sizes(tmp_path: Path, page_size: int) -> None:
     same(original, target)
 
 
+def test_a_wrong_page_size_over_few_trees(tmp_path: Path) -> None:
+    """A store of a few long rows has hardly a page that could vote."""
+    for name in ("fresh-store.db", "store.db"):
+        sql(tmp_path / name, "CREATE TABLE responses (id TEXT PRIMARY KEY, data TEXT NOT NULL)")
+    sql(
+        tmp_path / "store.db",
+        "INSERT INTO responses VALUES ('a', hex(randomblob(90000))), ('b', hex(randomblob(70000)))",
+    )
+    sick = copy(tmp_path / "store.db", tmp_path / "state.db")
+    with sick.open("r+b") as file:
+        file.seek(16)
+        file.write(struct.pack(">H", 8192))
+    target, _ = saved(sick, tmp_path, blueprint_of(tmp_path / "fresh-store.db"))
+    same(tmp_path / "store.db", target, "responses")
+
+
 def test_text_behind_a_zero_byte(sound: Path, sick: Path, tmp_path: Path) -> None:
     """Multimodal rows keep what every text dump cuts off, also when they are healed."""
     zero(sick, *page_of(sound, "messages", "internal"))
