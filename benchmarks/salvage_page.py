@@ -76,7 +76,11 @@ def _totals(classes: list[dict[str, Any]]) -> list[str]:
         )
         extra = sum(score["extra"]["messages"] for score in scores)
         rows.append(f"| {name} | {shares[0]} | {shares[1]} | {full} of {len(classes)} | {extra} |")
-    return [*rows, "", "*Not to be* are messages that were not in the original: deleted ones."]
+    return [
+        *rows,
+        "",
+        "*Not to be* are messages that were not in the original: deleted ones, or misread numbers.",
+    ]
 
 
 def _table(classes: list[dict[str, Any]]) -> list[str]:

@@ -73,6 +73,22 @@ def test_other_page_sizes(tmp_path: Path, page_size: int) -> None:
     same(original, target)
 
 
+def test_a_wrong_page_size_over_few_trees(tmp_path: Path) -> None:
+    """A store of a few long rows has hardly a page that could vote."""
+    for name in ("fresh-store.db", "store.db"):
+        sql(tmp_path / name, "CREATE TABLE responses (id TEXT PRIMARY KEY, data TEXT NOT NULL)")
+    sql(
+        tmp_path / "store.db",
+        "INSERT INTO responses VALUES ('a', hex(randomblob(90000))), ('b', hex(randomblob(70000)))",
+    )
+    sick = copy(tmp_path / "store.db", tmp_path / "state.db")
+    with sick.open("r+b") as file:
+        file.seek(16)
+        file.write(struct.pack(">H", 8192))
+    target, _ = saved(sick, tmp_path, blueprint_of(tmp_path / "fresh-store.db"))
+    same(tmp_path / "store.db", target, "responses")
+
+
 def test_text_behind_a_zero_byte(sound: Path, sick: Path, tmp_path: Path) -> None:
     """Multimodal rows keep what every text dump cuts off, also when they are healed."""
     zero(sick, *page_of(sound, "messages", "internal"))
@@ -434,6 +450,8 @@ def test_references_hold(sound: Path, sick: Path, tmp_path: Path) -> None:
     same(sound, target, "messages")
     assert b"s0003" in rows(target, "sessions", "id")
     assert any("bare" in note for note in account.notes)
+    told = account.table("sessions")
+    assert told and told.kept == len(rows(target, "sessions")) and told.partial == 1
 
 
 @pytest.mark.parametrize("content", [b"", b"<html>502</html>" * 500, bytes(50_000)])
@@ -489,6 +507,8 @@ def test_many_random_damages(sound: Path, tmp_path: Path) -> None:
         target, account = saved(sick, tmp_path)
         after = rows(target, "messages")
         assert set(after) <= set(before)
+        for table in account.tables:
+            assert table.kept == len(rows(target, table.name)), table.name
         told = account.table("messages")
         exact = sum(after.get(key) == row for key, row in before.items())
         assert told and told.kept == len(after)

@@ -92,6 +92,15 @@ class Tally:
         if count:
             self.restored[source] = self.restored.get(source, 0) + count
 
+    def change(self, count: int, source: str = "") -> None:
+        """Rows that were counted as saved have been set right by a source, or lost a value."""
+        count = min(count, self.saved)
+        self.saved -= count
+        if source:
+            self.restore(source, count)
+        else:
+            self.partial += count
+
     def close(self) -> TableAccount:
         """The final account."""
         there = self.saved + sum(self.restored.values()) + self.partial + self.lost

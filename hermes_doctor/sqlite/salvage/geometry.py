@@ -23,6 +23,9 @@ def page_size(fd: int, length: int) -> int:
     votes = {size: _fit(fd, length, size) for size in sorted(PAGE_SIZES) if size <= length}
     if not votes:
         return claimed if claimed in PAGE_SIZES else 4096
+    counted = length // pages if pages and length % pages == 0 else 0
+    if counted in votes and votes[counted] > votes.get(claimed, (0.0, 0)):
+        return counted  # the number of pages tells their size, and the pages agree
     best = max(votes, key=lambda size: votes[size])
     share, _ = votes.get(claimed, (0.0, 0))
     if claimed in votes and (share >= 0.5 * votes[best][0] or votes[best][1] < 8):

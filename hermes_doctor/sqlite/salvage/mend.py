@@ -8,7 +8,7 @@ from typing import Any
 
 from hermes_doctor.sqlite.records import Value
 from hermes_doctor.sqlite.salvage import rebuild
-from hermes_doctor.sqlite.salvage.account import COPIES, INDEXES
+from hermes_doctor.sqlite.salvage.account import COPIES, INDEXES, Tally
 from hermes_doctor.sqlite.salvage.catalog import Catalog
 from hermes_doctor.sqlite.salvage.cells import LOST, Lost, Mangled, Row
 from hermes_doctor.sqlite.salvage.forest import Forest
@@ -45,6 +45,7 @@ class Mender:
         self.texts = texts
         self.others = others
         self.transcripts = transcripts
+        self.tallies: dict[str, Tally] = {}
         self.transcribed = 0
         """Messages whose text a transcript still had."""
         self.unproven = 0
@@ -52,12 +53,17 @@ class Mender:
         self.withheld = 0
         """Rows that an index names and that the table's own sound pages do not have."""
 
+    def tally(self, name: str) -> Tally:
+        """The count of one table."""
+        return self.tallies.setdefault(name, Tally(name))
+
     def witness(self, name: str) -> Witness:
         """What the indexes of a table say."""
         return self.forest.witness(self.survey, self.catalog, name)
 
     def mend(self, loaded: Loaded) -> None:
         """Bring in what can be completed or rebuilt of one table, and count what is lost."""
+        self.tallies[loaded.name] = loaded.tally
         if not (loaded.stand.damaged or loaded.pending or loaded.broken):
             return
         name = loaded.name
@@ -101,6 +107,7 @@ class Mender:
             for rowid in broken.difference(gone)
             if not (held(present, rowid) or held(begun, rowid) or witness.denies(rowid))
         ]
+        loaded.tally.lost += max(0, len(gone) - MOST)
         return gone[:MOST]
 
     def _facts(self, witness: Witness, wanted: set[int]) -> Facts:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import Any
 
+from hermes_doctor.sqlite.salvage.account import INDEXES
 from hermes_doctor.sqlite.salvage.mend import Mender
 from hermes_doctor.sqlite.salvage.rebuild import STUB, references
 from hermes_doctor.sqlite.salvage.shape import empty
@@ -36,6 +37,7 @@ def _settle(mender: Mender, table: str, parent: str, rowids: list[int]) -> list[
             continue
         left = [r for r in rowids if not _holds(mender, table, child, parent, column, r)]
         fixed = _from_indexes(mender, table, child, parent, column, left)
+        mender.tally(table).change(fixed, INDEXES)
         if fixed:
             told.append(
                 f"Rows of {table} that refer to their {parent} again, by an index: {fixed:,}."
@@ -44,6 +46,7 @@ def _settle(mender: Mender, table: str, parent: str, rowids: list[int]) -> list[
         if not left:
             continue
         if _loose(mender, table, child):
+            mender.tally(table).change(len(left))
             mender.target.database.executemany(
                 f"UPDATE {quoted(table)} SET {quoted(child)} = NULL WHERE rowid = ?",
                 [(rowid,) for rowid in left],
@@ -114,7 +117,7 @@ def _stubs(
         if found is not None and mender.target.insert(
             parent, list(found.values), [list(found.values.values())]
         ):
-            told.append(f"A row of {parent} came from {found.source}.")
+            mender.tally(parent).restore(found.source)
             continue
         row: dict[str, Any] = {
             c.name: empty(c.type, c.default)
@@ -123,6 +126,7 @@ def _stubs(
         }
         row |= {**STUB.get(parent, {}), column: value}
         bare += mender.target.insert(parent, list(row), [list(row.values())])
+    mender.tally(parent).partial += bare
     if bare:
         told.append(f"Rows of {parent} that are bare, since only others refer to them: {bare:,}.")
     return told

@@ -85,7 +85,7 @@ class Run:
                 mender.mend(table)
             self.notes += references.settle(mender)
             self._sequences(survey, catalog, target, mender)
-            self._version(target)
+            self._version(target, mender)
             for index in quick:
                 fulltext.fill(target.database, index)
             target.build_indexes(catalog)
@@ -178,7 +178,7 @@ class Run:
                 "INSERT INTO sqlite_sequence VALUES (?, ?)", (name, max(top, highest[name]))
             )
 
-    def _version(self, target: Target) -> None:
+    def _version(self, target: Target, mender: Mender) -> None:
         """One schema version, that of the file where it still tells it."""
         if self.blueprint.version is None or "schema_version" not in target.layouts:
             return
@@ -189,6 +189,10 @@ class Run:
         ]
         target.database.execute("DELETE FROM schema_version")
         version = found[0] if found else self.blueprint.version
+        tally = mender.tally("schema_version")
+        if not found:
+            tally.restore("the schema of the release")
+        tally.unsure = False  # there is only ever one
         target.database.execute("INSERT INTO schema_version (version) VALUES (?)", (version,))
 
     def _prove_text(self, indexes: Sequence[fulltext.Index]) -> tuple[str, ...]:
