@@ -10,10 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from hermes_doctor.files import MEGABYTE, Snapshot, read_head
 from hermes_doctor.model import CouldNotLook
-from hermes_doctor.sqlite import (
-    firstpage,
-    header as headers,
-)
+from hermes_doctor.sqlite import firstpage, header as headers
 from hermes_doctor.sqlite.catalog import Catalog
 from hermes_doctor.sqlite.freelist import Freelist
 from hermes_doctor.sqlite.header import Header
@@ -33,12 +30,12 @@ QUICK = 0.06
 """Seconds for SQLite's own check of one database in a quick look."""
 ONE = 0.02
 """Seconds for one question in a quick look."""
-TRIES = 4
 ATTRIBUTION = 1.0
 """Seconds to find out which tables damage hits, once there is damage."""
-
-
+TRIES = 4
+"""Looks at a database that is moved each time something seems wrong with it."""
 Watch = Callable[[Callable[[], float]], None]
+"""Told once how to find out how far a look has come."""
 
 
 class Condition(NamedTuple):
