@@ -752,7 +752,7 @@ def test_completion_script(name: str) -> None:
         ("hermes-doctor ", 1, {"check", "fix", "undo", "backup", "explain", "list", "demo"}),
         ("hermes-doctor backup ", 2, {"create", "list", "verify", "restore", "prune"}),
         ("hermes-doctor fix CFG", 2, {"CFG-YAML"}),
-        ("hermes-doctor explain DB", 2, {"DB-NOTADB", "DB-NEWER", "DB-SCHEMA"}),
+        ("hermes-doctor explain DB-NOT", 2, {"DB-NOTADB"}),
         ("hermes-doctor check --fail", 2, {"--fail-on"}),
     ],
 )
