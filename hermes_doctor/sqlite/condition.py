@@ -101,23 +101,26 @@ def examine(
     """
     for again in range(TRIES):
         using = tuple(holders())
-        found = _once(path, using, deep=deep, seconds=seconds, watch=watch)
-        if not found.wrong or _unchanged(found) or (again and using):
-            return found
-        if found.reader is not None:
-            found.reader.close()
+        before = files(path)
+        try:
+            found = _once(path, using, deep=deep, seconds=seconds, watch=watch)
+        except CouldNotLook:
+            if _unchanged(before):
+                raise
+        else:
+            settled = again and using and not found.doubt
+            if not (found.wrong or found.doubt) or _unchanged(before) or settled:
+                return found
+            if found.reader is not None:
+                found.reader.close()
         time.sleep(0.02)
     raise CouldNotLook(f"{path.name}: is being written just now")
 
 
-def _unchanged(found: Condition) -> bool:
+def _unchanged(before: Files) -> bool:
     """Whether the files are still those that were looked at."""
-    now = files(found.files.path)
-    return (now.main, now.wal, now.journal) == (
-        found.files.main,
-        found.files.wal,
-        found.files.journal,
-    )
+    now = files(before.path)
+    return (now.main, now.wal, now.journal) == (before.main, before.wal, before.journal)
 
 
 def _once(

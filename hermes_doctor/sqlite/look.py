@@ -108,10 +108,9 @@ class Look:
 
     @property
     def small(self) -> bool:
-        files = self.found.files
-        return files.main.size + files.wal.size <= (
-            condition.SMALL_DEEP if self.deep else condition.SMALL
-        )
+        beside = self.found.files
+        most = condition.SMALL_DEEP if self.deep else condition.SMALL
+        return beside.main.size + beside.wal.size <= most
 
     def how(self) -> str:
         """In which of the three states the files are."""

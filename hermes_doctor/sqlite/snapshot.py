@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
@@ -13,7 +14,7 @@ from hermes_doctor.model import CouldNotLook
 from hermes_doctor.sqlite import wal
 from hermes_doctor.sqlite.wal import Log
 
-TRIES = 5
+TRIES = 8
 
 
 class Files(NamedTuple):
@@ -140,7 +141,8 @@ def image(book: Book, *, most: int, log: Log | None = None) -> bytes:
             with suppress(IndexError):  # a database in memory has no log
                 data[18] = data[19] = 1
             return bytes(data)
-    raise CouldNotLook("is being written just now")
+        time.sleep(0.005)
+    raise CouldNotLook("it is being written just now")
 
 
 def _all(fd: int, most: int) -> bytes:
