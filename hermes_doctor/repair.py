@@ -207,7 +207,8 @@ class Run:
             )
         paths.distrust(self.home, [self.home.name_of(path)], "The plan")
         handed = target.change.owner is not None and not target.replaces
-        if euid == 0 and uid != 0 and owner not in (uid, -1) and not handed:
+        foreign = target.change.expect.kind == "file" and owner != uid
+        if euid == 0 and uid != 0 and foreign and not handed:
             raise Trouble(
                 f"{path.name} belongs to uid {owner}, not to the home's owner, for whom this "
                 f"works. Nothing was changed. Give it back first: chown {uid} {path}"
