@@ -178,7 +178,8 @@ def rebuild(backup: Backup, entry: Entry, new: Path) -> None:
             raise Trouble(f"the copy of {entry.path} in backup {backup.id} is damaged")
     now = snapshot(new)
     if (now.uid, now.gid) != (entry.uid, entry.gid):
-        durable.set_owner(new, entry.uid, entry.gid)
+        with contextlib.suppress(*([PermissionError] if entry.kind == "symlink" else [])):
+            durable.set_owner(new, entry.uid, entry.gid)
     if entry.kind == "file":
         durable.set_extended(new, entry.xattrs)
         durable.set_time(new, entry.mtime_ns)

@@ -112,7 +112,7 @@ def _stays_his(path: Path, entry: Entry) -> bool:
     """Whether a file that was given to its owner is not taken from him again: root does not
     make a file its own because a manifest says so."""
     user = rights.of(path)
-    return entry.kind == "mode" and user is not None and entry.uid != user.uid
+    return entry.kind in ("mode", "symlink") and user is not None and entry.uid != user.uid
 
 
 def last_run(book: Journals) -> Journal:
