@@ -16,13 +16,17 @@ PLUGINS = plugins.load()
 def ask(id: str, home: Path, *, deep: bool = False) -> tuple[CheckResult, list[Finding]]:
     """How one check ends, and what it finds."""
     checks = [check for check in PLUGINS.checks if check.id == id]
-    [result], findings = examine(Probes(Home(home), deep=deep), checks)
+    probes = Probes(Home(home), deep=deep)
+    [result], findings = examine(probes, checks)
+    probes.close()
     return result, findings
 
 
 def codes(home: Path, *, deep: bool = False) -> list[str]:
     """Everything that all checks find about the databases of a home, information left out."""
     checks = [check for check in PLUGINS.checks if check.group == "databases"]
-    results, findings = examine(Probes(Home(home), deep=deep), checks)
+    probes = Probes(Home(home), deep=deep)
+    results, findings = examine(probes, checks)
+    probes.close()
     assert not [result for result in results if result.status == "crashed"], results
     return [finding.code for finding in findings if finding.severity != "info"]
