@@ -294,4 +294,9 @@ def test_every_write_is_durable(server: Server, sick: Path, tmp_path: Path) -> N
         assert ended.code == 0, ended.said
         calls += ended.calls
     others = {(c.name, c.caller) for c in calls if c.caller != "hermes_doctor.durable"}
-    assert {other for other in others if other[0] != "connect"} == set()
+    harmless = {
+        ("chown", "hermes_doctor.rights"),  # what `durable.set_owner` calls
+        ("mkdir", "tempfile"),  # a room of root's own, outside of any home
+        ("rmdir", "shutil"),
+    }
+    assert {other for other in others - harmless if other[0] != "connect"} == set()
