@@ -11,26 +11,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from hermes_doctor.sqlite import catalog, pages, trees
+from tests import support
 
 PAGE = 4096
-_SCHEMA = """
-CREATE TABLE schema_version (version INTEGER NOT NULL);
-INSERT INTO schema_version VALUES (22);
-CREATE TABLE sessions (id TEXT PRIMARY KEY, source TEXT NOT NULL, model_config TEXT, title TEXT,
-    started_at REAL NOT NULL);
-CREATE INDEX idx_sessions_source ON sessions(source);
-CREATE TABLE messages (id INTEGER PRIMARY KEY AUTOINCREMENT, session_id TEXT NOT NULL,
-    role TEXT NOT NULL, content TEXT, timestamp REAL NOT NULL, active INTEGER NOT NULL DEFAULT 1);
-CREATE INDEX idx_messages_session ON messages(session_id, timestamp);
-CREATE VIRTUAL TABLE messages_fts USING fts5(content);
-CREATE VIRTUAL TABLE messages_fts_trigram USING fts5(content, tokenize='trigram');
-CREATE TRIGGER messages_fts_insert AFTER INSERT ON messages BEGIN
-    INSERT INTO messages_fts(rowid, content) VALUES (new.id, new.content);
-    INSERT INTO messages_fts_trigram(rowid, content) VALUES (new.id, new.content); END;
-CREATE TRIGGER messages_fts_delete AFTER DELETE ON messages BEGIN
-    DELETE FROM messages_fts WHERE rowid = old.id;
-    DELETE FROM messages_fts_trigram WHERE rowid = old.id; END;
-"""
 
 
 @contextlib.contextmanager
@@ -40,17 +23,19 @@ def opened(path: Path) -> Iterator[sqlite3.Connection]:
         yield db
 
 
-def history(path: Path, messages: int = 600) -> Path:
+def history(path: Path, messages: int = 600, version: str | None = None) -> Path:
     """A state.db at rest with long and short messages, some of them deleted again."""
     for suffix in ("", "-wal", "-shm", "-journal"):
         path.with_name(path.name + suffix).unlink(missing_ok=True)
+    support.made("state.db", path, version).close()
     with opened(path) as db:
         db.execute("PRAGMA journal_mode=WAL")
-        db.executescript(_SCHEMA)
         db.execute("BEGIN")
         for n in range(40):
             db.execute(
-                "INSERT INTO sessions VALUES (?, 'cli', '{}', ?, ?)", (f"s{n}", f"title {n}", n)
+                "INSERT INTO sessions (id, source, model_config, title, started_at) "
+                "VALUES (?, 'cli', '{}', ?, ?)",
+                (f"s{n}", f"title {n}", n),
             )
         for n in range(messages):
             add(db, n)
