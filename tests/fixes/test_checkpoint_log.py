@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 from pathlib import Path
 
 from tests import curing, damage
@@ -30,7 +31,12 @@ def test_takes_the_log_in(home: Path) -> None:
 
 def test_not_under_a_process_that_uses_it(home: Path) -> None:
     """While somebody has it open the finding offers nothing."""
-    with huge(home).open("rb"):
+    with huge(home).open("rb") as file:
+        holder = subprocess.Popen(["sleep", "60"], stdin=file)
+    try:
         _, [finding] = ask("database-log", home)
+    finally:
+        holder.kill()
+        holder.wait()
 
     assert (finding.code, finding.fix) == ("DB-WAL-HUGE", None)

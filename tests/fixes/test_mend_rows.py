@@ -44,17 +44,15 @@ def test_settings(home: Path, value: str) -> None:
     cured.undo()
 
 
-@pytest.mark.parametrize(
-    ("value", "mended"), [("'22 '", [(22,)]), (f"'{SECRET}'", []), ("x'16'", []), ("22.5", [])]
-)
-def test_version(home: Path, value: str, mended: list[tuple[int]]) -> None:
-    """A number in a text becomes one; anything else goes, and Hermes writes its own."""
+@pytest.mark.parametrize("value", [f"'{SECRET}'", "x'16'", "22.5"])
+def test_version(home: Path, value: str) -> None:
+    """What is no number goes, and Hermes writes its own."""
     path = curing.history(home / "state.db")
     damage.execute(path, f"UPDATE schema_version SET version = {value}")
 
     cured = curing.cure(home, "DB-SCHEMAVERSION", "mend-rows")
 
-    assert curing.rows(path, "SELECT version FROM schema_version") == mended
+    assert curing.rows(path, "SELECT version FROM schema_version") == []
     assert cured.notes == ["The schema's version is a number again."]
     cured.undo()
 

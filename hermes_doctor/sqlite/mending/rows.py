@@ -6,12 +6,23 @@ import sqlite3
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from hermes_doctor.sqlite.mending.work import at_work, transaction
+from hermes_doctor.sqlite.mending.work import at_work, quoted, transaction
 
 
 def _activate(connection: sqlite3.Connection) -> str | None:
-    """Messages that are neither active nor inactive are read as absent."""
+    """Messages that are neither active nor inactive are read as absent.
+
+    Their text stays, so the triggers that feed the search rest meanwhile: SQLite lets none of a
+    schema that it does not trust write into a virtual table.
+    """
+    triggers = connection.execute(
+        "SELECT name, sql FROM sqlite_master WHERE type = 'trigger' AND tbl_name = 'messages'"
+    ).fetchall()
+    for name, _ in triggers:
+        connection.execute(f"DROP TRIGGER {quoted(name)}")
     done = connection.execute("UPDATE messages SET active = 1 WHERE active IS NULL")
+    for _, sql in triggers:
+        connection.execute(sql)
     return f"{done.rowcount} messages were marked active again." if done.rowcount else None
 
 
@@ -43,7 +54,7 @@ def _drop_broken_settings(connection: sqlite3.Connection) -> str | None:
     """A session's settings that are no JSON break the list of all sessions."""
     done = connection.execute(
         "UPDATE sessions SET model_config = NULL "
-        "WHERE model_config IS NOT NULL AND NOT json_valid(model_config)"
+        "WHERE typeof(model_config) = 'blob' OR NOT json_valid(model_config)"
     )
     return f"The settings of {done.rowcount} sessions were no JSON." if done.rowcount else None
 
