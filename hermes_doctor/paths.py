@@ -104,7 +104,7 @@ def used_since(home: Home, log: Journal, path: Path) -> bool:
     for one in (database, *sidecars(database)):
         record = known.get(one)
         if record is not None:
-            now = look(one, content=not _only_mode(record))
+            now = look(one, content=not only_mode(record))
             if not matches(now, record.before) and not _ours(now, record):
                 return True
         elif one != database and one.name.endswith(("-wal", "-journal")) and snapshot(one).size:
@@ -116,14 +116,14 @@ def _committed(path: Path, record: PathRecord, run: str) -> bool:
     """Whether the run got as far as this path; what others did to it before is theirs."""
     if record.after.kind == "absent":
         return os.path.lexists(kept(path, run)) or not os.path.lexists(path)
-    if _only_mode(record):
+    if only_mode(record):
         return True
     return not os.path.lexists(staged(path, run))
 
 
 def _given_back(path: Path, record: PathRecord, backup: Backup, run: str) -> bool:
     """Put one committed path back; False when somebody has changed it since."""
-    now = look(path, content=not _only_mode(record))
+    now = look(path, content=not only_mode(record))
     same = matches(now, record.before)
     if not same and not _ours(now, record):
         return False
@@ -134,14 +134,15 @@ def _given_back(path: Path, record: PathRecord, backup: Backup, run: str) -> boo
     return True
 
 
-def _only_mode(record: PathRecord) -> bool:
+def only_mode(record: PathRecord) -> bool:
+    """Whether a run changed nothing of a file but its mode or owner."""
     return record.before.kind == "file" and record.before.sha256 is None
 
 
 def _ours(now: State, record: PathRecord) -> bool:
     """Whether a path is what the run made of it, mode and owner perhaps only half-way."""
     before, after = record.before, record.after
-    if _only_mode(record) and now.kind == "file":
+    if only_mode(record) and now.kind == "file":
         owners = ((before.uid, before.gid), (after.uid, after.gid))
         return now.mode in (before.mode, after.mode) and (now.uid, now.gid) in owners
     return matches(now, after)
