@@ -79,3 +79,30 @@ def test_active(home: Path) -> None:
     assert found[0] == 9
     assert cured.notes == [f"{count} messages were marked active again."]
     cured.undo()
+
+
+def test_active_also_of_new_messages(home: Path) -> None:
+    """Where the column has no default, as in an upgrade that went wrong, it gets it."""
+    path = curing.history(home / "state.db", version="0.16.0")
+    damage.execute(path, "DROP INDEX idx_messages_session_active")
+    damage.execute(
+        path,
+        "ALTER TABLE messages DROP COLUMN active",
+        "ALTER TABLE messages ADD COLUMN active INTEGER",
+        "CREATE INDEX idx_messages_session_active ON messages(session_id, active, timestamp)",
+    )
+    kept = curing.messages(path)
+    declared = "SELECT type, name, sql FROM sqlite_master WHERE type <> 'table' ORDER BY name"
+    before = curing.rows(path, declared)
+
+    curing.cure(home, "DB-ACTIVE-NULL", "mend-rows")
+
+    assert curing.messages(path) == kept
+    assert curing.rows(path, declared) == before
+    damage.execute(
+        path,
+        "INSERT INTO messages (session_id, role, content, timestamp) "
+        "VALUES ('s1', 'user', 'quite another word', 1)",
+    )
+    assert curing.rows(path, "SELECT count(*) FROM messages WHERE active = 1") == [(len(kept) + 1,)]
+    assert curing.found_by_search(path, "another") == 1

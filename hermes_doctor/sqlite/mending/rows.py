@@ -15,15 +15,28 @@ def _activate(connection: sqlite3.Connection) -> str | None:
     Their text stays, so the triggers that feed the search rest meanwhile: SQLite lets none of a
     schema that it does not trust write into a virtual table.
     """
-    triggers = connection.execute(
-        "SELECT name, sql FROM sqlite_master WHERE type = 'trigger' AND tbl_name = 'messages'"
+    resting = connection.execute(
+        "SELECT type, name, sql FROM sqlite_master WHERE tbl_name = 'messages' "
+        "AND (type = 'trigger' OR type = 'index' AND sql LIKE '%active%')"
     ).fetchall()
-    for name, _ in triggers:
-        connection.execute(f"DROP TRIGGER {quoted(name)}")
+    for kind, name, _ in resting:
+        connection.execute(f"DROP {kind} {quoted(name)}")
     done = connection.execute("UPDATE messages SET active = 1 WHERE active IS NULL")
-    for _, sql in triggers:
+    columns = {row[1]: row[4] for row in connection.execute("PRAGMA table_info(messages)")}
+    if columns["active"] is None:
+        _activate_by_default(connection)
+    for _, _, sql in resting:
         connection.execute(sql)
     return f"{done.rowcount} messages were marked active again." if done.rowcount else None
+
+
+def _activate_by_default(connection: sqlite3.Connection) -> None:
+    """Without a default every new message would be neither again."""
+    new = "active_by_default"
+    connection.execute(f"ALTER TABLE messages ADD COLUMN {new} INTEGER NOT NULL DEFAULT 1")
+    connection.execute(f"UPDATE messages SET {new} = active WHERE active <> 1")
+    connection.execute("ALTER TABLE messages DROP COLUMN active")
+    connection.execute(f"ALTER TABLE messages RENAME COLUMN {new} TO active")
 
 
 def _distinguish_titles(connection: sqlite3.Connection) -> str | None:
