@@ -10,10 +10,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from hermes_doctor import durable, rights
-from hermes_doctor.files import Snapshot, snapshot
-from hermes_doctor.home import Home, is_database, main_of
+from hermes_doctor.files import Snapshot, listing, snapshot
+from hermes_doctor.home import SIDECARS, Home, is_database, main_of
 from hermes_doctor.journal import Journal, PathRecord, State
-from hermes_doctor.model import Trouble
+from hermes_doctor.model import CouldNotLook, Trouble
 from hermes_doctor.steps import Change, sidecars
 from hermes_doctor.vault import Backup, Entry
 
@@ -188,12 +188,15 @@ def rebuild(backup: Backup, entry: Entry, new: Path) -> None:
 
 
 def clean(home: Home, log: Journal) -> None:
-    """Remove what the run left beside its targets."""
+    """Remove what the run left beside its targets, and what its repairs left beside that."""
     for record in log.paths:
         path = home.path / record.path
-        for leftover in (staged(path, log.id), kept(path, log.id), returning(path, log.id)):
-            for name in (leftover, *sidecars(leftover)):
-                durable.remove(name)
+        ours = [place(path, log.id).name for place in (staged, kept, returning)]
+        names = {name + suffix for name in ours for suffix in ("", *SIDECARS)}
+        with contextlib.suppress(CouldNotLook):  # a folder too full to be listed
+            names |= {name for name in listing(path.parent) if name.startswith(tuple(ours))}
+        for name in names:
+            durable.remove(path.with_name(name))
 
 
 def look(path: Path, *, content: bool = True) -> State:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests import curing, damage, support
+from tests import curing, damage
 from tests.damage import INDEX, Fault
 
 
@@ -40,20 +40,25 @@ def test_a_board(home: Path) -> None:
 
 
 def test_the_index_of_a_key(home: Path) -> None:
-    """Two rows with one key make the index impossible: then the rows are saved."""
+    """One that SQLite made by itself cannot be declared again: then the rows are saved."""
     path = curing.history(home / "state.db")
-    damage.surgery(
-        path,
-        "UPDATE sqlite_master SET sql = replace(sql, 'UNIQUE INDEX', 'INDEX') "
-        "WHERE name = 'idx_sessions_title_unique'",
+    kept = curing.messages(path)
+    damage.zero(path, damage.leaves(path, "sqlite_autoindex_sessions_1")[0])
+
+    cured = curing.cure(home, "DB-INDEX", "rebuild-indexes")
+
+    assert curing.messages(path) == kept
+    assert [note.partition(":")[0] for note in cured.notes[:2]] == ["Not enough", "Not enough"]
+    assert "messages: 279 rows were there: 279 saved." in cured.notes
+    cured.undo()
+
+
+def test_a_newer_release(home: Path) -> None:
+    """What a newer Hermes made is left alone, in one line."""
+    path = curing.history(home / "state.db")
+    damage.execute(path, "UPDATE schema_version SET version = 99")
+    damage.index_zeroed(path)
+
+    assert curing.refused(home, "DB-INDEX") == (
+        "state.db was made by a newer Hermes than is known here"
     )
-    damage.execute(path, f"UPDATE sessions SET title = '{curing.SECRET}' WHERE id = 's8'")
-    damage.surgery(
-        path,
-        "UPDATE sqlite_master SET sql = replace(sql, 'CREATE INDEX', 'CREATE UNIQUE INDEX') "
-        "WHERE name = 'idx_sessions_title_unique'",
-    )
-    done = curing.apply(home, "DB-INDEX")
-    curing.silent(home, done)
-    assert "DB-INDEX" not in done.codes or done.code == 1
-    assert support.check(home).json["summary"]["counts"]["critical"] == 0
