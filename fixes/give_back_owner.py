@@ -11,7 +11,8 @@ def give_back_owner(probes: Probes, finding: Finding) -> Iterator[Step]:
     path = probes.home / finding.subject
     owner = snapshot(probes.home.path)
     taken = snapshot(path)
-    if (taken.uid, taken.gid) != (owner.uid, owner.gid) and taken.uid != owner.uid:
-        yield SetOwner(path, owner.uid, owner.gid, why="the gateway runs as", expect=taken)
+    if taken.uid != owner.uid:
+        why = "the home belongs to that user"
+        yield SetOwner(path, owner.uid, owner.gid, why=why, expect=taken)
     if taken.mode & 0o600 != 0o600:
         yield SetMode(path, taken.mode | 0o600, why="the gateway must write it", expect=taken)

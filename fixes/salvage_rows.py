@@ -7,7 +7,14 @@ from hermes_doctor.api import Finding, Probes, Safety, Step, database_repair, fi
 
 @fix(
     id="salvage-rows",
-    codes=["DB-NOTADB", "DB-TRUNCATED", "DB-MALFORMED", "KANBAN-CORRUPT", "DB-WAL-BROKEN"],
+    codes=[
+        "DB-NOTADB",
+        "DB-EMPTY",
+        "DB-TRUNCATED",
+        "DB-MALFORMED",
+        "KANBAN-CORRUPT",
+        "DB-WAL-BROKEN",
+    ],
     safety=Safety.CONFIRM,
 )
 def salvage_rows(probes: Probes, finding: Finding) -> Iterator[Step]:

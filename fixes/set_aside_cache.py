@@ -7,7 +7,7 @@ from hermes_doctor.api import Finding, Probes, Remove, Safety, Step, fix, snapsh
 
 @fix(
     id="set-aside-cache",
-    codes=["RESPSTORE", "DB-NOTADB", "DB-TRUNCATED", "DB-MALFORMED", "DB-INDEX"],
+    codes=["RESPSTORE", "DB-NOTADB", "DB-TRUNCATED", "DB-MALFORMED"],
     safety=Safety.SAFE,
 )
 def set_aside_cache(probes: Probes, finding: Finding) -> Iterator[Step]:

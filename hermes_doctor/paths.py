@@ -10,10 +10,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from hermes_doctor import durable, rights
-from hermes_doctor.files import Snapshot, snapshot
-from hermes_doctor.home import Home, is_database, main_of
+from hermes_doctor.files import Snapshot, listing, snapshot
+from hermes_doctor.home import SIDECARS, Home, is_database, main_of
 from hermes_doctor.journal import Journal, PathRecord, State
-from hermes_doctor.model import Trouble
+from hermes_doctor.model import CouldNotLook, Trouble
 from hermes_doctor.steps import Change, sidecars
 from hermes_doctor.vault import Backup, Entry
 
@@ -104,7 +104,7 @@ def used_since(home: Home, log: Journal, path: Path) -> bool:
     for one in (database, *sidecars(database)):
         record = known.get(one)
         if record is not None:
-            now = look(one, content=not _only_mode(record))
+            now = look(one, content=not only_mode(record))
             if not matches(now, record.before) and not _ours(now, record):
                 return True
         elif one != database and one.name.endswith(("-wal", "-journal")) and snapshot(one).size:
@@ -116,14 +116,14 @@ def _committed(path: Path, record: PathRecord, run: str) -> bool:
     """Whether the run got as far as this path; what others did to it before is theirs."""
     if record.after.kind == "absent":
         return os.path.lexists(kept(path, run)) or not os.path.lexists(path)
-    if _only_mode(record):
+    if only_mode(record):
         return True
     return not os.path.lexists(staged(path, run))
 
 
 def _given_back(path: Path, record: PathRecord, backup: Backup, run: str) -> bool:
     """Put one committed path back; False when somebody has changed it since."""
-    now = look(path, content=not _only_mode(record))
+    now = look(path, content=not only_mode(record))
     same = matches(now, record.before)
     if not same and not _ours(now, record):
         return False
@@ -134,14 +134,15 @@ def _given_back(path: Path, record: PathRecord, backup: Backup, run: str) -> boo
     return True
 
 
-def _only_mode(record: PathRecord) -> bool:
+def only_mode(record: PathRecord) -> bool:
+    """Whether a run changed nothing of a file but its mode or owner."""
     return record.before.kind == "file" and record.before.sha256 is None
 
 
 def _ours(now: State, record: PathRecord) -> bool:
     """Whether a path is what the run made of it, mode and owner perhaps only half-way."""
     before, after = record.before, record.after
-    if _only_mode(record) and now.kind == "file":
+    if only_mode(record) and now.kind == "file":
         owners = ((before.uid, before.gid), (after.uid, after.gid))
         return now.mode in (before.mode, after.mode) and (now.uid, now.gid) in owners
     return matches(now, after)
@@ -188,12 +189,15 @@ def rebuild(backup: Backup, entry: Entry, new: Path) -> None:
 
 
 def clean(home: Home, log: Journal) -> None:
-    """Remove what the run left beside its targets."""
+    """Remove what the run left beside its targets, and what its repairs left beside that."""
     for record in log.paths:
         path = home.path / record.path
-        for leftover in (staged(path, log.id), kept(path, log.id), returning(path, log.id)):
-            for name in (leftover, *sidecars(leftover)):
-                durable.remove(name)
+        ours = [place(path, log.id).name for place in (staged, kept, returning)]
+        names = {name + suffix for name in ours for suffix in ("", *SIDECARS)}
+        with contextlib.suppress(CouldNotLook):  # a folder too full to be listed
+            names |= {name for name in listing(path.parent) if name.startswith(tuple(ours))}
+        for name in names:
+            durable.remove(path.with_name(name))
 
 
 def look(path: Path, *, content: bool = True) -> State:

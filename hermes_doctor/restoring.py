@@ -146,7 +146,9 @@ def undo_plan(home: Home, journal: Journal, *, force: bool) -> tuple[Backup, lis
     changed += [
         record.path
         for record in records
-        if record.path not in changed and paths.used_since(home, journal, home.path / record.path)
+        if record.path not in changed
+        and not paths.only_mode(record)  # its content stays as it is by now
+        and paths.used_since(home, journal, home.path / record.path)
     ]
     if changed and not force:
         raise Trouble(

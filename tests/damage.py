@@ -23,11 +23,11 @@ def opened(path: Path) -> Iterator[sqlite3.Connection]:
         yield db
 
 
-def history(path: Path, messages: int = 600) -> Path:
+def history(path: Path, messages: int = 600, version: str | None = None) -> Path:
     """A state.db at rest with long and short messages, some of them deleted again."""
     for suffix in ("", "-wal", "-shm", "-journal"):
         path.with_name(path.name + suffix).unlink(missing_ok=True)
-    support.made("state.db", path).close()
+    support.made("state.db", path, version).close()
     with opened(path) as db:
         db.execute("PRAGMA journal_mode=WAL")
         db.execute("BEGIN")

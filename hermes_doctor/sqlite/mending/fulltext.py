@@ -15,7 +15,7 @@ from pathlib import Path
 
 from hermes_doctor.model import CannotFix
 from hermes_doctor.sqlite.blueprint import Blueprint
-from hermes_doctor.sqlite.mending.work import at_work, forget, quoted, transaction
+from hermes_doctor.sqlite.mending.work import at_work, complaints, forget, quoted, transaction
 
 SHADOWS = ("data", "idx", "content", "docsize", "config")
 _VIRTUAL = re.compile(
@@ -56,6 +56,8 @@ def rebuild(copy: Path, blueprint: Blueprint | None) -> list[str]:
                 connection.execute(sql)
                 said.append(f"The trigger {name} was made anew.")
         verify(connection, virtual)
+        if complaints(connection, 1):  # pages of a table that the schema had lost already
+            connection.execute("VACUUM")
     return said
 
 

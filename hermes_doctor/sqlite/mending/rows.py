@@ -6,13 +6,37 @@ import sqlite3
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from hermes_doctor.sqlite.mending.work import at_work, transaction
+from hermes_doctor.sqlite.mending.work import at_work, quoted, transaction
 
 
 def _activate(connection: sqlite3.Connection) -> str | None:
-    """Messages that are neither active nor inactive are read as absent."""
+    """Messages that are neither active nor inactive are read as absent.
+
+    Their text stays, so the triggers that feed the search rest meanwhile: SQLite lets none of a
+    schema that it does not trust write into a virtual table.
+    """
+    resting = connection.execute(
+        "SELECT type, name, sql FROM sqlite_master WHERE tbl_name = 'messages' "
+        "AND (type = 'trigger' OR type = 'index' AND sql LIKE '%active%')"
+    ).fetchall()
+    for kind, name, _ in resting:
+        connection.execute(f"DROP {kind} {quoted(name)}")
     done = connection.execute("UPDATE messages SET active = 1 WHERE active IS NULL")
+    columns = {row[1]: row[4] for row in connection.execute("PRAGMA table_info(messages)")}
+    if columns["active"] is None:
+        _activate_by_default(connection)
+    for _, _, sql in resting:
+        connection.execute(sql)
     return f"{done.rowcount} messages were marked active again." if done.rowcount else None
+
+
+def _activate_by_default(connection: sqlite3.Connection) -> None:
+    """Without a default every new message would be neither again."""
+    new = "active_by_default"
+    connection.execute(f"ALTER TABLE messages ADD COLUMN {new} INTEGER NOT NULL DEFAULT 1")
+    connection.execute(f"UPDATE messages SET {new} = active WHERE active <> 1")
+    connection.execute("ALTER TABLE messages DROP COLUMN active")
+    connection.execute(f"ALTER TABLE messages RENAME COLUMN {new} TO active")
 
 
 def _distinguish_titles(connection: sqlite3.Connection) -> str | None:
@@ -43,7 +67,7 @@ def _drop_broken_settings(connection: sqlite3.Connection) -> str | None:
     """A session's settings that are no JSON break the list of all sessions."""
     done = connection.execute(
         "UPDATE sessions SET model_config = NULL "
-        "WHERE model_config IS NOT NULL AND NOT json_valid(model_config)"
+        "WHERE typeof(model_config) = 'blob' OR NOT json_valid(model_config)"
     )
     return f"The settings of {done.rowcount} sessions were no JSON." if done.rowcount else None
 

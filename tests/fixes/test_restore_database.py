@@ -1,0 +1,83 @@
+"""restore-database: a history that is gone comes back from a copy of it."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from tests import curing, damage, support
+
+
+def copy_of(home: Path, day: int, messages: int) -> Path:
+    """A snapshot of Hermes' own."""
+    path = home / "state-snapshots" / f"2026010{day}-000000" / "state.db"
+    path.parent.mkdir(parents=True)
+    curing.history(path, messages)
+    os.utime(path, (1_800_000_000 + day, 1_800_000_000 + day))
+    return path
+
+
+def test_the_newest_sound_one(home: Path) -> None:
+    """A damaged copy is passed over; the copies themselves stay."""
+    older = copy_of(home, 1, 100)
+    damage.rows_zeroed(copy_of(home, 2, 200))
+    kept = curing.messages(older)
+    os.truncate(home / "state.db", 0)
+
+    cured = curing.cure(home, "DB-EMPTY", "restore-database")
+
+    assert curing.messages(home / "state.db") == kept
+    [note] = cured.notes
+    assert "20260101-000000/state.db" in note
+    cured.undo()
+
+
+def test_it_asks_first(home: Path) -> None:
+    """Which copy is the right one is for the operator to say."""
+    copy_of(home, 1, 100)
+    os.truncate(home / "state.db", 0)
+    sick = support.contents(home)
+
+    done = support.doctor("fix", "DB-EMPTY", "--apply", "--home", home)
+
+    assert done.code == 1
+    assert "asks first" in done.out
+    assert support.contents(home) == sick
+
+
+def test_no_sound_copy(home: Path) -> None:
+    """Nothing that could be put in its place: it stays as it is."""
+    damage.rows_zeroed(copy_of(home, 1, 200))
+    os.truncate(home / "state.db", 0)
+
+    assert curing.refused(home, "DB-EMPTY") == "none of the older copies is sound"
+
+
+def test_no_copy(home: Path) -> None:
+    """With files of sessions only, nothing is offered."""
+    support.put(home / "sessions" / "one.jsonl", "{}\n")
+    os.truncate(home / "state.db", 0)
+
+    finding = support.finding(support.check(home), "DB-EMPTY")
+
+    assert finding["fix"] is None
+    assert curing.refused(home, "DB-EMPTY") == "no fix can do it; see the page"
+
+
+def test_a_log_beside_the_empty_file(home: Path) -> None:
+    """Rows that are in the log only are saved out of it."""
+    path = home / "state.db"
+    with damage.opened(curing.history(home / "other.db")) as db:
+        db.execute("PRAGMA wal_autocheckpoint=0")
+        db.execute("VACUUM")
+        log = Path(f"{home}/other.db-wal").read_bytes()
+        kept = curing.messages(home / "other.db")
+    for left in home.glob("other.db*"):
+        left.unlink()
+    support.put(Path(f"{path}-wal"), log)
+    os.truncate(path, 0)
+
+    cured = curing.cure(home, "DB-EMPTY", "salvage-rows")
+
+    assert curing.messages(path) == kept
+    cured.undo()

@@ -1,0 +1,82 @@
+"""rewrite-header: the first hundred bytes, from what the rest of the file says."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests import curing, damage
+
+FIELDS = {
+    "page size": (16, b"\x12\x34"),
+    "format": (18, b"\x09\x09"),
+    "reserved bytes": (20, b"\xf0"),
+    "fractions": (21, b"\x01\x02\x03"),
+    "encoding": (56, b"\x00\x00\x00\x09"),
+    "schema format": (44, b"\x00\x00\x00\x63"),
+    "all of it": (0, b"\xa5" * 100),
+    "zeros": (0, bytes(100)),
+}
+
+
+@pytest.mark.parametrize("field", FIELDS)
+def test_cures(home: Path, field: str) -> None:
+    """Every row is there, and the database is one again."""
+    path = curing.history(home / "state.db")
+    kept = curing.messages(path)
+    damage.write(path, FIELDS[field][1], FIELDS[field][0])
+
+    cured = curing.cure(home, "DB-NOTADB", "rewrite-header")
+
+    assert curing.messages(path) == kept
+    assert curing.found_by_search(path, "message") == len(kept)
+    assert cured.notes == ["The header was written anew."]
+
+
+def test_undoes(home: Path) -> None:
+    """The damaged header is back."""
+    path = curing.history(home / "state.db")
+    damage.write(path, bytes(100), 0)
+
+    curing.cure(home, "DB-NOTADB", "rewrite-header").undo()
+
+
+def test_the_list_of_free_pages(home: Path) -> None:
+    """A list that leads out of the file is given up; the pages are given back."""
+    path = curing.history(home / "state.db")
+    kept = curing.messages(path)
+    damage.freelist_lost(path)
+
+    cured = curing.cure(home, "DB-MALFORMED", "rewrite-header")
+
+    assert curing.messages(path) == kept
+    cured.undo()
+
+
+def test_more_than_the_header(home: Path) -> None:
+    """Where a page with rows is damaged too, the header is not enough and rows are saved."""
+    path = curing.history(home / "state.db")
+    [(count,)] = curing.rows(path, "SELECT count(*) FROM messages")
+    damage.zero(path, damage.leaves(path, "messages")[1])
+    damage.write(path, bytes(100), 0)
+
+    cured = curing.cure(home, "DB-NOTADB", "rewrite-header")
+
+    assert cured.notes[0].startswith("Not enough: writing its header anew: ")
+    [told] = [note for note in cured.notes if note.startswith("messages: ")]
+    assert f"{count} rows were there" in told
+    cured.undo()
+
+
+def test_unknown_and_more_than_the_header(home: Path) -> None:
+    """A file that is no database of Hermes' is not taken for one."""
+    path = home / "state.db"
+    curing.history(path)
+    damage.execute(path, "UPDATE schema_version SET version = 99")
+    damage.write(path, b"\x12\x34", 16)
+
+    cured = curing.cure(home, "DB-NOTADB", "rewrite-header")
+
+    assert curing.rows(path, "SELECT version FROM schema_version") == [(99,)]
+    cured.undo()

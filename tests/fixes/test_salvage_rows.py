@@ -1,0 +1,131 @@
+"""salvage-rows: every row that can be read is in the new database, and all are accounted for."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tests import curing, damage, support
+from tests.damage import CUT, ROWS, Fault
+
+SALVAGED = [fault for fault in (*ROWS, *CUT) if fault is not damage.freelist_lost]
+
+
+@pytest.mark.parametrize("fault", SALVAGED, ids=damage.called)
+def test_cures_and_undoes(home: Path, fault: Fault) -> None:
+    """No row is made up, most are saved, and the notes count them by table."""
+    path = curing.history(home / "state.db")
+    kept = curing.messages(path)
+    fault(path)
+
+    cured = curing.cure(home, damage.CODES[fault], "salvage-rows")
+
+    found = curing.messages(path)
+    assert {row[0] for row in found} <= {row[0] for row in kept}
+    assert len(set(found) & set(kept)) >= 0.6 * len(kept)
+    assert curing.found_by_search(path, "message") >= 0.6 * len(kept)
+    told = {note.partition(":")[0]: note for note in cured.notes}
+    assert "saved" in told["messages"]
+    assert told["sessions"].endswith(".")
+    cured.undo()
+
+
+def test_the_first_page(home: Path) -> None:
+    """With the list of tables gone too, the tables are known by what lies in them."""
+    path = curing.history(home / "state.db")
+    kept = curing.messages(path)
+    damage.zero(path, 1)
+
+    cured = curing.cure(home, "DB-NOTADB", "salvage-rows")
+
+    assert curing.messages(path) == kept
+    cured.undo()
+
+
+def test_a_broken_log(home: Path) -> None:
+    """Transactions behind the broken frame are there again."""
+    path = damage.with_log(curing.history(home / "state.db"), index=False)
+    log = Path(f"{path}-wal")
+    frames = (log.stat().st_size - 32) // (damage.PAGE + 24)
+    damage.write(log, b"garbage" * 9, 32 + frames // 3 * (damage.PAGE + 24) + 1000)
+
+    cured = curing.cure(home, "DB-WAL-BROKEN", "salvage-rows")
+
+    assert not log.exists()
+    late = curing.rows(path, "SELECT count(*) FROM messages WHERE timestamp >= 10000")
+    assert late[0][0] > 20
+    assert any("write-ahead log is damaged" in note for note in cured.notes)
+    cured.undo()
+
+
+def test_from_a_snapshot(home: Path) -> None:
+    """Rows that are lost in the file come from Hermes' own copy of it, which is named."""
+    path = curing.history(home / "state.db")
+    kept = curing.messages(path)
+    support.put(home / "state-snapshots" / "20260101-000000" / "state.db", path.read_bytes())
+    damage.cut_off(path)
+
+    cured = curing.cure(home, "DB-TRUNCATED", "salvage-rows")
+
+    assert set(curing.messages(path)) == set(kept)
+    assert any("state-snapshots/20260101-000000/state.db" in note for note in cured.notes)
+
+
+def test_a_board(home: Path) -> None:
+    """The tasks of a board that Hermes refuses."""
+    path = home / "kanban.db"
+    support.database(path, "UPDATE tasks SET title = 'another'")
+    tasks = curing.rows(path, "SELECT id, title, status FROM tasks")
+    damage.zero(path, damage.leaves(path, "task_events")[0])
+
+    cured = curing.cure(home, "KANBAN-CORRUPT", "salvage-rows", "kanban.db")
+
+    assert curing.rows(path, "SELECT id, title, status FROM tasks") == tasks
+    cured.undo()
+
+
+def test_it_asks_first(home: Path) -> None:
+    """Rows may be lost, so somebody has to say yes."""
+    damage.rows_zeroed(curing.history(home / "state.db"))
+    sick = support.contents(home)
+
+    done = support.doctor("fix", "--apply", "--home", home)
+
+    assert done.code == 1
+    assert "asks first" in done.out
+    assert support.contents(home) == sick
+
+
+def test_nothing_to_read(home: Path) -> None:
+    """A file of which no row is left stays as it is."""
+    path = curing.history(home / "state.db")
+    damage.write(path, os.urandom(path.stat().st_size - damage.PAGE), damage.PAGE)
+
+    assert curing.refused(home, "DB-MALFORMED") == "saving its rows: not one row can be read"
+
+
+def test_a_newer_release(home: Path) -> None:
+    """What a newer Hermes made is not pressed into an older shape."""
+    path = curing.history(home / "state.db")
+    damage.execute(path, "UPDATE schema_version SET version = 99")
+    damage.rows_zeroed(path)
+
+    assert curing.refused(home, "DB-MALFORMED") == (
+        "state.db was made by a newer Hermes than is known here"
+    )
+
+
+def test_in_use(home: Path) -> None:
+    """A database that somebody has open is not swapped."""
+    path = curing.history(home / "state.db")
+    damage.rows_zeroed(path)
+    sick = support.contents(home)
+
+    with path.open("rb"):
+        done = support.doctor("fix", "--apply", "--yes", "--home", home)
+
+    assert done.code == 2
+    assert "in use by process" in done.err
+    assert support.contents(home) == sick

@@ -1,0 +1,64 @@
+"""set-aside-log: a log or journal of another life of the file goes into the vault."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+from tests import curing, damage, support
+
+
+def stale(home: Path) -> Path:
+    """An older copy under the log of a newer life."""
+    path = curing.history(home / "state.db", 600)
+    older = shutil.copy(path, home / "older")
+    damage.execute(path, "DELETE FROM messages WHERE id > 100", "VACUUM")
+    damage.with_log(path)
+    shutil.move(older, path)
+    return path
+
+
+def test_a_stale_log(home: Path) -> None:
+    """The database is as it was without the log, whose rows are in the vault."""
+    path = stale(home)
+    alone = path.read_bytes()
+
+    cured = curing.cure(home, "DB-WAL-STALE", "set-aside-log")
+
+    assert path.read_bytes() == alone
+    assert not Path(f"{path}-wal").exists()
+    assert not Path(f"{path}-shm").exists()
+    cured.undo()
+
+
+def test_a_foreign_journal(home: Path) -> None:
+    """It would take rows away at the next start."""
+    path = curing.history(home / "state.db")
+    kept = curing.messages(path)
+    beside = Path(shutil.copy(path, home / "beside.db"))
+    with damage.opened(beside) as db:
+        db.execute("PRAGMA journal_mode=DELETE")
+        db.execute("PRAGMA cache_size=5")
+        db.execute("BEGIN IMMEDIATE")
+        db.execute("UPDATE messages SET role = 'x' WHERE id < 200")
+        shutil.copy(f"{beside}-journal", f"{path}-journal")
+        db.execute("ROLLBACK")
+    beside.unlink()
+
+    cured = curing.cure(home, "DB-JOURNAL", "set-aside-log")
+
+    assert curing.messages(path) == kept
+    assert not Path(f"{path}-journal").exists()
+    cured.undo()
+
+
+def test_it_asks_first(home: Path) -> None:
+    """A log may hold the newest rows, so somebody has to say yes."""
+    stale(home)
+    sick = support.contents(home)
+
+    done = support.doctor("fix", "--apply", "--home", home)
+
+    assert done.code == 1
+    assert "asks first" in done.out
+    assert support.contents(home) == sick
