@@ -22,8 +22,8 @@ def rows(copy: Path, plan: Blueprint, home: Home, copies: Sequence[Copy]) -> lis
         others.append(Source(home / "sessions", "sessions"))
     try:
         account = salvage(copy, rescued, plan, others=others)
-        if not any(table.kept for table in account.tables):
-            raise CannotFix("not one row can be read")
+        if not any(table.kept for table in account.tables if table.name != "schema_version"):
+            raise CannotFix("not one row can be read")  # the version every release knows itself
         for old in sidecars(copy):
             durable.remove(old)
         durable.rename(rescued, copy)
