@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from hermes_doctor import rights
 from hermes_doctor.child import child
 from hermes_doctor.files import snapshot
 from hermes_doctor.journal import Journal
@@ -296,6 +297,19 @@ def test_a_symlink_to_a_file_of_root(theirs: Path, place: Path) -> None:
 
     assert precious.stat().st_uid == 0
     assert (theirs / "auth.json").is_symlink()
+
+
+def test_a_symlink_that_is_root_s_own(theirs: Path, place: Path) -> None:
+    """Nor when the link itself is what is to be given."""
+    precious = support.put(place / "precious", SECRET)
+    precious.chmod(0o644)
+    (theirs / "link").symlink_to(precious)
+
+    with pytest.raises(PermissionError):
+        rights.give(theirs / "link", STRANGER, STRANGER, from_root=True)
+
+    assert precious.stat().st_uid == 0
+    assert (theirs / "link").lstat().st_uid == 0
 
 
 @pytest.mark.parametrize("name", ["auth.json", ".env"])
