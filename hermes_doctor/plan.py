@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
+from contextlib import redirect_stdout
 from dataclasses import dataclass
 
 from hermes_doctor.api import Fix
@@ -44,7 +46,8 @@ class Planned:
 
 def plan(probes: Probes, plugins: Plugins, findings: Sequence[Finding]) -> list[Planned]:
     """A plan for each finding, in the order of the findings."""
-    return [_plan(probes, plugins, finding) for finding in findings]
+    with redirect_stdout(sys.stderr):  # what a fix prints is not part of our answer
+        return [_plan(probes, plugins, finding) for finding in findings]
 
 
 def _plan(probes: Probes, plugins: Plugins, finding: Finding) -> Planned:
@@ -59,7 +62,7 @@ def _plan(probes: Probes, plugins: Plugins, finding: Finding) -> Planned:
             step.changes()
     except (CannotFix, CouldNotLook) as why:
         return Planned(finding, fix, (), str(why))
-    except (Exception, SystemExit) as error:  # noqa: BLE001 (an operator's fix may raise anything)
+    except (Exception, SystemExit, GeneratorExit) as error:  # noqa: BLE001 (an operator's fix may raise anything)
         return Planned(finding, fix, (), f"the fix {fix.id} crashed: {crash(error)}")
     return Planned(finding, fix, steps, None if steps else "there is nothing left to do")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -119,11 +119,23 @@ def last_run(book: Journals) -> Journal:
     """The newest run that changed something and was not undone yet."""
     known = {journal.id: journal for journal in book.all()}
     for journal in reversed(known.values()):
-        undone = known.get(journal.of or "") if journal.kind == "undo" else None
-        again = undone is not None and undone.kind == "undo"  # an undo undone: it is done again
-        if journal.state in (journals.DONE, journals.PARTLY) and (again or journal.kind != "undo"):
+        if journal.state in (journals.DONE, journals.PARTLY) and _in_force(journal, known):
             return journal
     raise Trouble(f"No run of hermes-doctor on {book.home.path} is left to undo.")
+
+
+def _in_force(journal: Journal, known: Mapping[str, Journal]) -> bool:
+    """Whether a run leaves something done: a fix does, its undo does not, the undo of that does."""
+    done = True
+    for _ in known:
+        if journal.kind != "undo":
+            break
+        done = not done
+        before = known.get(journal.of or "")
+        if before is None:
+            break
+        journal = before
+    return done
 
 
 def undo_plan(home: Home, journal: Journal, *, force: bool) -> tuple[Backup, list[Item]]:

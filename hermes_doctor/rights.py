@@ -15,6 +15,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from hermes_doctor.model import Trouble
+
 _NOBODY = 65534
 
 
@@ -65,8 +67,10 @@ def _of(folder: Path, links: int) -> Rights | None:
             return _of(target.joinpath(*parts[length:]), links - 1)
         shared = st.st_mode & stat.S_IWOTH or (st.st_mode & stat.S_IWGRP and st.st_gid != 0)
         if shared and not st.st_mode & stat.S_ISVTX:
-            why = "others may write to a folder of root's"
-            raise PermissionError(errno.EPERM, why, str(place))
+            raise Trouble(
+                f"Others may write to {place}, so root cannot tell whose home lies there. Nothing "
+                f"was changed. Close it first: chmod go-w {place}"
+            )
     return None
 
 

@@ -321,7 +321,8 @@ class Vault:
         live = any(source.live for source in group) and _keeps_log(database)
         for _ in range(0 if live else 5):
             before = _moment(database)
-            found = [self._save(partial, source, progress) for source in group]
+            still = [replace(source, live=False) for source in group]
+            found = [self._save(partial, source, progress) for source in still]
             if before == _moment(database) and not in_use(database):
                 return [entry for entry in found if entry is not None]
             for source in group:

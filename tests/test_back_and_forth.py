@@ -38,7 +38,6 @@ def test_undo_takes_back_what_was_done_again(home: Path) -> None:
     assert crashing.state(home) == sick
 
 
-@pytest.mark.xfail(strict=True, reason="an undo of what was done again counts as done again")
 def test_undo_of_what_was_done_again(home: Path) -> None:
     """An undo that was undone leaves the fix in force: the next undo takes that back again."""
     (home / ".env").write_bytes(BOM + support.ENV.encode())
@@ -63,7 +62,6 @@ def test_undo_of_what_was_done_again(home: Path) -> None:
     assert crashing.state(home) == sick
 
 
-@pytest.mark.xfail(strict=True, reason="an undo of what was done again counts as done again")
 def test_undo_goes_on_to_the_run_before(home: Path) -> None:
     """With two runs, each bare undo takes back the newest that is in force."""
     (home / ".env").write_bytes(BOM + support.ENV.encode())

@@ -285,7 +285,6 @@ while True:
 """
 
 
-@pytest.mark.xfail(strict=True, reason="what is open goes through SQLite, with a log or without")
 def test_a_writer_without_a_log_meets_no_lock(home: Path, tmp_path: Path) -> None:
     """In DELETE mode a reader would keep it waiting. It writes at once, however long the copy
     takes, and the copy is made again."""

@@ -172,7 +172,6 @@ def test_his_groups(place: Path) -> None:
 # -- and no further ------------------------------------------------------------------------
 
 
-@pytest.mark.xfail(strict=True, reason="the line names the folder, but not what is wrong with it")
 @pytest.mark.parametrize(("mode", "group"), [(0o777, 0), (0o775, TEAM)], ids=["all", "a group"])
 def test_a_folder_on_the_way_that_others_may_write_to(place: Path, mode: int, group: int) -> None:
     """Anybody could put another home there: refused in one line that names the folder."""
