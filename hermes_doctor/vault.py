@@ -331,9 +331,9 @@ class Vault:
             if live:
                 break
         main = next((source for source in group if source.path == database), None)
-        if main is None:
+        if main is None or not _keeps_log(database):
             raise Trouble(
-                f"{database.name} comes and goes just now. Nothing was changed; try again."
+                f"{database.name} is being written to. Nothing was changed; try again."
             )
         entry = self._save(partial, replace(main, live=True), progress)
         return [entry] if entry else []
