@@ -266,6 +266,16 @@ def test_what_was_root_s_becomes_his(theirs: Path) -> None:
     assert (st.st_uid, st.st_gid, st.st_ino, st.st_mode) == (STRANGER, STRANGER, inode, mode)
 
 
+def test_it_stays_his(theirs: Path) -> None:
+    """An undo does not make it root's again: a receipt is his to write."""
+    assert given(theirs, "auth.json").state == "done"
+
+    done = support.doctor("undo", "--yes", "--home", theirs)
+
+    assert done.code == 0, done.out + done.err
+    assert (theirs / "auth.json").stat().st_uid == STRANGER
+
+
 def test_a_file_with_a_second_name(theirs: Path, place: Path) -> None:
     """It may be a link to any file of root's that the user made: refused."""
     precious = support.put(place / "precious", SECRET)

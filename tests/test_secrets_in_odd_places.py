@@ -58,6 +58,9 @@ FIRST = {
     "base64": "Q0FOQVJZQ0FOQVJZ==",
     "a name, and a key for it": "xoxb_CANARY_0123456789=1",
     "exported": "export sk_CANARY0123456789abcdef=1",
+    "a password alone": "canary7",
+    "a password with an equals sign": "canary7=x",
+    "nothing but equals signs behind": "CANARY7==",
     "quoted": "'sk-CANARY0123456789abcdef'=1",
 }
 
