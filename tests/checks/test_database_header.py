@@ -238,7 +238,7 @@ def test_wrong_fields(home: Path, case: str) -> None:
     _, [finding] = look(home)
 
     assert finding.code == "DB-NOTADB"
-    assert (finding.data["fix"], finding.data["fields"]) == ("rewrite-header", fields)
+    assert (finding.fix, finding.data["fields"]) == ("rewrite-header", fields)
     assert looking.codes(home) == ["DB-NOTADB"], "one cause is told once"
 
 
@@ -262,7 +262,7 @@ def test_lost_first_page(home: Path) -> None:
 
     _, [finding] = look(home)
 
-    assert finding.data["fix"] == "salvage-rows"
+    assert finding.fix == "salvage-rows"
     assert looking.codes(home) == ["DB-NOTADB"]
 
 
@@ -290,7 +290,7 @@ def test_caches_are_set_aside(home: Path, name: str) -> None:
 
     _, [finding] = look(home)
 
-    assert finding.data["fix"] == "set-aside-cache"
+    assert finding.fix == "set-aside-cache"
 
 
 # -- empty -----------------------------------------------------------------------------------------
@@ -328,7 +328,7 @@ def test_emptied(home: Path, how: str, trace: str) -> None:
     _, [finding] = look(home)
 
     assert (finding.code, finding.severity) == ("DB-EMPTY", Severity.CRITICAL)
-    assert (finding.data["fix"] == "salvage-rows") is (trace == "log")
+    assert (finding.fix == "salvage-rows") is (trace == "log")
 
 
 @pytest.mark.parametrize("how", ["no bytes", "no table"])

@@ -49,7 +49,7 @@ def test_stale(home: Path) -> None:
     assert codes(home) == ["DB-WAL-STALE"]
     _, [finding] = ask("database-log", home)
     assert finding.severity is Severity.CRITICAL
-    assert finding.data["fix"] == "set-aside-wal"
+    assert finding.fix == "set-aside-log"
 
 
 @pytest.mark.parametrize("deep", [False, True], ids=["quick", "deep"])
@@ -107,7 +107,7 @@ def test_huge(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     _, [finding] = ask("database-log", home)
 
     assert (finding.code, finding.severity) == ("DB-WAL-HUGE", Severity.WARNING)
-    assert finding.data["fix"] == "checkpoint-wal"
+    assert finding.fix == "checkpoint-wal"
     assert path.exists()
 
 

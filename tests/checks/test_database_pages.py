@@ -51,7 +51,7 @@ def test_each_damage(home: Path, way: str, fault: Fault) -> None:
     [finding] = findings
     assert finding.subject == "state.db"
     assert finding.severity in (Severity.CRITICAL, Severity.ERROR, Severity.WARNING)
-    assert finding.data["fix"]
+    assert finding.fix
     if fault in (damage.rows_zeroed, damage.root_zeroed, damage.chain_cut):
         assert finding.data["tables"] == ("messages",)
         assert finding.data["pages"]
@@ -95,7 +95,7 @@ def test_names_of_other_databases(home: Path) -> None:
 
     _, findings = ask("database-pages", home)
 
-    assert {finding.subject: (finding.code, finding.data["fix"]) for finding in findings} == {
+    assert {finding.subject: (finding.code, finding.fix) for finding in findings} == {
         "kanban.db": ("KANBAN-CORRUPT", "salvage-rows"),
         "response_store.db": ("RESPSTORE", "set-aside-cache"),
         "cron/executions.db": ("DB-MALFORMED", "set-aside-cache"),
@@ -115,7 +115,7 @@ def test_search_severities(home: Path) -> None:
         fault(damage.history(home / "state.db"))
         _, [finding] = ask("database-pages", home)
         assert finding.severity is severity, fault.__name__
-        assert finding.data["fix"] == "rebuild-fts"
+        assert finding.fix == "rebuild-fts"
 
 
 def test_no_text_of_the_database_is_shown(home: Path) -> None:

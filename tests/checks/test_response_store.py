@@ -43,7 +43,7 @@ def test_rows(home: Path, case: str) -> None:
     _, [finding] = ask("response-store", home)
 
     assert finding.code == "RESPSTORE"
-    assert finding.data == {"fix": "evict-responses", "bad": bad, "dangling": dangling}
+    assert (finding.fix, finding.data) == ("evict-responses", {"bad": bad, "dangling": dangling})
 
 
 def test_a_damaged_file_is_told_once(home: Path) -> None:
@@ -52,4 +52,4 @@ def test_a_damaged_file_is_told_once(home: Path) -> None:
 
     assert ask("response-store", home)[0].status is Status.SKIPPED
     _, [finding] = ask("database-header", home)
-    assert (finding.code, finding.data["fix"]) == ("DB-NOTADB", "set-aside-cache")
+    assert (finding.code, finding.fix) == ("DB-NOTADB", "set-aside-cache")
