@@ -332,9 +332,7 @@ class Vault:
                 break
         main = next((source for source in group if source.path == database), None)
         if main is None or not _keeps_log(database):
-            raise Trouble(
-                f"{database.name} is being written to. Nothing was changed; try again."
-            )
+            raise Trouble(f"{database.name} is being written to. Nothing was changed; try again.")
         entry = self._save(partial, replace(main, live=True), progress)
         return [entry] if entry else []
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 
 from hermes_doctor import plugins
@@ -16,17 +17,15 @@ PLUGINS = plugins.load()
 def ask(id: str, home: Path, *, deep: bool = False) -> tuple[CheckResult, list[Finding]]:
     """How one check ends, and what it finds."""
     checks = [check for check in PLUGINS.checks if check.id == id]
-    probes = Probes(Home(home), deep=deep)
-    [result], findings = examine(probes, checks)
-    probes.close()
+    with contextlib.closing(Probes(Home(home), deep=deep)) as probes:  # else it is a holder
+        [result], findings = examine(probes, checks)
     return result, findings
 
 
 def codes(home: Path, *, deep: bool = False) -> list[str]:
     """Everything that all checks find about the databases of a home, information left out."""
     checks = [check for check in PLUGINS.checks if check.group == "databases"]
-    probes = Probes(Home(home), deep=deep)
-    results, findings = examine(probes, checks)
-    probes.close()
+    with contextlib.closing(Probes(Home(home), deep=deep)) as probes:
+        results, findings = examine(probes, checks)
     assert not [result for result in results if result.status == "crashed"], results
     return [finding.code for finding in findings if finding.severity != "info"]

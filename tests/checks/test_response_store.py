@@ -43,8 +43,7 @@ def test_rows(home: Path, case: str) -> None:
     _, [finding] = ask("response-store", home)
 
     assert finding.code == "RESPSTORE"
-    assert finding.fix == "evict-responses"
-    assert finding.data == {"bad": bad, "dangling": dangling}
+    assert (finding.fix, finding.data) == ("evict-responses", {"bad": bad, "dangling": dangling})
 
 
 def test_a_damaged_file_is_told_once(home: Path) -> None:

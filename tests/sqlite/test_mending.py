@@ -336,7 +336,7 @@ def test_responses(tmp_path: Path) -> None:
     damage.execute(
         path,
         "INSERT INTO responses VALUES ('good', '{}', 1), ('cut', '{\"a', 1), "
-        "('odd', CAST(x'ff7b7d' AS TEXT), 1), ('number', 7.5, 1), ('blob', x'00', 1)",
+        "('odd', CAST(x'ff7b7d' AS TEXT), 1), ('number', 7.5, 1), ('blob', x'7b7d', 1)",
         "INSERT INTO conversations VALUES ('a', 'good'), ('b', 'cut'), ('c', 'nothing')",
     )
 
