@@ -14,7 +14,7 @@ from hermes_doctor import durable
 from hermes_doctor.child import with_rights_of
 from hermes_doctor.files import Snapshot, snapshot
 from hermes_doctor.home import SIDECARS
-from hermes_doctor.model import CannotFix
+from hermes_doctor.model import CannotFix, Trouble
 
 Maker = Callable[[Path], None]
 """Writes the new content to the (not yet existing) path it is given."""
@@ -183,9 +183,20 @@ class ReplaceDatabase(Step):
                 durable.remove(leftover)
 
     def _rebuilt(self, target: Path) -> str:
-        said = self.rebuild(target)
-        prove(target)
+        try:
+            said = self.rebuild(target)
+            prove(target)
+        except CannotFix as why:
+            if any(name in str(why) for name in _NO_ROOM):  # says nothing of the database
+                raise Trouble(
+                    f"There is no space left to rebuild {self.path.name} in. Nothing was changed. "
+                    f"Make room, then try again."
+                ) from why
+            raise
         return json.dumps(list(said or ()))
+
+
+_NO_ROOM = ("SQLITE_FULL", "SQLITE_IOERR")
 
 
 def sidecars(database: Path) -> list[Path]:

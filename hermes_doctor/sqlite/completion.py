@@ -44,11 +44,18 @@ class _Completion:
             self._table(self.plan.tables[name], lost)
         for name, sql in self.plan.indexes.items():
             if self.plan.table_of[name] in touched and not self._has(name):
-                # duplicates, or a column that Hermes adds itself: then so is the index
-                with contextlib.suppress(sqlite3.IntegrityError, sqlite3.OperationalError):
-                    self.db.execute(sql)
+                self._index(sql)
         for virtual in self.plan.virtual:
             self._full_text(virtual, missing, set(touched))
+
+    def _index(self, sql: str) -> None:
+        """Make an index, unless there are duplicates in its way, or a column that Hermes adds
+        itself is still to come: then so is the index."""
+        try:
+            self.db.execute(sql)
+        except (sqlite3.IntegrityError, sqlite3.OperationalError) as error:
+            if error.sqlite_errorname.startswith(("SQLITE_FULL", "SQLITE_IOERR", "SQLITE_NOMEM")):
+                raise
 
     def _full_text(self, virtual: str, missing: Sequence[Missing], touched: set[str]) -> None:
         """Make a full-text table or its triggers, and index what they missed.
