@@ -1,5 +1,15 @@
-"""`python -m hermes_doctor` is `hermes-doctor`."""
+"""Where the command begins; `python -m hermes_doctor` is `hermes-doctor`."""
 
-from hermes_doctor.cli import main
+import gc
 
-main()
+
+def main() -> None:
+    """Load the command line without collecting garbage: there is none yet, and looking costs."""
+    gc.disable()
+    from hermes_doctor.cli import main as run
+
+    run()
+
+
+if __name__ == "__main__":
+    main()

@@ -17,8 +17,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from hermes_doctor.files import Snapshot, shown, size, snapshot
 from hermes_doctor.home import CACHES, Home, loss
@@ -151,8 +150,7 @@ _ID = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 _CODE = re.compile(r"[A-Z][A-Z0-9]*(-[A-Z0-9]+)*")
 
 
-@dataclass(frozen=True)
-class Check:
+class Check(NamedTuple):
     """One question about a home."""
 
     id: str
@@ -163,8 +161,7 @@ class Check:
     limit: float
 
 
-@dataclass(frozen=True)
-class Fix:
+class Fix(NamedTuple):
     """One repair."""
 
     id: str

@@ -7,8 +7,8 @@ import os
 import stat
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from hermes_doctor.model import CouldNotLook
 
@@ -16,8 +16,7 @@ MEGABYTE = 1024 * 1024
 _NOATIME = getattr(os, "O_NOATIME", 0)
 
 
-@dataclass(frozen=True)
-class Snapshot:
+class Snapshot(NamedTuple):
     """What a path was at one moment; two equal snapshots mean that nobody touched it between."""
 
     kind: str

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 
 class Severity(enum.StrEnum):
@@ -58,8 +58,7 @@ class Trouble(Exception):
     """An expected failure of a command: one line that says what, where and what to do."""
 
 
-@dataclass(frozen=True)
-class Evidence:
+class Evidence(NamedTuple):
     """One thing that was seen: where, and what, without any secret in it."""
 
     where: str
@@ -122,8 +121,7 @@ class CheckResult:
     reason: str | None = None
 
 
-@dataclass(frozen=True)
-class FixOffer:
+class FixOffer(NamedTuple):
     """The fix that a report offers for a finding."""
 
     id: str
@@ -131,8 +129,7 @@ class FixOffer:
     command: str
 
 
-@dataclass(frozen=True)
-class Gateway:
+class Gateway(NamedTuple):
     """One running gateway process that belongs to the home."""
 
     pid: int

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from types import ModuleType
-from typing import Generic, NoReturn, TypeVar
+from typing import Generic, NamedTuple, NoReturn, TypeVar
 
 from hermes_doctor.api import Check, Fix
 from hermes_doctor.probes.once import Cell
@@ -26,8 +26,7 @@ ENTRY_POINTS = "hermes_doctor.plugins"
 _FOLDERS: dict[type[Check] | type[Fix], str] = {Check: "checks", Fix: "fixes"}
 
 
-@dataclass(frozen=True)
-class Broken:
+class Broken(NamedTuple):
     """A plugin folder or file that was not loaded, and why."""
 
     path: Path

@@ -74,7 +74,8 @@ def main() -> None:
 
     from hermes_doctor.cli.ending import ended
 
-    gc.set_threshold(50_000)  # a look makes little garbage, and collecting it costs a tenth
+    gc.set_threshold(100_000)  # a look makes little garbage, and collecting it costs a tenth
+    gc.enable()
     _build_only(sys.argv[1] if len(sys.argv) > 1 else None)
     code = ended(lambda: app(standalone_mode=False))
     try:

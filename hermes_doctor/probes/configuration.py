@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import yaml
 
@@ -36,8 +36,7 @@ _DISPUTED = re.compile(r"[\t?]|\\[uUx]")
 """What libyaml and PyYAML's own parser, which the gateway uses, judge differently."""
 
 
-@dataclass(frozen=True)
-class Fault:
+class Fault(NamedTuple):
     """Why the file is not a configuration."""
 
     what: str
@@ -56,8 +55,7 @@ class ConfigFile:
     fault: Fault | None
 
 
-@dataclass(frozen=True)
-class ConfigCopy:
+class ConfigCopy(NamedTuple):
     """An older copy of config.yaml that parses."""
 
     label: str

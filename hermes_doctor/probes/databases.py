@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from hermes_doctor.files import snapshot
 from hermes_doctor.home import Home
 from hermes_doctor.model import CouldNotLook
 
 
-@dataclass(frozen=True)
-class Databases:
+class Databases(NamedTuple):
     """The databases that are there, in the order of their worth, and where there is no telling."""
 
     paths: tuple[Path, ...]

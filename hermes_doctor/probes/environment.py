@@ -9,7 +9,6 @@ from pathlib import Path
 
 from hermes_doctor.files import MEGABYTE, Snapshot, read as read_file, snapshot
 from hermes_doctor.home import Home
-from hermes_doctor.masking import like_a_secret
 from hermes_doctor.model import CouldNotLook
 
 NAME = ".env"
@@ -59,6 +58,8 @@ class EnvFile:
         from io import StringIO
 
         from dotenv import dotenv_values
+
+        from hermes_doctor.masking import like_a_secret
 
         text = self.text or ""
         pairs = dotenv_values(stream=StringIO(text[:65536]), interpolate=False)

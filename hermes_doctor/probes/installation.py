@@ -6,8 +6,8 @@ import os
 import re
 import shutil
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from hermes_doctor.files import listing, read, read_head, user_home
 from hermes_doctor.home import Home
@@ -17,8 +17,7 @@ _DIST = re.compile(r"hermes_agent-(\d[^-]*)\.dist-info")
 _CHECKOUT = re.compile(r'^version\s*=\s*"([^"\n]{1,64})"', re.MULTILINE)
 
 
-@dataclass(frozen=True)
-class Installation:
+class Installation(NamedTuple):
     """A Hermes that is installed on this machine."""
 
     version: str

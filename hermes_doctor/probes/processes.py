@@ -5,9 +5,9 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import NamedTuple
 
 from hermes_doctor.home import Home
 from hermes_doctor.model import CouldNotLook, Gateway
@@ -16,8 +16,7 @@ from hermes_doctor.probes import locks
 _PROC = Path("/proc")
 
 
-@dataclass(frozen=True)
-class Candidate:
+class Candidate(NamedTuple):
     """A process whose command line is that of a gateway, and the home it works on if known."""
 
     gateway: Gateway

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from datetime import datetime
+from typing import NamedTuple
 
 from hermes_doctor.files import MEGABYTE, listing, read, snapshot
 from hermes_doctor.home import Home
@@ -16,8 +16,7 @@ GOING = frozenset({"backing-up", "staging", "committing", "verifying", "ending"}
 LIMIT = 32 * MEGABYTE
 
 
-@dataclass(frozen=True)
-class UnfinishedRun:
+class UnfinishedRun(NamedTuple):
     """A run whose journal does not end."""
 
     id: str

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from hermes_doctor.files import Snapshot, listing, snapshot
 from hermes_doctor.home import SIDECARS, Home
@@ -25,8 +25,7 @@ _NAMES = (
 )
 
 
-@dataclass(frozen=True)
-class SecretFile:
+class SecretFile(NamedTuple):
     """A file with secrets: what it is, and who beside its owner can read it."""
 
     path: Path

@@ -5,9 +5,8 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TextIO
+from typing import NamedTuple, TextIO
 
 from hermes_doctor.files import user_home
 from hermes_doctor.masking import clean
@@ -15,8 +14,7 @@ from hermes_doctor.masking import clean
 Span = tuple[str, str]
 
 
-@dataclass(frozen=True)
-class Line:
+class Line(NamedTuple):
     """One logical line: an indent that wrapped text keeps, and spans of text with a style each."""
 
     spans: tuple[Span, ...]
