@@ -382,9 +382,13 @@ def given(home: Path) -> Path:
 
 
 def test_another_user_sees_a_healthy_home(place: Path) -> None:
-    """The harness works: a user without rights examines his own home and all is well."""
+    """The harness works: a user without rights examines his own home and all is well.
+
+    But for what a gateway has loaded: one of root's, which another test may be running just now,
+    he cannot look into.
+    """
     document = look(given(full(place / "home")), as_nobody)
-    assert unsettled(document) == []
+    assert set(unsettled(document)) <= {"sqlite-library"}
 
 
 @pytest.mark.parametrize("name", READ)
