@@ -228,6 +228,6 @@ def _position(error: yaml.YAMLError) -> int:
 
 def _mask(problem: str) -> str:
     """The parser's words without the file's own: it quotes names, and a name may be a secret."""
-    said = re.sub(r"""(['"])(.)\1""", r"‘\2’", problem.split("\n")[0])
+    said = re.sub(r"""(['"])(\\?.)\1""", r"‘\2’", problem.split("\n")[0])
     before, quote, _ = re.match(r"""([^'"]*)(['"]?)(.*)""", said, re.DOTALL).groups()  # type: ignore[union-attr]
     return f"{before.rstrip()} …" if quote else before

@@ -7,6 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from hermes_doctor.home import Home
+from hermes_doctor.knowledge import atlas
+from hermes_doctor.sqlite.mending import rescue
 from tests import curing, damage, support
 from tests.damage import CUT, ROWS, Fault
 
@@ -129,3 +132,26 @@ def test_in_use(home: Path) -> None:
     assert done.code == 2
     assert "in use by process" in done.err
     assert support.contents(home) == sick
+
+
+def test_further_sources(home: Path) -> None:
+    """Transcripts of sessions are looked into one by one; the folder itself is none."""
+    support.put(home / "sessions" / "one.jsonl", "{}")
+    support.put(home / "sessions" / "session_two.json", "{}")
+    support.put(home / "sessions" / "notes.txt", "x")
+    plan = atlas.newest_blueprint("state.db")
+
+    found = rescue.sources(plan, Home(home), [])
+
+    assert [one.name for one in found] == ["sessions/one.jsonl", "sessions/session_two.json"]
+    assert rescue.sources(atlas.newest_blueprint("kanban.db"), Home(home), []) == []
+
+
+def test_no_source_is_blamed_that_is_none(home: Path) -> None:
+    """Without older copies the receipt speaks of the database alone."""
+    damage.rows_zeroed(curing.history(home / "state.db"))
+
+    done = support.doctor("fix", "DB-MALFORMED", "--apply", "--yes", "--home", home)
+
+    assert done.code == 0, done.err
+    assert "was not used" not in done.out

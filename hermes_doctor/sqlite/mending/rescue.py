@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from hermes_doctor import durable
+from hermes_doctor.files import listing, snapshot
 from hermes_doctor.home import Home
 from hermes_doctor.model import CannotFix, CouldNotLook
 from hermes_doctor.probes.copies import Copy
@@ -17,11 +18,8 @@ from hermes_doctor.steps import sidecars
 def rows(copy: Path, plan: Blueprint, home: Home, copies: Sequence[Copy]) -> list[str]:
     """Put a new database with every row that can be saved in the place of the damaged copy."""
     rescued = copy.with_name(copy.name + ".rescued")
-    others = [Source(one.path, home.name_of(one.path), one.mtime_ns / 1e9) for one in copies]
-    if plan.database == "state.db":
-        others.append(Source(home / "sessions", "sessions"))
     try:
-        account = salvage(copy, rescued, plan, others=others)
+        account = salvage(copy, rescued, plan, others=sources(plan, home, copies))
         if not any(table.kept for table in account.tables if table.name != "schema_version"):
             raise CannotFix("not one row can be read")  # the version every release knows itself
         for old in sidecars(copy):
@@ -33,3 +31,15 @@ def rows(copy: Path, plan: Blueprint, home: Home, copies: Sequence[Copy]) -> lis
         for left in (rescued, *sidecars(rescued)):
             durable.remove(left)
     return list(account.sentences)
+
+
+def sources(plan: Blueprint, home: Home, copies: Sequence[Copy]) -> list[Source]:
+    """Where else rows may be: older copies, and for a history the transcripts of its sessions."""
+    found = [Source(one.path, home.name_of(one.path), one.mtime_ns / 1e9) for one in copies]
+    folder = home / "sessions"
+    names = listing(folder) if plan.database == "state.db" else []
+    for name in names:
+        taken = snapshot(folder / name)
+        if name.endswith((".json", ".jsonl")) and taken.kind == "file":
+            found.append(Source(folder / name, f"sessions/{name}", taken.mtime_ns / 1e9))
+    return found
