@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 SMALL = 4 * MEGABYTE
 """Up to here a database is looked at in memory, whole."""
 SMALL_DEEP = 64 * MEGABYTE
-QUICK = 0.06
+QUICK = 0.03
 """Seconds for SQLite's own check of one database in a quick look."""
-ONE = 0.02
+ONE = 0.01
 """Seconds for one question in a quick look."""
 ATTRIBUTION = 1.0
 """Seconds to find out which tables damage hits, once there is damage."""
