@@ -20,6 +20,8 @@ from hermes_doctor.model import CannotFix, CouldNotLook, Trouble
 
 Act = Callable[[], str]
 Say = Callable[[str], None]
+STILL = 5.0
+"""Seconds of silence after which a child is looked at: one that is stopped will never answer."""
 _EXPECTED: dict[str, type[Exception]] = {
     kind.__name__: kind for kind in (CannotFix, CouldNotLook, Trouble)
 }
@@ -36,8 +38,12 @@ class Child:
     def hear(self, limit: float | None = None) -> tuple[str, str]:
         """The next line: its first word, and the rest. Raises what the child met."""
         while b"\n" not in self._heard:
-            if not select.select([self._reading], [], [], limit)[0]:
-                raise CannotFix(f"no answer within {limit:g} s")
+            if not select.select([self._reading], [], [], STILL if limit is None else limit)[0]:
+                if limit is not None:
+                    raise CannotFix(f"no answer within {limit:g} s")
+                if self._stopped:
+                    raise CannotFix("somebody has stopped the work under the owner's rights")
+                continue
             chunk = os.read(self._reading, 65536)
             if not chunk:
                 raise CannotFix("the work under the owner's rights was cut off")
@@ -47,6 +53,14 @@ class Child:
         if word in _EXPECTED:
             raise _EXPECTED[word](text)
         return word, text
+
+    @property
+    def _stopped(self) -> bool:
+        """Whether its owner holds it still, which he may for as long as he likes."""
+        try:
+            return Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()[0] == "T"
+        except (OSError, IndexError):
+            return False
 
     @property
     def alive(self) -> bool:

@@ -5,20 +5,22 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import signal
 import sqlite3
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from hermes_doctor import rights
+from hermes_doctor import child as children, rights
 from hermes_doctor.child import child
 from hermes_doctor.files import snapshot
 from hermes_doctor.journal import Journal
-from hermes_doctor.model import Trouble
+from hermes_doctor.model import CannotFix, Trouble
 from hermes_doctor.steps import SetOwner
 from tests import crashing, support
 from tests.crashing import ROOT, STRANGER
@@ -129,6 +131,22 @@ def test_the_child_is_he(place: Path) -> None:
         said = json.loads(other.hear()[1])
 
     assert said == [[STRANGER] * 3, [STRANGER] * 3, [STRANGER]]
+
+
+def test_a_child_that_its_owner_stops_is_not_waited_for(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It runs as him, so he may hold it still for ever; root's command ends all the same."""
+    monkeypatch.setattr(children, "STILL", 0.05)
+
+    def work(_: object) -> str:
+        time.sleep(60)
+        return ""
+
+    with child(home / "state.db", work) as other:
+        os.kill(other.pid, signal.SIGSTOP)
+        with pytest.raises(CannotFix, match="stopped"):
+            other.hear()
 
 
 NAMED = """
