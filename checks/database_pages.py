@@ -12,6 +12,7 @@ from hermes_doctor.api import (
     CouldNotLook,
     Evidence,
     Finding,
+    Partly,
     Probes,
     Severity,
     Skip,
@@ -27,13 +28,15 @@ _CODES = ["DB-MALFORMED", "DB-TRUNCATED", "DB-INDEX", "DB-FTS-CORRUPT", "KANBAN-
 
 
 @check(id="database-pages", group="databases", codes=[*_CODES, "RESPSTORE"], limit=10)
-def database_pages(probes: Probes) -> Iterator[Finding | CouldNotLook]:
+def database_pages(probes: Probes) -> Iterator[Finding | CouldNotLook | Partly]:
     """Is every page of every database what it should be?"""
     if not probes.databases().paths:
         raise Skip("there is no database yet")
     for name, path, found in probes.conditions():
         if found.doubt is not None:
             yield CouldNotLook(f"{name}: {found.doubt}")
+        if found.partly is not None:
+            yield Partly(f"{name}: {found.partly}")
         for finding in _findings(name, found):
             yield replace(finding, caused_by=_cause(probes, path))
 
@@ -91,6 +94,8 @@ def _damaged(name: str, found: Condition, damage: Damage) -> Iterator[Finding]:
             fix="rebuild-indexes",
             data={"indexes": tuple(sorted(damage.indexes))},
         )
+    elif damage.rules:
+        yield _forbidden(name, damage)
     if not _canonical(found, damage):
         yield from _searches(name, found)
 
@@ -99,6 +104,32 @@ def _canonical(found: Condition, damage: Damage) -> bool:
     """Whether more is hit than what can be made anew from the rows."""
     derived = damage.indexes or damage.searches or found.flaws
     return bool(damage.rows or damage.free or (damage.unused and not derived))
+
+
+def _forbidden(name: str, damage: Damage) -> Finding:
+    """Rows that can be read and should not be there; a board is refused for them."""
+    board = _is_board(name)
+    return Finding(
+        code="KANBAN-CORRUPT" if board else "DB-MALFORMED",
+        severity=Severity.CRITICAL if board else Severity.WARNING,
+        title=f"rows of {name} break the rules of their own table",
+        subject=name,
+        detail=(
+            _advice(name)
+            if board
+            else "Every row can be read, and nothing is lost. Hermes' own checks call it damaged."
+        ),
+        evidence=tuple(
+            Evidence(name, f"a forbidden value in {_place(rule)}") for rule in sorted(damage.rules)
+        ),
+        fix=_salvage(name) if board else None,
+        data={"rules": tuple(sorted(damage.rules))},
+    )
+
+
+def _place(rule: str) -> str:
+    table, _, column = rule.partition(".")
+    return f"{shown([table])}, column {shown([column])}" if column else shown([table])
 
 
 def _malformed(name: str, damage: Damage) -> Finding:
@@ -115,8 +146,13 @@ def _malformed(name: str, damage: Damage) -> Finding:
     elif damage.free:
         what = "only the list of its free pages is damaged; every row can be read"
     else:
-        what = f"{damage.unused} pages belong to nothing; every row can be read"
+        noun = "page belongs" if damage.unused == 1 else "pages belong"
+        what = f"{damage.unused} {noun} to nothing; every row can be read"
     evidence = [Evidence(name, what)]
+    for table, count in sorted(damage.disputed.items()):
+        noun = "row says" if count == 1 else "rows say"
+        what = f"{count} {noun} something else than an index of {shown([table])}"
+        evidence.append(Evidence(name, what))
     if damage.pages and damage.rows:
         evidence.append(Evidence(name, f"damaged pages: {_numbers(damage.pages)}"))
     beside = [*damage.indexes, *damage.searches]

@@ -4,16 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hermes_doctor.api import Evidence, Finding, Probes, Severity, Skip, check
+from hermes_doctor.api import Evidence, Finding, Probes, Severity, Skip, check, responses
 
-_BAD = (
-    "SELECT count(*) FROM responses WHERE NOT "
-    "CASE typeof(data) WHEN 'text' THEN json_valid(data) ELSE 0 END"
-)
-_DANGLING = (
-    "SELECT count(*) FROM conversations "
-    "WHERE response_id NOT IN (SELECT response_id FROM responses)"
-)
+_BAD = f"SELECT count(*) FROM responses WHERE {responses.UNREADABLE}"
+_DANGLING = f"SELECT count(*) FROM conversations WHERE {responses.DANGLING}"
 
 
 @check(id="response-store", group="databases", codes=["RESPSTORE"])

@@ -26,11 +26,13 @@ from hermes_doctor.model import (
     CouldNotLook,
     Evidence,
     Finding,
+    Partly,
     Safety,
     Severity,
     Skip,
 )
 from hermes_doctor.probes import Probes
+from hermes_doctor.sqlite import responses
 
 if TYPE_CHECKING:
     from hermes_doctor.probes.structure import Structure
@@ -74,6 +76,7 @@ __all__ = [
     "Home",
     "Missing",
     "MoveAside",
+    "Partly",
     "Probes",
     "Remove",
     "ReplaceDatabase",
@@ -97,6 +100,7 @@ __all__ = [
     "fix",
     "loss",
     "mend_rows",
+    "responses",
     "shown",
     "size",
     "snapshot",
@@ -143,7 +147,7 @@ def __getattr__(name: str) -> object:
     raise AttributeError(name)
 
 
-Look = Callable[[Probes], Iterable[Finding | CouldNotLook]]
+Look = Callable[[Probes], Iterable[Finding | CouldNotLook | Partly]]
 Plan = Callable[[Probes, Finding], "Iterable[Step]"]
 
 _ID = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")

@@ -18,6 +18,7 @@ from hermes_doctor.model import (
     CouldNotLook,
     Finding,
     Gateway,
+    Partly,
     Report,
     Severity,
     Skip,
@@ -46,6 +47,7 @@ class Answer:
     started: float = field(default_factory=time.monotonic)
     findings: list[Finding] = field(default_factory=list)
     doubts: list[str] = field(default_factory=list)
+    partly: list[str] = field(default_factory=list)
     skipped: str | None = None
     crashed: str | None = None
     late: str | None = None
@@ -57,6 +59,8 @@ class Answer:
             for said in self.check.look(probes):
                 if isinstance(said, CouldNotLook):
                     self.doubts.append(str(said))
+                elif isinstance(said, Partly):
+                    self.partly.append(said.what)
                 elif not isinstance(said, Finding) or not said.sound:
                     raise Undeclared("yields something that is not a finding")
                 elif len(self.findings) >= MOST:
@@ -88,7 +92,7 @@ class Answer:
         elif self.skipped is not None and not self.findings:
             status, reason = Status.SKIPPED, self.skipped
         else:
-            status, reason = Status.OK, None
+            status, reason = Status.OK, "; ".join(self.partly) or None
         return CheckResult(self.check.id, self.check.group, status, self.seconds, reason)
 
 

@@ -46,6 +46,15 @@ class CouldNotLook(Exception):
     """Something could not be looked at, and why. Raised by probes; a check may also yield it."""
 
 
+class Partly(NamedTuple):
+    """Something was looked at only in part, and what. Yielded by checks that found nothing there.
+
+    A quick look is bounded; it says so where that left something out.
+    """
+
+    what: str
+
+
 class Skip(Exception):
     """The question does not apply to this home, and why. Raised by checks."""
 

@@ -216,6 +216,24 @@ def index_lacks_rows(path: Path) -> None:
             execute(path, f"REINDEX {name}")
 
 
+def value_changed(path: Path) -> None:
+    """The session of a row has changed; the indexes still know which it was."""
+    page = leaves(path, "messages")[0]
+    at = path.read_bytes().index(b"s1", (page - 1) * PAGE)
+    assert at < page * PAGE
+    write(path, b"q1", at)
+
+
+def search_terms_gone(path: Path) -> None:
+    """The index of terms of the search index is empty."""
+    execute(path, "DELETE FROM messages_fts_idx")
+
+
+def search_format_gone(path: Path) -> None:
+    """The search index does not say of which format it is."""
+    execute(path, "DELETE FROM messages_fts_trigram_config")
+
+
 def search_zeroed(path: Path) -> None:
     """A page of the search index is zeroed."""
     zero(path, leaves(path, "messages_fts_trigram_data")[0])
@@ -266,6 +284,8 @@ SEARCH: tuple[Fault, ...] = (
     search_segment_gone,
     search_table_gone,
     search_lacks_rows,
+    search_terms_gone,
+    search_format_gone,
 )
 CODES: dict[Fault, str] = {
     **dict.fromkeys(ROWS, "DB-MALFORMED"),

@@ -26,6 +26,8 @@ DATABASES = (
 )
 """The databases that the atlas knows, as they are named in a home."""
 
+MOST_VERSIONS = 10_000
+"""No release will have counted its schemas further than this."""
 Release = tuple[int, ...]
 
 
@@ -132,14 +134,16 @@ def is_beyond(database: str, installed: Release | None) -> bool:
 def is_newer(database: str, found: Schema) -> bool:
     """Whether a database bears the mark of a Hermes that the atlas does not know.
 
-    No known release sets SQLite's own two fields for marks.
+    Where it keeps a version of its own, that tells. For the others: no known release sets SQLite's
+    two fields for marks, and a flipped bit there is no release.
     """
     kind = kind_of(database)
     if kind is None:
         return False
     versions = [version for version in _data(kind)["releases"].values() if version is not None]
-    beyond = bool(versions) and found.version is not None and found.version > max(versions)
-    return beyond or found.application_id != 0 or found.user_version != 0
+    if versions and found.version is not None:
+        return bool(found.version > max(versions))
+    return 0 < found.user_version <= MOST_VERSIONS or found.application_id != 0
 
 
 def _data(database: str) -> dict[str, Any]:

@@ -149,6 +149,16 @@ def _rest(report: Report) -> Iterator[Line]:
     if well:
         parts = ", ".join(f"{group} {count}" for group, count in well.items())
         yield row(("✓ ", "good"), f"In order: {parts}.")
+    for check in report.checks:
+        if check.status is Status.OK and check.reason:
+            deep = f"hermes-doctor check --deep{report.options}"
+            yield row(
+                ("– ", "faint"),
+                (f"In part: {check.reason}. ", "faint"),
+                "All: ",
+                (deep, "command"),
+                hang=2,
+            )
     if skipped:
         yield row(("– ", "faint"), (f"Does not apply here: {skipped}.", "faint"))
     yield from open_questions(report)

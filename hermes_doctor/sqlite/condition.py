@@ -60,8 +60,8 @@ class Condition(NamedTuple):
     """Full-text tables that another release of SQLite filled, which is no damage."""
     stale_log: bool = False
     """The file alone is sound, and with its log it is not."""
-    finished: bool = True
-    """SQLite's check came to its end; a quick look at a large file does not wait for it."""
+    partly: str | None = None
+    """What was left out of the look, as a quick look at a large file leaves out most of it."""
     doubt: str | None = None
     """Why SQLite could not be asked."""
     reader: Reader | None = None

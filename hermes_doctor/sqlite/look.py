@@ -187,7 +187,7 @@ class Look:
         if counted := self.wrong_count(damage, sheets):
             return self.end(reader, fault=counted)
         stale = damage is not None and self.stale()
-        found = self.found._replace(damage=damage, finished=finished, stale_log=stale)
+        found = self.found._replace(damage=damage, stale_log=stale)
         if stale or (damage and damage.schema):
             return found._replace(reader=reader)
         catalog = found.catalog
@@ -195,11 +195,27 @@ class Look:
         if damage and damage.inverted:
             same = [t for t in damage.inverted if differs_by_release(reader, catalog, t)]
             found = found._replace(benign=frozenset(same))
+        if damage and damage.indexes and not damage.rows:
+            found = found._replace(damage=self.witnessed(reader, catalog, damage))
         whole = self.deep or self.small
         seen = tuple(flaws(reader, catalog, seconds=self.limit(1), whole=whole))
         if self.deep and damage is None:
             seen += tuple(self.verified(reader, seen))
+            if catalog.searches and not self.small:
+                found = found._replace(partly="its search was not compared word by word")
+        elif not finished:
+            found = found._replace(partly="only a part of its pages was read")
         return found._replace(flaws=seen, reader=reader)
+
+    def witnessed(self, reader: Reader, catalog: catalogs.Catalog, damage: Damage) -> Damage:
+        """Whether the rows changed and not the indexes, which are then all there is to go by."""
+        from dataclasses import replace
+
+        from hermes_doctor.sqlite.contradiction import contradicted
+
+        limit = None if self.deep else condition.ATTRIBUTION
+        disputed = contradicted(reader, catalog, damage.indexes, limit)
+        return replace(damage, rows=damage.rows | set(disputed), disputed=disputed)
 
     def verdict(self, reader: Reader, sheets: Pages) -> tuple[Damage | None, bool]:
         assert self.found.catalog is not None

@@ -8,6 +8,7 @@ are gone, and rows that the index does not know.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -18,6 +19,7 @@ from hermes_doctor.sqlite.records import varint
 
 COVERED = {"messages_fts": "messages", "messages_fts_trigram": "messages"}
 """The tables whose every row stands in a full-text table, by Hermes' own triggers."""
+_CANNOT_OPEN = re.compile("vtable constructor failed|invalid fts5 file format")
 STRUCTURE = 10
 """The row of the data table that lists the segments."""
 SOME = 1000
@@ -66,7 +68,7 @@ def _opens(reader: Reader, table: str, seconds: float | None) -> Flaw | None:
     answer = reader.ask(
         f"SELECT rowid FROM {quoted(table)} WHERE {quoted(table)} MATCH 'zqxjzqxj' LIMIT 1", seconds
     )
-    if answer.error == "SQLITE_ERROR" and "vtable constructor failed" in answer.said:
+    if answer.error == "SQLITE_ERROR" and _CANNOT_OPEN.search(answer.said):
         return Flaw(table, "SQLite cannot open it", "writes")
     if answer.damaged or answer.error == "SQLITE_CONSTRAINT":
         return Flaw(table, "a search in it fails", "search")
@@ -119,7 +121,10 @@ def _structure(reader: Reader, table: str, seconds: float | None, whole: bool) -
         return Flaw(table, "its structure record is damaged", "writes")
     for number, first, last in segments:
         if missing := _pages(reader, data, (number, first, last), seconds, whole):
-            return Flaw(table, f"{missing} pages of its index are gone", "search")
+            noun = "page of its index is" if missing == 1 else "pages of its index are"
+            return Flaw(table, f"{missing} {noun} gone", "search")
+        if flaw := _terms(reader, table, (number, first, last), seconds, whole):
+            return flaw
     return None
 
 
@@ -141,6 +146,32 @@ def _pages(
         answer = reader.ask(f"SELECT count(*) FROM {data} WHERE id IN ({low}, {high})", seconds)
         wanted = len({low, high})
     return 0 if answer.error or not answer.rows else max(0, wanted - int(answer.rows[0][0]))
+
+
+def _terms(
+    reader: Reader,
+    table: str,
+    segment: tuple[int, int, int],
+    seconds: float | None,
+    whole: bool,
+) -> Flaw | None:
+    """Every page on which a term begins stands in the index of terms, else it is not found."""
+    number, first, last = segment
+    data, index = quoted(f"{table}_data"), quoted(f"{table}_idx")
+    known = _count(reader, f"SELECT count(*) FROM {index} WHERE segid = {number}", seconds)
+    low, high = (number << 37) + first, (number << 37) + last
+    if not whole:
+        high = low  # a segment always begins with a term
+    wanted = _count(
+        reader,
+        f"SELECT count(*) FROM {data} WHERE id BETWEEN {low} AND {high} "
+        "AND hex(substr(block, 3, 2)) <> printf('%04X', length(block))",
+        seconds,
+    )
+    # A merge that is under way may have moved the beginning of a segment by one page.
+    if known + 1 < wanted or (wanted and not known):
+        return Flaw(table, "its index of terms has lost entries", "search")
+    return None
 
 
 def segments_of(record: bytes) -> list[tuple[int, int, int]]:

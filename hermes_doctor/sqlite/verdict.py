@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from hermes_doctor.sqlite.catalog import Catalog
@@ -16,7 +16,7 @@ _UNUSED = re.compile(r"Page (\d+):? (?:is )?never used")
 _INDEX = re.compile(
     r"(?:missing from|entries in|entry in|not in) index (.+)$|^index (.+) has|in index (.+)$"
 )
-_VALUE = re.compile(r"^(?:NULL|TEXT|NUMERIC|non-\w+) value in (.+?)\.[^.]*$")
+_VALUE = re.compile(r"^(?:NULL|TEXT|NUMERIC|non-\w+) value in (.+\.[^.]*)$")
 _CHECK = re.compile(r"^CHECK constraint failed in (.+)$")
 _SEARCH = re.compile(r"for FTS[345] table (?:main\.)?(\S+)")
 _SCHEMA = re.compile(r"malformed database schema \((.+?)\)")
@@ -28,6 +28,10 @@ class Damage:
 
     rows: frozenset[str] = frozenset()
     """Tables with rows that nothing can bring back."""
+    disputed: Mapping[str, int] = field(default_factory=dict)
+    """Of those, the ones whose rows differ from what their own indexes say, and how many do."""
+    rules: frozenset[str] = frozenset()
+    """Columns with values that their own declaration forbids; every row can be read."""
     indexes: frozenset[str] = frozenset()
     searches: frozenset[str] = frozenset()
     """Full-text tables, which can be made anew from the rows."""
@@ -47,7 +51,13 @@ class Damage:
     def any(self) -> bool:
         """Whether anything is wrong at all."""
         return bool(
-            self.rows or self.indexes or self.searches or self.free or self.unused or self.schema
+            self.rows
+            or self.indexes
+            or self.searches
+            or self.free
+            or self.unused
+            or self.schema
+            or self.rules
         )
 
 
@@ -59,6 +69,7 @@ class _Reading:
     roots: set[int] = field(default_factory=set)
     names: set[str] = field(default_factory=set)
     inverted: set[str] = field(default_factory=set)
+    rules: set[str] = field(default_factory=set)
     free: bool = False
     unused: int = 0
     vague: set[str] = field(default_factory=set)
@@ -78,7 +89,7 @@ class _Reading:
         elif named := _SEARCH.search(sentence):
             self.inverted.add(named[1])
         elif named := _VALUE.search(sentence) or _CHECK.search(sentence):
-            self.names.add(named[1])
+            self.rules.add(named[1])
         elif named := _INDEX.search(sentence):
             self.names.add(next(group for group in named.groups() if group))
         else:
@@ -125,7 +136,9 @@ def judge(
     lost = bool(reading.pages or reading.other or error) and not names
     if lost:  # damage that no tree leads to: assume the worst
         names.add(SCHEMA if not catalog.entries else "an unknown table")
-    return _sorted(names, reading, catalog, frozenset(reading.pages | set(trees.bad)))
+    there = pages.count if pages is not None else 1 << 32
+    hit = frozenset(page for page in reading.pages | set(trees.bad) if 0 < page <= there)
+    return _sorted(names, reading, catalog, hit)
 
 
 def _owners(catalog: Catalog, pages: Pages, seconds: float) -> Owners:
@@ -149,6 +162,7 @@ def _sorted(names: set[str], reading: _Reading, catalog: Catalog, pages: frozens
         free=reading.free,
         unused=reading.unused,
         pages=pages,
+        rules=frozenset(reading.rules),
         schema=SCHEMA in names,
         complaints=max(reading.count, len(names)),
     )

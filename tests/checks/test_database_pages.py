@@ -83,6 +83,49 @@ def test_much_damage_hides_none(home: Path) -> None:
     assert finding.data["searches"] == ("messages_fts_trigram",)
 
 
+def test_a_changed_row_is_not_blamed_on_its_index(home: Path, way: str) -> None:
+    """The index is then the only witness; making it anew would destroy what it knows."""
+    damage.value_changed(damage.history(home / "state.db"))
+
+    _, [finding] = ask("database-pages", home, deep=True)
+
+    assert (finding.code, finding.fix) == ("DB-MALFORMED", "salvage-rows")
+    assert finding.data["tables"] == ("messages",)
+    assert any("1 row says something else" in one.what for one in finding.evidence)
+
+
+def test_rows_that_break_a_rule_are_not_called_unreadable(home: Path) -> None:
+    """A column that was declared NOT NULL later: nothing is lost, and nothing is saved anew."""
+    path = damage.history(home / "state.db")
+    rule = "replace(sql, ' content TEXT', ' content TEXT NOT NULL')"
+    damage.execute(path, "UPDATE messages SET content = NULL WHERE id = 7")
+    damage.surgery(path, f"UPDATE sqlite_master SET sql = {rule} WHERE name = 'messages'")
+
+    _, [finding] = ask("database-pages", home, deep=True)
+
+    assert (finding.code, finding.severity, finding.fix) == (
+        "DB-MALFORMED",
+        Severity.WARNING,
+        None,
+    )
+    assert "messages, column content" in finding.evidence[0].what
+
+
+def test_a_look_that_ran_out_of_time_says_so(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was not read is not called sound without a word; a look at everything has no need."""
+    damage.history(home / "state.db")
+    monkeypatch.setattr(condition, "SMALL", 0)
+    monkeypatch.setattr(condition, "QUICK", -1.0)
+
+    result, findings = ask("database-pages", home)
+
+    assert (result.status, findings) == (Status.OK, [])
+    assert (result.reason or "").startswith("state.db: only a part of its pages was read")
+    assert ask("database-pages", home, deep=True)[0].reason is None
+    monkeypatch.setattr(condition, "SMALL_DEEP", 0)
+    assert "word by word" in (ask("database-pages", home, deep=True)[0].reason or "")
+
+
 def test_names_of_other_databases(home: Path) -> None:
     """A board has its own code, the API server's cache another, and caches another fix."""
     for name in ("kanban.db", "response_store.db", "cron/executions.db", "projects.db"):

@@ -17,7 +17,7 @@ from hermes_doctor.knowledge import atlas
 from hermes_doctor.model import CheckResult, CouldNotLook, Finding, Gateway, Severity, Status
 from hermes_doctor.probes import Probes
 from hermes_doctor.probes.installation import Installation
-from tests import support
+from tests import damage, support
 
 PLAN = atlas.newest_blueprint("kanban.db")
 NEWEST = PLAN.release
@@ -394,20 +394,33 @@ def test_a_database_that_this_release_does_not_have(home: Path) -> None:
     assert [one.subject for one in look(home, "0.19.0")[1]] == ["projects.db"]
 
 
-@pytest.mark.parametrize(
-    "mark",
-    [
-        "UPDATE schema_version SET version = 23",
-        "PRAGMA application_id = 7",
-        "PRAGMA user_version = 7",
-    ],
-)
-def test_newer_than_the_atlas(home: Path, mark: str) -> None:
+def test_newer_than_the_atlas(home: Path) -> None:
     """Told of once, and whatever it lacks is not judged."""
-    history(home, "0.19.0", mark, "DROP TABLE sessions")
+    history(home, "0.19.0", "UPDATE schema_version SET version = 23", "DROP TABLE sessions")
 
     result, [finding] = look(home, "0.19.0")
 
     assert result.status is Status.OK
     assert (finding.code, finding.severity, finding.fix) == ("DB-NEWER", Severity.INFO, None)
-    assert any(number in finding.evidence[0].what for number in ("23", "7"))
+    assert "23" in finding.evidence[0].what
+
+
+@pytest.mark.parametrize("mark", ["application_id = 7", "user_version = 7"])
+def test_newer_by_another_mark(home: Path, mark: str) -> None:
+    """Where a database keeps no version, a mark that no known release sets tells."""
+    support.made("kanban.db", home / "kanban.db", "0.19.0").close()
+    damage.execute(home / "kanban.db", f"PRAGMA {mark}", "DROP TABLE tasks")
+
+    _, [finding] = look(home, "0.19.0")
+
+    assert (finding.code, finding.subject) == ("DB-NEWER", "kanban.db")
+    assert "7" in finding.evidence[0].what
+
+
+def test_a_flipped_bit_is_no_newer_hermes(home: Path) -> None:
+    """Where a database keeps its own version, that counts, and no release counts to millions."""
+    history(home, "0.19.0", "PRAGMA user_version = 7")
+    support.made("kanban.db", home / "kanban.db", "0.19.0").close()
+    damage.execute(home / "kanban.db", f"PRAGMA user_version = {1 << 29}")
+
+    assert look(home, "0.19.0")[1] == []

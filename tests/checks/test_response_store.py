@@ -14,7 +14,8 @@ _SCHEMA = (
     "CREATE TABLE responses (response_id TEXT PRIMARY KEY, data TEXT NOT NULL, "
     "accessed_at REAL NOT NULL)",
     "CREATE TABLE conversations (name TEXT PRIMARY KEY, response_id TEXT NOT NULL)",
-    "INSERT INTO responses VALUES ('r1', '{\"a\": 1}', 1.0), ('r2', '{}', 2.0)",
+    "INSERT INTO responses VALUES ('r1', '{\"a\": 1}', 1.0), ('r2', '{}', 2.0), \n"
+    "('r3', '{\"a\": [NaN, -Infinity]}', 3.0)",
     "INSERT INTO conversations VALUES ('c1', 'r1')",
 )
 FAULTS = {
