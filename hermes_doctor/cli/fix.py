@@ -88,6 +88,8 @@ class Session:
         self.plugins = plugins
         self.deep = deep
         self.words = list(codes)
+        self.onward: dict[tuple[str, str], str] = {}
+        """By finding: the fix to go on with, where the first was not enough."""
         self.checks, self.codes = select(plugins, codes, [])
 
     def apply_command(self, code: str | None = None) -> str:
@@ -98,6 +100,8 @@ class Session:
 
     def look(self) -> tuple[Report, list[Planned]]:
         """Examine the home and plan for what is found."""
+        from dataclasses import replace
+
         from hermes_doctor import examination
         from hermes_doctor.cli.options import narrowed
         from hermes_doctor.plan import plan
@@ -106,7 +110,11 @@ class Session:
         probes = Probes(self.home, deep=self.deep)
         report = examination.report(probes, self.plugins, self.checks, options=self.options)
         report = narrowed(report, self.codes)
-        planned = plan(probes, self.plugins, report.findings)
+        findings = [
+            replace(finding, fix=self.onward.get(finding.key, finding.fix))
+            for finding in report.findings
+        ]
+        planned = plan(probes, self.plugins, findings)
         probes.close()  # or a run would find its own readers holding the databases
         return report, planned
 
@@ -149,7 +157,7 @@ def _apply(
         chosen = [
             one
             for one in planned
-            if outcomes.get(one.finding.key, "left") == "left" and words.agrees(one)
+            if outcomes.get(one.finding.key, "left") in ("left", "not-enough") and words.agrees(one)
         ]
         if not chosen:
             break
@@ -160,6 +168,8 @@ def _apply(
             outcomes[item.code, item.subject] = item.outcome
             if item.outcome == "refused":
                 words.refused[item.code, item.subject] = item.reason or "refused"
+            elif item.outcome == "not-enough" and item.then:
+                session.onward[item.code, item.subject] = item.then
         if not json:
             show(repaired.receipt_lines(run, session.options))
         report, planned = session.look()  # what was hidden behind it may show now
