@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import re
 import sqlite3
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from hermes_doctor.model import CannotFix
+from hermes_doctor.sqlite import fulltext
 from hermes_doctor.sqlite.blueprint import Blueprint, Column, Table
 from hermes_doctor.sqlite.declaration import appendable, declare, quoted, stand_in
 from hermes_doctor.sqlite.deviation import Changed
@@ -114,7 +114,7 @@ class _Completion:
             self.db.execute(self.plan.triggers[name])
         told = set().union(*(words(self.plan.triggers[name]) for name in triggers))
         lost = any(one.kind == "column" and one.name in told for one in missing)
-        if _content_elsewhere(self.plan.virtual[virtual]):
+        if self._search(virtual).external:
             self.db.execute(f"INSERT INTO {virtual}({virtual}) VALUES ('rebuild')")
         elif not lost:
             self._index_anew(virtual)
@@ -212,19 +212,12 @@ class _Completion:
     def _index_anew(self, virtual: str) -> None:
         """Fill a full-text table from the rows, with the very statement of its insert trigger."""
         self.db.execute(f"DELETE FROM {virtual}")
-        for trigger in feeds(self.plan, virtual):
-            sql = self.plan.triggers[trigger]
-            insert = re.search(r"INSERT INTO (.+?)\bVALUES\s*\((.+)\);\s*END", sql, re.DOTALL)
-            if insert and "AFTER INSERT" in sql:
-                self.db.execute(
-                    f"INSERT INTO {insert[1]} SELECT {insert[2]}"
-                    f" FROM {quoted(self.plan.table_of[trigger])} AS new"
-                )
+        self.db.execute(fulltext.select(self._search(virtual), "main"))
 
-
-def _content_elsewhere(sql: str) -> bool:
-    """Whether a full-text table keeps no text of its own."""
-    return re.search(r"\bcontent\s*=", sql) is not None
+    def _search(self, virtual: str) -> fulltext.Index:
+        """A full-text table of the release, and how it is filled."""
+        [index] = fulltext.known({virtual: self.plan.virtual[virtual]}, self.plan.triggers)
+        return index
 
 
 def _renamed(sql: str, name: str) -> str:

@@ -9,9 +9,9 @@ import sqlite3
 from pathlib import Path
 from typing import Any
 
-from hermes_doctor.sqlite.blueprint import Blueprint
+from hermes_doctor.sqlite import schema
+from hermes_doctor.sqlite.blueprint import Blueprint, Table
 from hermes_doctor.sqlite.salvage import Account, Source, salvage
-from tools.blueprints import blueprint_of
 
 TEXT = "COALESCE({0}.content, '') || ' ' || COALESCE({0}.tool_name, '') || ' ' || " \
     "COALESCE({0}.tool_calls, '')"  # fmt: skip
@@ -101,6 +101,17 @@ def blueprint(folder: Path) -> Blueprint:
                 database.execute(statement)
             database.execute("INSERT INTO schema_version VALUES (22)")
     return blueprint_of(fresh)
+
+
+def blueprint_of(path: Path) -> Blueprint:
+    """The schema of a database at rest as an atlas would have it."""
+    found = schema.read(path)
+    tables = {
+        name: Table(name, sql, tuple(found.tables[name].values()))
+        for name, sql in found.declarations.items()
+    }
+    indexes = {name: sql for name, sql in found.indexes.items() if sql}
+    return Blueprint(path.name, "", tables, found.virtual, indexes, found.triggers, found.version)
 
 
 def rows(path: Path, table: str, key: str = "rowid") -> dict[Any, tuple[Any, ...]]:

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from hermes_doctor.sqlite.declaration import quoted
 from hermes_doctor.sqlite.records import Value
 from hermes_doctor.sqlite.salvage.catalog import Layout, layout_of
 from hermes_doctor.sqlite.salvage.cells import LOST, Lost, Mangled, Row
-from hermes_doctor.sqlite.salvage.target import quoted
 
 
 @dataclass(frozen=True)
