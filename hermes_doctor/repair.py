@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from hermes_doctor import durable, journal as journals, paths
+from hermes_doctor import durable, journal as journals, paths, working
 from hermes_doctor.files import snapshot
 from hermes_doctor.home import Home, is_database, main_of
 from hermes_doctor.interrupts import interruptible, uninterrupted
@@ -375,6 +375,7 @@ class Run:
         services: Sequence[GatewayStep],
     ) -> None:
         """Keep what is cured, take back what is not, and close the run."""
+        working.tell("verifying")
         pending = [n for n, item in enumerate(log.items) if item.outcome == "planned"]
         wrong = dict(zip(pending, verify([log.items[n] for n in pending]), strict=True))
         failed = {n for n, why in wrong.items() if why is not None}

@@ -224,7 +224,7 @@ def _run(
     *,
     quiet: bool,
 ) -> Journal:
-    from hermes_doctor.cli.copying import bar
+    from hermes_doctor.cli.copying import repair_bar
     from hermes_doctor.repair import Run
     from hermes_doctor.vault import Vault
 
@@ -233,7 +233,7 @@ def _run(
     total = sum(
         change.expect.size for item in items for step in item.steps for change in step.changes()
     )
-    with bar("backing up", total, quiet=quiet) as progress:
+    with repair_bar("backing up", total, quiet=quiet) as progress:
         run = Run(
             session.home,
             Vault(session.home, vault),

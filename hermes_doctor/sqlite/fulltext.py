@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 
+from hermes_doctor import working
 from hermes_doctor.model import CannotFix
 from hermes_doctor.sqlite.declaration import quoted
 
@@ -72,6 +73,7 @@ def known(virtual: Mapping[str, str], triggers: Mapping[str, str]) -> list[Index
 
 def fill(database: sqlite3.Connection, index: Index, source: str = "main") -> None:
     """Create and fill a full-text table from the rows of its table."""
+    working.tell(f"filling {index.name}")
     create(database, index)
     if index.external:
         database.execute(

@@ -40,7 +40,7 @@ class Run:
         self.source = source
         self.path = target
         self.blueprint = blueprint
-        self.others = Others(others)
+        self.others = Others(others, target)
         self.transcripts = Transcripts(others)
         self.progress = progress
         self.indexes = fulltext.known(blueprint.virtual, blueprint.triggers)
