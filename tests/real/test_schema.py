@@ -174,6 +174,20 @@ def test_trigger(patient: Patient) -> None:
         assert patient.ask(WRITES).split() == ["2", "True"]
 
 
+def test_what_is_left_to_hermes(patient: Patient) -> None:
+    """A column that it adds itself stays missing until it starts, and that spoils no fix."""
+    lose(patient.home / "state.db", ("messages", "role"), ("sessions", "end_reason"))
+    sick = support.contents(patient.home)
+
+    done = patient.doctor("fix", "DB-SCHEMA", "--apply", "--json")
+
+    assert done.code == 0, done.out + done.err
+    left = support.finding(done, "DB-SCHEMA")
+    assert (left["severity"], left["fix"]) == ("info", None)
+    assert patient.ask(WRITES).split() == ["1", "True"]
+    undo(patient, sick)
+
+
 BOARD = """
 import os
 from pathlib import Path

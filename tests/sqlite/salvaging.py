@@ -139,7 +139,9 @@ def saved(
         assert not database.execute("PRAGMA foreign_key_check").fetchall()
         names = {row[0] for row in database.execute("SELECT name FROM sqlite_master")}
         wanted = {*plan.tables, *plan.virtual, *plan.indexes, *plan.triggers}
-        assert wanted - {n for n, t in plan.tables.items() if t.lazy} <= names
+        lazy = {name for name, table in plan.tables.items() if table.lazy}
+        lazy |= {name for name, table in plan.table_of.items() if table in lazy}
+        assert wanted - lazy <= names
         for table in plan.virtual:
             database.execute(f"INSERT INTO {table}({table}) VALUES('integrity-check')")
             settings = database.execute(f"SELECT k FROM {table}_config").fetchall()
