@@ -88,8 +88,8 @@ class Session:
         self.plugins = plugins
         self.deep = deep
         self.words = list(codes)
-        self.onward: dict[tuple[str, str], str] = {}
-        """By finding: the fix to go on with, where the first was not enough."""
+        self.onward: dict[tuple[str, str], Finding] = {}
+        """Findings whose fix was not enough, each with the fix to go on with."""
         self.checks, self.codes = select(plugins, codes, [])
 
     def apply_command(self, code: str | None = None) -> str:
@@ -98,10 +98,20 @@ class Session:
         yes = " --yes" if code else ""
         return f"hermes-doctor fix{''.join(f' {w}' for w in words)} --apply{yes}{self.fix_options}"
 
-    def look(self) -> tuple[Report, list[Planned]]:
-        """Examine the home and plan for what is found."""
+    def go_on(self, chosen: Sequence[Planned], run: Journal) -> None:
+        """Keep what is to be gone on with, and forget what is done."""
         from dataclasses import replace
 
+        findings = {one.finding.key: one.finding for one in chosen}
+        for item in run.items:
+            key = (item.code, item.subject)
+            if item.outcome == "not-enough":
+                self.onward[key] = replace(findings[key], fix=item.then)
+            elif item.outcome != "left":
+                self.onward.pop(key, None)
+
+    def look(self) -> tuple[Report, list[Planned]]:
+        """Examine the home and plan for what is found."""
         from hermes_doctor import examination
         from hermes_doctor.cli.options import narrowed
         from hermes_doctor.plan import plan
@@ -110,10 +120,10 @@ class Session:
         probes = Probes(self.home, deep=self.deep)
         report = examination.report(probes, self.plugins, self.checks, options=self.options)
         report = narrowed(report, self.codes)
-        findings = [
-            replace(finding, fix=self.onward.get(finding.key, finding.fix))
-            for finding in report.findings
-        ]
+        # A quick look need not see again what it saw before; it is there until a fix holds.
+        seen = {finding.key for finding in report.findings}
+        findings = [self.onward.get(finding.key, finding) for finding in report.findings]
+        findings += [finding for key, finding in self.onward.items() if key not in seen]
         planned = plan(probes, self.plugins, findings)
         probes.close()  # or a run would find its own readers holding the databases
         return report, planned
@@ -168,8 +178,7 @@ def _apply(
             outcomes[item.code, item.subject] = item.outcome
             if item.outcome == "refused":
                 words.refused[item.code, item.subject] = item.reason or "refused"
-            elif item.outcome == "not-enough" and item.then:
-                session.onward[item.code, item.subject] = item.then
+        session.go_on(chosen, run)
         if not json:
             show(repaired.receipt_lines(run, session.options))
         report, planned = session.look()  # what was hidden behind it may show now
