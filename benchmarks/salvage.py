@@ -28,7 +28,8 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.faults import FAULTS, LIVE, damage
-from tools import blueprints, releases
+from hermes_doctor.knowledge import atlas
+from tools import releases
 
 RELEASE = "0.19.0"
 TABLES = ("sessions", "messages")
@@ -197,9 +198,8 @@ class Bench:
     def _salvage(self, sick: Path, score: Score) -> Path:
         out = self.work / "out.db"
         _remove(out)
-        fresh = self.folder / "fresh-state.db"
         command = [sys.executable, "-m", "benchmarks.salvage", "--one", str(sick), str(out)]
-        told = _timed([*command, str(fresh)], score)
+        told = _timed(command, score)
         if told:
             facts = json.loads(told)
             score.seconds, score.cpu = facts["seconds"], facts["cpu"]
@@ -207,11 +207,12 @@ class Bench:
         return out
 
 
-def one(source: str, target: str, fresh: str) -> None:
+def one(source: str, target: str) -> None:
     """A single salvage, for its time and memory."""
     from hermes_doctor.sqlite.salvage import salvage
 
-    blueprint = blueprints.blueprint_of(Path(fresh))
+    blueprint = atlas.blueprint("state.db", RELEASE)
+    assert blueprint
     start = time.perf_counter()
     account = salvage(Path(source), Path(target), blueprint)
     facts = {
@@ -229,7 +230,8 @@ def small(folder: Path, work: Path) -> list[dict[str, Any]]:
 
     results = []
     for database, tables in SMALL.items():
-        blueprint = blueprints.blueprint_of(folder / f"fresh-{database}.db")
+        blueprint = atlas.blueprint(f"{database}.db", RELEASE)
+        assert blueprint
         truth = read(folder / f"{database}.db", tables)
         for name in SMALL_FAULTS:
             sick = damage(name, folder / f"{database}.db", work / "small.db")
@@ -295,7 +297,7 @@ def main() -> None:
     parser.add_argument("--only", default="")
     parser.add_argument("--results", type=Path, default=Path("salvage-results.jsonl"))
     parser.add_argument("--write", type=Path)
-    parser.add_argument("--one", nargs=3)
+    parser.add_argument("--one", nargs=2)
     options = parser.parse_args()
     if options.one:
         one(*options.one)

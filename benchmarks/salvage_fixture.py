@@ -2,8 +2,7 @@
 
 Run by the Python of that release: `python salvage_fixture.py FOLDER MESSAGES`. Leaves
 `state.db`, `live.db` with the log of a gateway that was never closed, `stale.journal` (the
-rollback journal of an earlier life of `state.db`), `kanban.db`, `response_store.db`, and of
-each a `fresh` one, which is what this release makes of nothing.
+rollback journal of an earlier life of `state.db`), `kanban.db` and `response_store.db`.
 """
 
 from __future__ import annotations
@@ -155,7 +154,6 @@ def state(folder: Path, messages: int) -> None:
     """`state.db` with deletions behind it, its live twin, and a journal of its past."""
     from hermes_state import SessionDB  # type: ignore[import-not-found]
 
-    SessionDB(folder / "fresh-state.db").close()
     sessions = max(20, messages // 30)
     database = SessionDB(folder / "state.db")
     database._conn.execute("PRAGMA synchronous=OFF")
@@ -223,7 +221,6 @@ def kanban(folder: Path, tasks: int) -> None:
     from hermes_cli import kanban_db  # type: ignore[import-not-found]
 
     talk = Talk(99)
-    kanban_db.connect(folder / "fresh-kanban.db").close()
     board = kanban_db.connect(folder / "kanban.db")
     board.execute("PRAGMA synchronous=OFF")
     known: list[str] = []
@@ -255,7 +252,6 @@ def responses(folder: Path, count: int) -> None:
     )
 
     talk = Talk(77)
-    ResponseStore(db_path=str(folder / "fresh-response_store.db")).close()
     store = ResponseStore(db_path=str(folder / "response_store.db"))
     for number in range(count):
         name = "resp_" + talk.name(32)

@@ -1,10 +1,11 @@
-"""Parts of a database that are missing, and whether Hermes brings them back by itself."""
+"""Parts of a database that are missing or declared otherwise, and what that does to Hermes."""
 
 from collections.abc import Iterator
 from itertools import groupby
 from pathlib import Path
 
 from hermes_doctor.api import (
+    Changed,
     CouldNotLook,
     Evidence,
     Finding,
@@ -25,7 +26,7 @@ _PLURALS = {"index": "indexes"}
     codes=["KANBAN-SCHEMA", "DB-SCHEMA", "DB-NEWER"],
 )
 def database_schema(probes: Probes) -> Iterator[Finding | CouldNotLook]:
-    """Has every database the tables, columns, indexes and triggers that Hermes asks for?"""
+    """Has every database the tables, columns, indexes and triggers that Hermes declares?"""
     databases = probes.databases()
     if not databases.paths and not databases.doubts:
         raise Skip("there is no database yet")
@@ -61,18 +62,23 @@ def _judge(probes: Probes, path: Path, name: str) -> Iterator[Finding]:
                 ),
             ),
         )
-    elif structure.missing:
-        yield _lacking(probes, name, structure)
+    elif structure.missing or structure.changed:
+        yield _unlike(probes, name, structure)
 
 
-def _lacking(probes: Probes, name: str, structure: Structure) -> Finding:
-    missing = structure.missing
+def _unlike(probes: Probes, name: str, structure: Structure) -> Finding:
+    missing, changed = structure.missing, structure.changed
     # What this Hermes adds by itself it also fills from what is there: that is left to it.
     ours = tuple(part for part in missing if part.if_missing != "healed")
-    severity, detail = _weigh(probes, missing)
+    wrong = tuple(part for part in changed if part.breaks)
+    weighed = [_weigh(probes, missing)] if missing else []
+    weighed += [_weigh_changed(changed)] if changed else []
+    severity = min((one for one, _ in weighed), key=lambda one: one.rank)
+    detail = " ".join(text for _, text in weighed)
     installed = probes.installation() is not None
     curable = (
-        structure.can_be_made(ours)
+        (structure.can_be_made(ours) or not ours)
+        and bool(ours or wrong)
         and not structure.beyond
         and not (structure.alien and not installed)
     )
@@ -82,19 +88,52 @@ def _lacking(probes: Probes, name: str, structure: Structure) -> Finding:
         (kind, sorted(map(str, parts)))
         for kind, parts in groupby(missing, key=lambda part: part.kind)
     ]
+    evidence = [
+        Evidence(name, f"missing{_label(kind, len(names))}: {', '.join(names)}")
+        for kind, names in kinds
+    ]
+    evidence += [
+        Evidence(name, part.what) for part in sorted(changed, key=lambda one: not one.breaks)
+    ]
     return Finding(
         code="KANBAN-SCHEMA" if name.endswith("kanban.db") else "DB-SCHEMA",
         severity=severity,
-        title=f"{name} lacks {_enumerate([_count(kind, len(names)) for kind, names in kinds])}",
+        title=_title(name, [_count(kind, len(names)) for kind, names in kinds], len(changed)),
         subject=name,
         detail=detail,
-        evidence=tuple(
-            Evidence(name, f"missing{_label(kind, len(names))}: {', '.join(names)}")
-            for kind, names in kinds
-        ),
+        evidence=tuple(evidence),
         fix="complete-schema" if curable else None,
-        data={"missing": ours, "plan": structure.plan},
+        data={"missing": ours, "changed": wrong, "plan": structure.plan},
     )
+
+
+def _title(name: str, missing: list[str], changed: int) -> str:
+    said = [f"lacks {_enumerate(missing)}"] if missing else []
+    if changed:
+        said.append(
+            f"has {changed} {'parts that are' if changed > 1 else 'part that is'} not as declared"
+        )
+    return f"{name} {' and '.join(said)}"
+
+
+def _weigh_changed(changed: tuple[Changed, ...]) -> tuple[Severity, str]:
+    """How bad it is that these are declared otherwise, and why."""
+    effects = {part.effect for part in changed}
+    if "crash" in effects:
+        return Severity.ERROR, (
+            "Hermes never looks at how a part that is there is declared: what it writes is refused."
+        )
+    if any(part.kind == "trigger" and part.breaks for part in changed):
+        return Severity.ERROR, (
+            "Hermes never looks at what a trigger that is there does: what is written from now on "
+            "is not found by a search, or what is deleted still is."
+        )
+    if "silent" in effects:
+        return Severity.WARNING, (
+            "Hermes never looks at how a part that is there is declared: it goes on without an "
+            "error, but rows are written without a value that it counts on, or twice."
+        )
+    return Severity.INFO, "That part is declared otherwise does no harm that is known."
 
 
 def _weigh(probes: Probes, missing: tuple[Missing, ...]) -> tuple[Severity, str]:

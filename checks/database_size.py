@@ -38,15 +38,18 @@ def database_size(probes: Probes) -> Iterator[Finding]:
 
 
 def _clutter(probes: Probes) -> Iterator[Finding]:
-    damaged = {name for name, _, found in probes.conditions() if found.damage}
+    looked = {name: found for name, _, found in probes.conditions()}
+    damaged = {name for name, found in looked.items() if found.damage}
+    sound = {name for name, found in looked.items() if not found.wrong and not found.header.empty}
     for path in probes.databases().paths:
         left = probes.leftovers(path)
         whole = [one for one in left if not one.path.name.endswith(("-wal", "-shm"))]
         total = sum(one.size for one in left)
         many = total >= 1024 * MEGABYTE
-        if len(whole) < 3 and not many:
+        if len(whole) < 3 and not (many and len(whole) > 1):
             continue
         name = probes.home.name_of(path)
+        newest = max(whole, key=lambda one: (one.mtime_ns, one.path.name)).path.name
         cause = "KANBAN-CORRUPT" if path.name == "kanban.db" else "DB-MALFORMED"
         yield Finding(
             code="DB-BACKUP-CLUTTER",
@@ -54,12 +57,21 @@ def _clutter(probes: Probes) -> Iterator[Finding]:
             title=f"{len(whole)} copies of a damaged {name} take {size(total)}",
             subject=name,
             detail=(
-                "Hermes makes a whole copy each time it meets the database damaged. Keep the "
-                "oldest and the newest until the database is sound, then remove the rest."
+                "Hermes makes a whole copy each time it meets the database damaged, and removes "
+                "none."
+                + (
+                    " They may hold rows that it has lost: repair it before they are moved."
+                    if name not in sound
+                    else ""
+                )
             ),
             evidence=tuple(
                 Evidence(probes.home.name_of(one.path), size(one.size)) for one in whole[:3]
             ),
             caused_by=cause if name in damaged else None,
-            data={"paths": tuple(one.path for one in left)},
+            fix="set-aside-copies" if name in sound else None,
+            data={
+                "paths": tuple(one.path for one in left),
+                "older": tuple(one.path for one in left if not one.path.name.startswith(newest)),
+            },
         )

@@ -1,9 +1,10 @@
-"""Give a database the parts of its schema that it lacks and Hermes does not add by itself."""
+"""Give a database the schema that its release declares, where Hermes does not do so itself."""
 
 from collections.abc import Iterator
 
 from hermes_doctor.api import (
     Blueprint,
+    Changed,
     Finding,
     Missing,
     Probes,
@@ -17,13 +18,18 @@ from hermes_doctor.api import (
 
 @fix(id="complete-schema", codes=["KANBAN-SCHEMA", "DB-SCHEMA"], safety=Safety.SAFE)
 def complete_schema(probes: Probes, finding: Finding) -> Iterator[Step]:
-    """Add what is missing as the release declares it, on a copy, with every row kept."""
+    """Make what is missing or otherwise as the release declares it, on a copy, every row kept."""
     missing: tuple[Missing, ...] = finding.data["missing"]
+    changed: tuple[Changed, ...] = finding.data["changed"]
     plan: Blueprint = finding.data["plan"]
     path = probes.home / finding.subject
     yield ReplaceDatabase(
         path,
-        lambda copy: complete(copy, plan, missing),
-        why=f"add {', '.join(map(str, missing))}",
+        lambda copy: complete(copy, plan, missing, changed),
+        why=" and ".join(
+            f"{verb} {', '.join(map(str, parts))}"
+            for verb, parts in (("add", missing), ("declare anew", changed))
+            if parts
+        ),
         expect=probes.header(path).snapshot,
     )

@@ -9,8 +9,9 @@ from hermes_doctor.api import Finding, Probes, Safety, Step, database_repair, fi
     id="rewrite-header",
     codes=["DB-NOTADB", "DB-MALFORMED", "KANBAN-CORRUPT", "RESPSTORE"],
     safety=Safety.SAFE,
+    then="salvage-rows",
 )
 def rewrite_header(probes: Probes, finding: Finding) -> Iterator[Step]:
-    """Write the header anew on a copy; where that is not enough, save the rows."""
+    """Write the header anew, on a copy, from what the rest of the file says."""
     path = probes.home / finding.subject
-    yield database_repair(probes, path, ["header", "rows"], why="write its header anew")
+    yield database_repair(probes, path, ["header"], why="write its header anew")

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from hermes_doctor.sqlite.blueprint import Blueprint
     from hermes_doctor.sqlite.completion import complete
     from hermes_doctor.sqlite.condition import Condition
+    from hermes_doctor.sqlite.deviation import Changed
     from hermes_doctor.sqlite.difference import Missing
     from hermes_doctor.sqlite.repairs import (
         bring_back,
@@ -65,6 +66,7 @@ __all__ = [
     "CACHES",
     "Blueprint",
     "CannotFix",
+    "Changed",
     "Check",
     "Condition",
     "CouldNotLook",
@@ -111,6 +113,7 @@ _LATER = {
     "hermes_doctor.sqlite.blueprint": ("Blueprint",),
     "hermes_doctor.sqlite.completion": ("complete",),
     "hermes_doctor.sqlite.condition": ("Condition",),
+    "hermes_doctor.sqlite.deviation": ("Changed",),
     "hermes_doctor.sqlite.difference": ("Missing",),
     "hermes_doctor.sqlite.repairs": (
         "bring_back",
@@ -173,6 +176,8 @@ class Fix(NamedTuple):
     safety: Safety
     title: str
     plan: Plan
+    then: str | None = None
+    """The fix that comes next where this one turns out not to be enough."""
 
 
 def check(
@@ -187,12 +192,18 @@ def check(
     return decorate
 
 
-def fix(*, id: str, codes: Sequence[str], safety: Safety) -> Callable[[Plan], Fix]:
-    """Make a function a fix; its docstring's first line says what it does."""
-    _names(id, id, codes)
+def fix(
+    *, id: str, codes: Sequence[str], safety: Safety, then: str | None = None
+) -> Callable[[Plan], Fix]:
+    """Make a function a fix; its docstring's first line says what it does.
+
+    A fix does no more than its `safety` announces. Where that turns out not to be enough, `then`
+    names the one to go on with, which asks for itself.
+    """
+    _names(id, then or id, codes)
 
     def decorate(plan: Plan) -> Fix:
-        return Fix(id, tuple(codes), safety, _first_line(plan), plan)
+        return Fix(id, tuple(codes), safety, _first_line(plan), plan, then)
 
     return decorate
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from hermes_doctor import durable, rights
+from hermes_doctor import durable, rights, working
 from hermes_doctor.files import snapshot
 from hermes_doctor.model import CannotFix, CouldNotLook, Trouble
 
@@ -78,8 +78,8 @@ def with_rights_of(path: Path, act: Callable[[Path], str]) -> str:
     if user is None:
         return act(path)
     if user.reaches:
-        with child(path, lambda _: act(path)) as other:
-            return other.hear()[1]
+        with child(path, lambda say: telling(say, path, act)) as other:
+            return answer(other)
     import tempfile
 
     with tempfile.TemporaryDirectory(prefix="hermes-doctor-") as room:
@@ -89,6 +89,22 @@ def with_rights_of(path: Path, act: Callable[[Path], str]) -> str:
             return act(inside)
         finally:
             _move(inside, path)
+
+
+def answer(other: Child) -> str:
+    """What the child says in the end; what it tells of its work until then is passed on."""
+    word, text = other.hear()
+    while word == "said":
+        share, _, what = text.partition(" ")
+        working.tell(what, float(share) if share != "?" else None)
+        word, text = other.hear()
+    return text
+
+
+def telling(say: Say, path: Path, act: Callable[[Path], str]) -> str:
+    """Do the work, and pass on what it tells of itself."""
+    with working.heard(lambda what, share: say(f"{'?' if share is None else share} {what}")):
+        return act(path)
 
 
 def _move(old: Path, new: Path) -> None:

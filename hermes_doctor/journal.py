@@ -69,8 +69,10 @@ class ItemRecord:
     notes: list[str] = field(default_factory=list)
     """What came to light on the way, such as the rows that were saved and lost."""
     outcome: str = "planned"
-    """planned, verified, rolled-back, refused or left."""
+    """planned, verified, rolled-back, refused, not-enough or left."""
     reason: str | None = None
+    then: str | None = None
+    """The fix to go on with where this one is not enough."""
 
 
 @dataclass()

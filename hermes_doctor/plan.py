@@ -5,12 +5,12 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import redirect_stdout
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from hermes_doctor.api import Fix
 from hermes_doctor.examination import crash, examine
 from hermes_doctor.journal import ItemRecord
-from hermes_doctor.model import CannotFix, CouldNotLook, Finding, Safety, Status
+from hermes_doctor.model import CannotFix, CouldNotLook, Finding, Safety, Severity, Status
 from hermes_doctor.plugins import Plugins
 from hermes_doctor.probes import Probes
 from hermes_doctor.repair import Item
@@ -25,6 +25,8 @@ class Planned:
     fix: Fix | None
     steps: tuple[Step, ...]
     refusal: str | None = None
+    later: tuple[Fix, ...] = ()
+    """The fixes that come next, one after the other, where this one is not enough."""
 
     @property
     def ready(self) -> bool:
@@ -40,6 +42,7 @@ class Planned:
             subject=self.finding.subject,
             check=self.finding.check,
             steps=[step.sentence() for step in self.steps],
+            then=self.later[0].id if self.later else None,
         )
         return Item(record, self.steps)
 
@@ -51,9 +54,28 @@ def plan(probes: Probes, plugins: Plugins, findings: Sequence[Finding]) -> list[
 
 
 def _plan(probes: Probes, plugins: Plugins, finding: Finding) -> Planned:
-    fix = plugins.fix(finding.fix) if finding.fix else None
-    if fix is None:
+    """The plan of the finding's fix, or of the next one where that declines."""
+    fixes = _chain(plugins, finding)
+    if not fixes:
         return Planned(finding, None, (), "no fix can do it; see the page")
+    for place, fix in enumerate(fixes):
+        planned = _steps(probes, finding, fix)
+        if planned.refusal is None:
+            return replace(planned, later=fixes[place + 1 :])
+    return planned
+
+
+def _chain(plugins: Plugins, finding: Finding) -> tuple[Fix, ...]:
+    """The finding's fix and those that come after it, as far as they are for its code."""
+    found: list[Fix] = []
+    fix = plugins.fix(finding.fix) if finding.fix else None
+    while fix is not None and fix not in found and (not found or finding.code in fix.codes):
+        found.append(fix)
+        fix = plugins.fix(fix.then) if fix.then else None
+    return tuple(found)
+
+
+def _steps(probes: Probes, finding: Finding, fix: Fix) -> Planned:
     if fix.safety is Safety.MANUAL:
         return Planned(finding, fix, (), f"by hand: {fix.title}")
     try:
@@ -85,7 +107,11 @@ def verifier(
         results, findings = examine(probes, checks)
         probes.close()
         ended = {result.id: result for result in results}
-        still = {finding.key for finding in findings}
+        still = {
+            finding.key
+            for finding in findings
+            if finding.severity is not Severity.INFO or finding.fix is not None
+        }  # what is left as information, and offers no fix, was never what the fix was for
         said: list[str | None] = []
         for record in records:
             result = ended.get(record.check)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from hermes_doctor import durable, journal as journals, paths
+from hermes_doctor import durable, journal as journals, paths, working
 from hermes_doctor.files import snapshot
 from hermes_doctor.home import Home, is_database, main_of
 from hermes_doctor.interrupts import interruptible, uninterrupted
@@ -65,9 +65,11 @@ class Target:
 class Refused(CannotFix):
     """Some items cannot be done; nothing has been changed yet."""
 
-    def __init__(self, why: str, items: Sequence[int]) -> None:
+    def __init__(self, why: str, items: Sequence[int], *, tried: bool = False) -> None:
         super().__init__(why)
         self.items = items
+        self.tried = tried
+        """The repair was made, on a copy, and was not enough."""
 
 
 @dataclass
@@ -307,7 +309,7 @@ class Run:
         try:
             make(new)
         except CannotFix as why:
-            raise Refused(str(why), target.items) from why
+            raise Refused(str(why), target.items, tried=True) from why
         if not target.change.restored:
             self._dress(new, target)
         after = paths.look(new)
@@ -373,6 +375,7 @@ class Run:
         services: Sequence[GatewayStep],
     ) -> None:
         """Keep what is cured, take back what is not, and close the run."""
+        working.tell("verifying")
         pending = [n for n, item in enumerate(log.items) if item.outcome == "planned"]
         wrong = dict(zip(pending, verify([log.items[n] for n in pending]), strict=True))
         failed = {n for n, why in wrong.items() if why is not None}
@@ -484,9 +487,13 @@ def _merge(one: Change, two: Change) -> Change | None:
 def _refused(log: Journal, error: Refused) -> Journal:
     """Nothing was changed: some items cannot be done, the others have to be tried without them."""
     for number, item in enumerate(log.items):
-        mine = number in error.items
-        item.outcome = "refused" if mine else "left"
-        item.reason = str(error) if mine else "tried again without the one that was refused"
+        if number not in error.items:
+            item.outcome, item.reason = "left", "tried again without the one that was refused"
+        elif error.tried and item.then:
+            item.outcome = "not-enough"
+            item.reason = f"{error}. It goes on with {item.then}."
+        else:
+            item.outcome, item.reason = "refused", str(error)
     return log
 
 

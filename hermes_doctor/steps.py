@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from hermes_doctor import durable
+from hermes_doctor import durable, working
 from hermes_doctor.child import with_rights_of
 from hermes_doctor.files import Snapshot, snapshot
 from hermes_doctor.home import SIDECARS
@@ -166,6 +166,7 @@ class ReplaceDatabase(Step):
 
     def _make(self, target: Path) -> None:
         source = real(self.path)
+        working.tell(f"copying {self.path.name}")
         try:
             with durable.fresh(target) as fd:
                 durable.copy(source, fd)
@@ -208,6 +209,7 @@ def prove(database: Path) -> None:
     """Merge the copy's log into it and let SQLite check every page; raises CannotFix if unsound."""
     import sqlite3
 
+    working.tell("letting SQLite check every page")
     try:
         with contextlib.closing(sqlite3.connect(database, isolation_level=None)) as connection:
             connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")

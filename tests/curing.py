@@ -67,6 +67,8 @@ class Cured:
     sick: dict[str, tuple[Any, ...]]
     notes: list[str]
     steps: list[str]
+    before: list[str]
+    """By what was tried first and not enough: why."""
 
     def undo(self) -> None:
         """The very same bytes, modes and owners of before are back."""
@@ -76,8 +78,13 @@ class Cured:
         silent(self.home, done)
 
 
-def cure(home: Path, code: str, fix: str, subject: str = "state.db", *more: str) -> Cured:
-    """Found with that fix, cured by it, kept in the vault; and a second time nothing is done."""
+def cure(
+    home: Path, code: str, fix: str, subject: str = "state.db", *more: str, then: str = ""
+) -> Cured:
+    """Found with that fix, cured by it, kept in the vault; and a second time nothing is done.
+
+    With `then` the fix is not enough, and that one comes next.
+    """
     sick = support.contents(home)
     before = parts(home / subject)
     checked = support.check(home, *more)
@@ -88,9 +95,11 @@ def cure(home: Path, code: str, fix: str, subject: str = "state.db", *more: str)
 
     assert done.code == 0, done.out + done.err
     assert code not in done.codes
-    [run] = done.json["repair"]["runs"]
+    *tried, run = done.json["repair"]["runs"]
     [item] = run["items"]
-    assert (item["fix"], item["outcome"]) == (fix, "verified"), item
+    assert (item["fix"], item["outcome"]) == (then or fix, "verified"), item
+    failed = [(one["fix"], one["outcome"]) for early in tried for one in early["items"]]
+    assert failed == ([(fix, "not-enough")] if then else [])
     kept = parts(Path(run["backup"]) / "files" / subject)
     assert kept.items() <= before.items()
     assert subject.rpartition("/")[2] in kept or fix in KEEP_THE_CONTENT
@@ -99,7 +108,8 @@ def cure(home: Path, code: str, fix: str, subject: str = "state.db", *more: str)
     assert (again.code, again.json["repair"]["runs"]) == (0, [])
     assert support.tree(home, times=False, vault=True) == cured
     silent(home, checked, done, again)
-    return Cured(home, sick, item["notes"], item["steps"])
+    why = [one["reason"] for early in tried for one in early["items"]]
+    return Cured(home, sick, item["notes"], item["steps"], why)
 
 
 def refused(home: Path, code: str, *more: str) -> str:

@@ -94,6 +94,11 @@ def kind(path: Path, page: int) -> int:
         return file.read(1)[0]
 
 
+def kind_pages(path: Path, wanted: int) -> list[int]:
+    """All pages of a kind, by their first byte."""
+    return [n for n in range(2, path.stat().st_size // PAGE + 1) if kind(path, n) == wanted]
+
+
 def leaves(path: Path, name: str) -> list[int]:
     """The outermost pages of a tree."""
     return [page for page in owned(path, name) if kind(path, page) in (0x0A, 0x0D)]

@@ -22,7 +22,7 @@ from typing import Any
 import pytest
 from rich.cells import cell_len
 
-from tests import support
+from tests import damage, support
 
 COMMAND = "import sys; sys.argv[0] = 'hermes-doctor'; from hermes_doctor.cli import main; main()"
 MARKED = b"\xef\xbb\xbfA=1\n"
@@ -67,13 +67,13 @@ def shell(line: str, **more: str) -> subprocess.CompletedProcess[str]:
 
 
 def terminal(
-    *args: str | Path, columns: int = 80, answer: str = "", **more: str
+    *args: str | Path, columns: int = 80, answer: str = "", command: str = "", **more: str
 ) -> tuple[int, str]:
     """Exit code and output of the command on a terminal."""
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
     process = subprocess.Popen(
-        [sys.executable, "-P", "-c", COMMAND, *map(str, args)],
+        [sys.executable, "-P", "-c", command or COMMAND, *map(str, args)],
         env=environ(**{"TERM": "xterm-256color"} | more),
         stdin=theirs,
         stdout=theirs,
@@ -837,3 +837,47 @@ def test_modules_of_help() -> None:
         loaded = imported(word)
         assert not loaded & (SLOW - {"importlib.metadata"})
         assert not {m for m in loaded if m.startswith(("hermes_doctor.checks", "yaml", "sqlite3"))}
+
+
+IMPATIENT = "from hermes_doctor.cli import copying; copying.LARGE = 0; " + COMMAND
+"""The command, to which nothing is too small for a bar."""
+
+
+def test_a_long_repair_shows_how_far_it_is(home: Path) -> None:
+    """On a terminal each part of the work is named; in a pipe and beside JSON nothing is."""
+    path = damage.history(home / "state.db")
+    damage.rows_zeroed(path)
+    sick = support.contents(home)
+
+    code, text = terminal(
+        "fix", "DB-MALFORMED", "--apply", "--yes", "--home", home, command=IMPATIENT
+    )
+
+    assert code == 0, text
+    for part in ("backing up", "saving its rows", "letting SQLite check every page"):
+        assert part in plain(text)
+    assert support.doctor("undo", "--yes", "--home", home).code == 0
+    assert support.contents(home) == sick
+    done = support.doctor("fix", "DB-MALFORMED", "--apply", "--yes", "--home", home)
+    assert (done.code, done.err) == (0, "")
+    assert "letting SQLite" not in done.out
+
+
+def test_work_of_another_process_is_heard_too(home: Path) -> None:
+    """Where root works with the rights of the owner, what the child tells comes through."""
+    from hermes_doctor import child, working
+
+    told: list[tuple[str, float | None]] = []
+
+    def act(path: Path) -> str:
+        working.tell("half of it", 0.5)
+        working.tell("the rest")
+        return path.name
+
+    with (
+        working.heard(lambda what, share: told.append((what, share))),
+        child.child(home, lambda say: child.telling(say, home / "state.db", act)) as other,
+    ):
+        assert child.answer(other) == "state.db"
+
+    assert told == [("half of it", 0.5), ("the rest", None)]

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from hermes_doctor import api, plugins
+from hermes_doctor.model import Safety
 from tests import support
 
 ROOT = Path(__file__).parent.parent
@@ -128,6 +129,17 @@ def test_promised_fixes_exist() -> None:
 def test_every_fix_is_promised() -> None:
     """A fix that no finding names could never run."""
     assert {fix.id for fix in LOADED.fixes} == set(named_fixes())
+
+
+def test_what_comes_next() -> None:
+    """A fix that goes on with another one names one that is there, and that asks no less."""
+    ranks = list(Safety)
+    for fix in LOADED.fixes:
+        if fix.then is not None:
+            after = LOADED.fix(fix.then)
+            assert after is not None
+            assert set(fix.codes) <= set(after.codes)
+            assert ranks.index(after.safety) >= ranks.index(fix.safety)
 
 
 def imported(path: Path) -> set[str]:

@@ -21,6 +21,7 @@ import sqlite3
 import sys
 import tempfile
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -32,30 +33,31 @@ def state(home: Path) -> None:
     SessionDB = importlib.import_module("hermes_state").SessionDB
     db = SessionDB(home / "state.db")
     try:
-        db.create_session("lesson", "telegram", model="m", model_config={"a": 1})
-        db.append_message("lesson", "user", "the first words")
-        db.append_message("lesson", "assistant", "an answer", tool_calls=[{"id": "1"}])
-        db.set_session_title("lesson", "a title")
-        db.update_token_counts("lesson", input_tokens=1, output_tokens=1, model="m")
-        assert db.get_messages("lesson")
-        db.get_messages_as_conversation("lesson")
+        session = f"lesson {os.urandom(4).hex()}"  # a new one each time, so that rows are added
+        db.create_session(session, "telegram", model="m", model_config={"a": 1})
+        db.append_message(session, "user", "the first words")
+        db.append_message(session, "assistant", "an answer", tool_calls=[{"id": "1"}])
+        db.set_session_title(session, session)
+        db.update_token_counts(session, input_tokens=1, output_tokens=1, model="m")
+        assert db.get_messages(session)
+        db.get_messages_as_conversation(session)
         db.search_messages("words")
         db.list_sessions_rich(limit=5)
         if hasattr(db, "save_gateway_routing_entry"):
-            db.save_gateway_routing_entry("key", '{"session_id": "lesson"}')
+            db.save_gateway_routing_entry("key", "{}")
             db.load_gateway_routing_entries()
         if hasattr(db, "try_acquire_compression_lock"):
-            db.try_acquire_compression_lock("lesson", "me")
-            db.release_compression_lock("lesson", "me")
+            db.try_acquire_compression_lock(session, "me")
+            db.release_compression_lock(session, "me")
         db.set_meta("k", "v")
         db.get_meta("k")
         db.enable_telegram_topic_mode(chat_id="1", user_id="2")
         db.bind_telegram_topic(
-            chat_id="1", thread_id="3", user_id="2", session_key="k", session_id="lesson"
+            chat_id="1", thread_id="3", user_id="2", session_key="k", session_id=session
         )
         db.is_telegram_topic_mode_enabled(chat_id="1", user_id="2")
         assert db.get_telegram_topic_binding(chat_id="1", thread_id="3")
-        db.end_session("lesson", "done")
+        db.end_session(session, "done")
     finally:
         db.close()
     ledger = optional("gateway.delivery_ledger")
@@ -233,6 +235,12 @@ def learn(root: Path) -> dict[str, Any]:
                     if len(columns) > 1
                     else known["if_missing"]  # without its only column there is no table
                 )
+                if changed := trial.with_other_column(table, column):
+                    column["if_changed"] = changed
+            known["if_unkeyed"] = trial.without_key(table, columns)
+        for kind in ("indexes", "triggers"):
+            for part, known in answer[kind].items():
+                known["if_changed"] = trial.with_other(kind, part, known["sql"])
         answers[name] = answer
     return answers
 
@@ -326,11 +334,68 @@ class Trial:
             before = key(db)
         return self._verdict(lambda db: take_away(db, table, column), lambda db: key(db) == before)
 
+    def with_other_column(self, table: str, column: dict[str, Any]) -> dict[str, str]:
+        """What becomes of rows when a column has no default; what is harmless is left out."""
+        name = column["name"]
+        if column["default"] is None:
+            return {}
+
+        def same(db: sqlite3.Connection) -> bool:
+            wanted = [column[fact] for fact in ("type", "notnull", "default", "key")]
+            found = {one["name"]: one for one in columns(db, table)}[name]
+            return [found[fact] for fact in ("type", "notnull", "default", "key")] == wanted
+
+        def unfilled(db: sqlite3.Connection) -> bool:
+            sql = f'SELECT 1 FROM "{table}" WHERE "{name}" IS NULL'
+            return db.execute(sql).fetchone() is not None
+
+        verdicts = {
+            way: self._verdict(
+                partial(redeclare, table=table, column=name, way=way), same, unfilled
+            )
+            for way in ([BARE, LOOSE] if column["notnull"] else [BARE])
+        }
+        return {way: verdict for way, verdict in verdicts.items() if verdict != "harmless"}
+
+    def without_key(self, table: str, every: list[dict[str, Any]]) -> str:
+        """What becomes of a table without its primary key: a row may be there twice, or unnamed."""
+        keys = [f'"{one["name"]}"' for one in every if one["key"]]
+        if not keys:
+            return "harmless"
+
+        def keyed(db: sqlite3.Connection) -> bool:
+            return any(one["key"] for one in columns(db, table))
+
+        def doubled(db: sqlite3.Connection) -> bool:
+            fields = ", ".join(keys)
+            unnamed = " OR ".join(f"{key} IS NULL" for key in keys)
+            twice = f'SELECT 1 FROM "{table}" GROUP BY {fields} HAVING count(*) > 1 OR {unnamed}'
+            return db.execute(twice).fetchone() is not None
+
+        return self._verdict(lambda db: redeclare(db, table, "", UNKEYED), keyed, doubled)
+
+    def with_other(self, kind: str, part: str, sql: str) -> str:
+        """What becomes of a unique index that is not, or of a trigger that does nothing."""
+        if kind == "indexes" and "UNIQUE" not in sql[:20].upper():
+            return "harmless"
+        other = re.sub(r"\bUNIQUE\s+", "", sql, count=1, flags=re.IGNORECASE)
+        if kind == "triggers":
+            other = re.sub(r"\bBEGIN\b.*", "BEGIN SELECT 1; END", sql, flags=re.DOTALL)
+        word = {"indexes": "INDEX", "triggers": "TRIGGER"}[kind]
+
+        def harm(db: sqlite3.Connection) -> None:
+            db.execute(f'DROP {word} "{part}"')
+            db.execute(other)
+
+        return self._verdict(harm, lambda db: schema(db)[kind][part]["sql"] != other)
+
     def _verdict(
         self,
         harm: Callable[[sqlite3.Connection], None],
         back: Callable[[sqlite3.Connection], bool],
+        seen: Callable[[sqlite3.Connection], bool] | None = None,
     ) -> str:
+        """healed, crash or silent; with `seen` also harmless, when it shows in no row."""
         home = fresh(Path(tempfile.mkdtemp(dir=self.root)))  # releases remember where they were
         path = home / self.name
         shutil.copyfile(self.made / self.name, path)
@@ -341,7 +406,9 @@ class Trial:
         except Exception:  # noqa: BLE001 (whatever it dies of, it died)
             return "crash"
         with contextlib.closing(sqlite3.connect(path)) as db:
-            return "healed" if back(db) else "silent"
+            if back(db):
+                return "healed"
+            return "silent" if seen is None or seen(db) else "harmless"
 
 
 def take_away(db: sqlite3.Connection, table: str, column: str) -> None:
@@ -388,6 +455,56 @@ def rebuild_without(db: sqlite3.Connection, table: str, column: str) -> None:
     db.execute(f'INSERT INTO lesson (rowid, {names}) SELECT rowid, {names} FROM "{table}"')
     db.execute(f'DROP TABLE "{table}"')
     db.execute(f'ALTER TABLE lesson RENAME TO "{table}"')
+
+
+BARE, LOOSE, UNKEYED = "bare", "loose", "unkeyed"
+"""A column without its default, without that and NOT NULL; a table without its primary key."""
+_DEFAULT = r"\s+DEFAULT\s+(?:\([^()]*\)|'(?:[^']|'')*'|[^\s,]+)"
+_KEY = r"\s*\bPRIMARY\s+KEY\b(?:\s+AUTOINCREMENT\b)?"
+
+
+def redeclare(db: sqlite3.Connection, table: str, column: str, way: str) -> None:
+    """Rebuild a table with one thing about it declared in another way, its rows kept."""
+    db.isolation_level = None
+    db.execute("PRAGMA foreign_keys=OFF")
+    db.execute("PRAGMA legacy_alter_table=ON")
+    (sql,) = db.execute(
+        "SELECT sql FROM sqlite_master WHERE type='table' AND name=?", (table,)
+    ).fetchone()
+    others = db.execute(
+        "SELECT sql FROM sqlite_master"
+        " WHERE tbl_name=? AND type IN ('index', 'trigger') AND sql IS NOT NULL",
+        (table,),
+    ).fetchall()
+    names = [f'"{one["name"]}"' for one in columns(db, table)]
+    db.execute(f"CREATE TABLE lesson {declared_otherwise(sql, column, way)}")
+    db.execute(f'INSERT INTO lesson ({", ".join(names)}) SELECT {", ".join(names)} FROM "{table}"')
+    db.execute(f'DROP TABLE "{table}"')
+    db.execute(f'ALTER TABLE lesson RENAME TO "{table}"')
+    for (other,) in others:
+        db.execute(other)
+
+
+def declared_otherwise(sql: str, column: str, way: str) -> str:
+    """The columns and constraints of a CREATE TABLE with one thing changed."""
+    sql = re.sub(r"--[^\n]*", "", sql)
+    start, end = sql.index("("), sql.rindex(")")
+    parts = []
+    for part in re.findall(
+        r"(?:[^,()']|'(?:[^']|'')*'|\((?:[^()]|\([^()]*\))*\))+", sql[start + 1 : end]
+    ):
+        part = part.strip()
+        if way == UNKEYED:
+            part = (
+                "" if part.upper().startswith("PRIMARY KEY") else re.sub(_KEY, "", part, flags=re.I)
+            )
+        elif part.split()[0].strip('"`[]') == column:
+            if way in (BARE, LOOSE):
+                part = re.sub(_DEFAULT, "", part, flags=re.IGNORECASE)
+            if way == LOOSE:
+                part = re.sub(r"\s+NOT\s+NULL", "", part, flags=re.IGNORECASE)
+        parts += [part] if part else []
+    return f"({', '.join(parts)}){sql[end + 1 :]}"
 
 
 def main() -> None:

@@ -1,10 +1,10 @@
-"""The progress bar of a copy that is large enough to wait for."""
+"""The progress bars of work that is long enough to wait for."""
 
 from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 LARGE = 64 * 1024 * 1024
 
@@ -13,8 +13,25 @@ def bar(
     label: str, total: int, *, quiet: bool
 ) -> contextlib.AbstractContextManager[Callable[[int], None] | None]:
     """A bar on a terminal; nothing for small work, in a pipe or beside JSON."""
-    if quiet or total < LARGE or not sys.stderr.isatty():
+    if not _worth_it(total, quiet):
         return contextlib.nullcontext(None)
     from hermes_doctor.render.progress import copying
 
     return copying(label, total)
+
+
+@contextlib.contextmanager
+def repair_bar(label: str, total: int, *, quiet: bool) -> Iterator[Callable[[int], None] | None]:
+    """The same for a repair, whose other parts tell of themselves."""
+    if not _worth_it(total, quiet):
+        yield None
+        return
+    from hermes_doctor import working
+    from hermes_doctor.render.progress import repairing
+
+    with repairing(label, total) as (advance, hear), working.heard(hear):
+        yield advance
+
+
+def _worth_it(total: int, quiet: bool) -> bool:
+    return not quiet and total >= LARGE and sys.stderr.isatty()

@@ -88,6 +88,8 @@ class Session:
         self.plugins = plugins
         self.deep = deep
         self.words = list(codes)
+        self.onward: dict[tuple[str, str], Finding] = {}
+        """Findings whose fix was not enough, each with the fix to go on with."""
         self.checks, self.codes = select(plugins, codes, [])
 
     def apply_command(self, code: str | None = None) -> str:
@@ -95,6 +97,18 @@ class Session:
         words = [code] if code else self.words
         yes = " --yes" if code else ""
         return f"hermes-doctor fix{''.join(f' {w}' for w in words)} --apply{yes}{self.fix_options}"
+
+    def go_on(self, chosen: Sequence[Planned], run: Journal) -> None:
+        """Keep what is to be gone on with, and forget what is done."""
+        from dataclasses import replace
+
+        findings = {one.finding.key: one.finding for one in chosen}
+        for item in run.items:
+            key = (item.code, item.subject)
+            if item.outcome == "not-enough":
+                self.onward[key] = replace(findings[key], fix=item.then)
+            elif item.outcome != "left":
+                self.onward.pop(key, None)
 
     def look(self) -> tuple[Report, list[Planned]]:
         """Examine the home and plan for what is found."""
@@ -106,7 +120,11 @@ class Session:
         probes = Probes(self.home, deep=self.deep)
         report = examination.report(probes, self.plugins, self.checks, options=self.options)
         report = narrowed(report, self.codes)
-        planned = plan(probes, self.plugins, report.findings)
+        # A quick look need not see again what it saw before; it is there until a fix holds.
+        seen = {finding.key for finding in report.findings}
+        findings = [self.onward.get(finding.key, finding) for finding in report.findings]
+        findings += [finding for key, finding in self.onward.items() if key not in seen]
+        planned = plan(probes, self.plugins, findings)
         probes.close()  # or a run would find its own readers holding the databases
         return report, planned
 
@@ -149,7 +167,7 @@ def _apply(
         chosen = [
             one
             for one in planned
-            if outcomes.get(one.finding.key, "left") == "left" and words.agrees(one)
+            if outcomes.get(one.finding.key, "left") in ("left", "not-enough") and words.agrees(one)
         ]
         if not chosen:
             break
@@ -160,6 +178,7 @@ def _apply(
             outcomes[item.code, item.subject] = item.outcome
             if item.outcome == "refused":
                 words.refused[item.code, item.subject] = item.reason or "refused"
+        session.go_on(chosen, run)
         if not json:
             show(repaired.receipt_lines(run, session.options))
         report, planned = session.look()  # what was hidden behind it may show now
@@ -214,7 +233,7 @@ def _run(
     *,
     quiet: bool,
 ) -> Journal:
-    from hermes_doctor.cli.copying import bar
+    from hermes_doctor.cli.copying import repair_bar
     from hermes_doctor.repair import Run
     from hermes_doctor.vault import Vault
 
@@ -223,7 +242,7 @@ def _run(
     total = sum(
         change.expect.size for item in items for step in item.steps for change in step.changes()
     )
-    with bar("backing up", total, quiet=quiet) as progress:
+    with repair_bar("backing up", total, quiet=quiet) as progress:
         run = Run(
             session.home,
             Vault(session.home, vault),

@@ -72,6 +72,7 @@ def blueprint(database: str, release: str) -> Blueprint | None:
         if_missing={
             name: form["if_missing"] for group in parts.values() for name, form in group.items()
         },
+        if_changed={name: form["if_changed"] for name, form in owned.items()},
     )
 
 
@@ -162,7 +163,8 @@ def _table(name: str, form: Mapping[str, Any]) -> Table:
     columns = tuple(Column(*facts) for facts in form["columns"])
     declared = tuple(column.name for column in columns)
     others = [tuple(declared[place] for place in order) for order in form["orders"]]
-    return Table(name, form["sql"], columns, (declared, *others), form.get("lazy", False))
+    lazy, unkeyed = form.get("lazy", False), form["if_unkeyed"]
+    return Table(name, form["sql"], columns, (declared, *others), lazy, unkeyed)
 
 
 def _uncertain(known: Blueprint) -> Blueprint:

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hermes_doctor.knowledge import atlas
-from hermes_doctor.sqlite import declaration, difference
+from hermes_doctor.sqlite import declaration, deviation, difference
+from hermes_doctor.sqlite.deviation import Changed
 from hermes_doctor.sqlite.difference import Missing
 
 if TYPE_CHECKING:
@@ -26,6 +27,8 @@ class Structure:
     newer: bool
     """It bears the mark of a Hermes that the atlas does not know, and is not judged."""
     missing: tuple[Missing, ...] = ()
+    changed: tuple[Changed, ...] = ()
+    """What is declared otherwise; nothing where a Hermes that is not known may have done it."""
     beyond: bool = False
     """The installed Hermes is newer than the atlas: only it knows what to add."""
     alien: bool = False
@@ -56,13 +59,12 @@ def compare(probes: Probes, path: Path) -> Structure:
     if plan is None:
         return Structure(plan=None, newer=False)
     missing = tuple(difference.missing(found, plan))
-    return Structure(
-        plan=plan,
-        newer=False,
-        missing=missing,
-        beyond=atlas.is_beyond(kind, release),
-        alien=bool(missing) and _alien(kind, found),
-    )
+    changed = tuple(deviation.changed(found, plan))
+    beyond = atlas.is_beyond(kind, release)
+    alien = bool(missing or changed) and _alien(kind, found)
+    if beyond or alien:
+        changed = ()
+    return Structure(plan, False, missing, changed, beyond, alien)
 
 
 def _alien(kind: str, found: Schema) -> bool:

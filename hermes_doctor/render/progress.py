@@ -13,6 +13,7 @@ from rich.progress import (
     ProgressColumn,
     Task,
     TextColumn,
+    TimeElapsedColumn,
     TimeRemainingColumn,
 )
 from rich.text import Text
@@ -53,3 +54,22 @@ def copying(label: str, total: int) -> Iterator[Callable[[int], None]]:
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(label, total=total)
         yield lambda count: bar.update(task, advance=count)
+
+
+@contextmanager
+def repairing(
+    label: str, total: int
+) -> Iterator[tuple[Callable[[int], None], Callable[[str, float | None], None]]]:
+    """A bar that advances by bytes, and then shows whatever it is told is being done.
+
+    How much of that is done is not always known; then the bar only shows that it goes on.
+    """
+    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(label, total=total)
+
+        def hear(what: str, share: float | None) -> None:
+            known = share is not None
+            bar.update(task, description=what, total=1.0 if known else None, completed=share or 0.0)
+
+        yield lambda count: bar.update(task, advance=count), hear

@@ -16,6 +16,7 @@ _MARK = {
     "verified": ("✓ ", "good"),
     "rolled-back": ("✗ ", "error"),
     "refused": ("✗ ", "error"),
+    "not-enough": ("– ", "warning"),
     "left": ("– ", "warning"),
     "planned": ("– ", "warning"),
 }
@@ -23,6 +24,7 @@ _WORD = {
     "verified": "done and verified",
     "rolled-back": "taken back",
     "refused": "not done",
+    "not-enough": "not enough, and not done",
     "left": "left for the next run",
     "planned": "not done",
 }
@@ -63,7 +65,16 @@ def one_plan(one: Planned, pages: str = "") -> Iterator[Line]:
     for step in one.steps:
         yield row(("→ ", "faint"), step.sentence(), indent=2, hang=2)
         yield from diff_lines(step.texts())
+    if one.steps and one.later:
+        yield row(("if that is not enough: ", "faint"), _later(one), indent=2, hang=2)
     yield BLANK
+
+
+def _later(one: Planned) -> str:
+    """The fixes that come next, each with what it needs."""
+    return ", then ".join(
+        fix.id + (", which asks first" if fix.safety is Safety.CONFIRM else "") for fix in one.later
+    )
 
 
 def diff_lines(texts: tuple[str, bytes, bytes] | None) -> Iterator[Line]:
@@ -112,6 +123,7 @@ def plan_document(planned: Sequence[Planned]) -> list[dict[str, Any]]:
                 for step in one.steps
             ],
             "refusal": one.refusal,
+            "later": [fix.id for fix in one.later],
         }
         for one in planned
     ]

@@ -19,6 +19,9 @@ class Column:
     """Its place in the primary key, from 1; 0 when it is not part of it."""
     if_missing: str = "unknown"
     """What that release does without it: healed, silent, crash, or unknown."""
+    if_changed: Mapping[str, str] = field(default_factory=dict, hash=False)
+    """What becomes of rows when it is `bare` (without its default) or `loose` (also without its
+    NOT NULL): silent or crash. What is harmless is not listed."""
 
 
 @dataclass(frozen=True)
@@ -32,6 +35,8 @@ class Table:
     """The orders in which its columns can lie in a file, by the releases it went through."""
     lazy: bool = False
     """Made only when it is first needed, so that its absence means nothing."""
+    if_unkeyed: str = "harmless"
+    """What that release does when it has lost its primary key."""
 
     def column(self, name: str) -> Column | None:
         """The column of that name."""
@@ -55,3 +60,5 @@ class Blueprint:
     """The table that an index or a trigger belongs to."""
     if_missing: Mapping[str, str] = field(default_factory=dict)
     """What that release does without a table, full-text table, index or trigger."""
+    if_changed: Mapping[str, str] = field(default_factory=dict)
+    """What it does with a unique index that is not, or a trigger that does something else."""

@@ -11,7 +11,7 @@ from hermes_doctor.sqlite.pages import Pages
 
 MOST_PAGES = 2000
 SHADOWS = ("data", "idx", "content", "docsize", "config")
-_FTS = re.compile(r"\s*CREATE\s+VIRTUAL\s+TABLE\b.*?\bUSING\s+fts5\b", re.IGNORECASE | re.DOTALL)
+FTS = re.compile(r"\s*CREATE\s+VIRTUAL\s+TABLE\b.*?\bUSING\s+fts5\b", re.IGNORECASE | re.DOTALL)
 
 
 class Entry(NamedTuple):
@@ -40,7 +40,7 @@ class Catalog(NamedTuple):
     def searches(self) -> tuple[str, ...]:
         """Its full-text tables."""
         return tuple(
-            entry.name for entry in self.entries if entry.kind == "table" and _FTS.match(entry.sql)
+            entry.name for entry in self.entries if entry.kind == "table" and FTS.match(entry.sql)
         )
 
     def worth(self, name: str) -> str:

@@ -1,28 +1,41 @@
-"""Gives a database at rest the parts of its schema that it lacks, every row kept."""
+"""Gives a database at rest the schema that its release declares, every row kept."""
 
 from __future__ import annotations
 
 import contextlib
-import re
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from hermes_doctor.model import CannotFix
+from hermes_doctor.sqlite import fulltext
 from hermes_doctor.sqlite.blueprint import Blueprint, Column, Table
 from hermes_doctor.sqlite.declaration import appendable, declare, quoted, stand_in
+from hermes_doctor.sqlite.deviation import Changed
 from hermes_doctor.sqlite.difference import Missing, feeds, words
 
 
-def complete(path: Path, plan: Blueprint, missing: Sequence[Missing]) -> None:
-    """Make the missing parts in one transaction; raises CannotFix, and then nothing is changed."""
+def complete(
+    path: Path, plan: Blueprint, missing: Sequence[Missing], changed: Sequence[Changed] = ()
+) -> list[str]:
+    """Make the parts that are missing or otherwise, in one transaction; say what that took.
+
+    Raises CannotFix, and then nothing is changed.
+    """
     try:
         with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as db:
             db.execute("PRAGMA foreign_keys=OFF")  # a rebuilt table is gone for a moment
             db.execute("PRAGMA legacy_alter_table=ON")  # and what refers to it must not follow
             db.execute("BEGIN IMMEDIATE")
-            _Completion(db, plan).make(missing)
+            work = _Completion(db, plan)
+            work.make(missing, changed)
             db.execute("COMMIT")
+            return work.said
+    except sqlite3.IntegrityError as error:
+        raise CannotFix(
+            "rows that are there twice, or lack a value, are in the way of what is declared "
+            f"({error.sqlite_errorname})"
+        ) from error
     except sqlite3.Error as error:
         raise CannotFix(f"the schema cannot be completed ({error.sqlite_errorname})") from error
 
@@ -31,10 +44,19 @@ class _Completion:
     def __init__(self, db: sqlite3.Connection, plan: Blueprint) -> None:
         self.db = db
         self.plan = plan
+        self.said: list[str] = []
+        self.again: set[str] = set()
+        """The tables that are to be made anew as declared."""
+        self.renumbered: set[str] = set()
+        """Of those, the ones whose rows may have got other numbers."""
+        self.dropped: set[str] = set()
+        """Indexes and triggers that were there and were others."""
 
-    def make(self, missing: Sequence[Missing]) -> None:
+    def make(self, missing: Sequence[Missing], changed: Sequence[Changed] = ()) -> None:
         """Tables first, then their columns, what belongs to them, and the full-text tables."""
         touched: dict[str, list[Column]] = {}
+        missing = [*missing, *self._given_up(changed)]
+        touched |= {table: [] for table in self.again}
         for one in missing:
             table = self.plan.tables.get(one.table)
             column = table.column(one.name) if table and one.kind == "column" else None
@@ -44,17 +66,30 @@ class _Completion:
             self._table(self.plan.tables[name], lost)
         for name, sql in self.plan.indexes.items():
             if self.plan.table_of[name] in touched and not self._has(name):
-                self._index(sql)
+                self._index(name, sql)
         for virtual in self.plan.virtual:
             self._full_text(virtual, missing, set(touched))
 
-    def _index(self, sql: str) -> None:
+    def _given_up(self, changed: Sequence[Changed]) -> Iterator[Missing]:
+        """What is there and otherwise goes, so that it is made as declared with what is missing."""
+        for one in changed:
+            if one.kind in ("column", "key"):
+                self.again.add(one.table)
+                self.renumbered |= {one.table} if one.kind == "key" else set()
+            else:
+                self.db.execute(f"DROP {one.kind} {quoted(one.name)}")
+                self.dropped.add(one.name)
+                self.said.append(f"The {one.kind} {one.name} was made as declared.")
+                yield Missing(one.kind, one.table, one.name, "unknown")
+
+    def _index(self, name: str, sql: str) -> None:
         """Make an index, unless there are duplicates in its way, or a column that Hermes adds
         itself is still to come: then so is the index."""
         try:
             self.db.execute(sql)
         except (sqlite3.IntegrityError, sqlite3.OperationalError) as error:
-            if error.sqlite_errorname.startswith(("SQLITE_FULL", "SQLITE_IOERR", "SQLITE_NOMEM")):
+            no_room = ("SQLITE_FULL", "SQLITE_IOERR", "SQLITE_NOMEM")
+            if name in self.dropped or error.sqlite_errorname.startswith(no_room):
                 raise
 
     def _full_text(self, virtual: str, missing: Sequence[Missing], touched: set[str]) -> None:
@@ -67,17 +102,19 @@ class _Completion:
         triggers = [name for name in feeds(self.plan, virtual) if not self._has(name)]
         if virtual in wanted:
             self.db.execute(self.plan.virtual[virtual])
-        elif not self._has(virtual) or not any(
-            name in wanted or self.plan.table_of[name] in touched for name in triggers
-        ):
+        elif not self._has(virtual):
             return
+        elif not any(name in wanted or self.plan.table_of[name] in touched for name in triggers):
+            sources = {self.plan.table_of[name] for name in feeds(self.plan, virtual)}
+            if not sources & self.renumbered:
+                return
         if not all(self._can_run(name) for name in triggers):
             return  # a column that Hermes adds itself is still to come
         for name in triggers:
             self.db.execute(self.plan.triggers[name])
         told = set().union(*(words(self.plan.triggers[name]) for name in triggers))
         lost = any(one.kind == "column" and one.name in told for one in missing)
-        if _content_elsewhere(self.plan.virtual[virtual]):
+        if self._search(virtual).external:
             self.db.execute(f"INSERT INTO {virtual}({virtual}) VALUES ('rebuild')")
         elif not lost:
             self._index_anew(virtual)
@@ -96,6 +133,9 @@ class _Completion:
     def _table(self, table: Table, lost: list[Column]) -> None:
         if not self._has(table.name):
             self.db.execute(table.sql)
+        elif table.name in self.again:
+            self._rebuild(table, lost)
+            self.said.append(f"The table {table.name} was made anew as declared, with its rows.")
         elif all(appendable(table, column) for column in lost):
             for column in lost:
                 self.db.execute(f"ALTER TABLE {quoted(table.name)} ADD COLUMN {declare(column)}")
@@ -111,7 +151,7 @@ class _Completion:
         db, name = self.db, quoted(table.name)
         there = self._columns(table.name)
         strange = [column for name, column in there.items() if not table.column(name)]
-        values = {column: quoted(column) for column in there}
+        values = {name: self._filled(table, column) for name, column in there.items()}
         values |= {column.name: stand_in(table, column) or "" for column in lost}
         if not all(values.values()) or any(column.key for column in strange):
             raise CannotFix(f"what {table.name} lacks cannot be made up")
@@ -141,6 +181,21 @@ class _Completion:
             db.execute("DELETE FROM sqlite_sequence WHERE name = ?", (table.name,))
             db.execute("INSERT INTO sqlite_sequence VALUES (?, ?)", (table.name, highest))
 
+    def _filled(self, table: Table, there: Column) -> str:
+        """The value of a column; what it lacks because its default was lost, that default."""
+        name, column = quoted(there.name), table.column(there.name)
+        if column is None or column.key:
+            return name
+        default = stand_in(table, column) if column.notnull else column.default
+        if there.notnull or default is None or (not column.notnull and there.default is not None):
+            return name
+        sql = f"SELECT count(*) FROM {quoted(table.name)} WHERE {name} IS NULL"
+        (count,) = self.db.execute(sql).fetchone()
+        if not count:
+            return name
+        self.said.append(f"Rows of {table.name} that got the declared {there.name}: {count:,}.")
+        return f"coalesce({name}, {default})"
+
     def _columns(self, table: str) -> dict[str, Column]:
         rows = self.db.execute(f"PRAGMA table_xinfo({quoted(table)})").fetchall()
         if any(row[6] for row in rows):
@@ -157,19 +212,12 @@ class _Completion:
     def _index_anew(self, virtual: str) -> None:
         """Fill a full-text table from the rows, with the very statement of its insert trigger."""
         self.db.execute(f"DELETE FROM {virtual}")
-        for trigger in feeds(self.plan, virtual):
-            sql = self.plan.triggers[trigger]
-            insert = re.search(r"INSERT INTO (.+?)\bVALUES\s*\((.+)\);\s*END", sql, re.DOTALL)
-            if insert and "AFTER INSERT" in sql:
-                self.db.execute(
-                    f"INSERT INTO {insert[1]} SELECT {insert[2]}"
-                    f" FROM {quoted(self.plan.table_of[trigger])} AS new"
-                )
+        self.db.execute(fulltext.select(self._search(virtual), "main"))
 
-
-def _content_elsewhere(sql: str) -> bool:
-    """Whether a full-text table keeps no text of its own."""
-    return re.search(r"\bcontent\s*=", sql) is not None
+    def _search(self, virtual: str) -> fulltext.Index:
+        """A full-text table of the release, and how it is filled."""
+        [index] = fulltext.known({virtual: self.plan.virtual[virtual]}, self.plan.triggers)
+        return index
 
 
 def _renamed(sql: str, name: str) -> str:

@@ -16,10 +16,11 @@ from hermes_doctor.sqlite import (
     inspector,
 )
 from hermes_doctor.sqlite.condition import Condition, Watch
+from hermes_doctor.sqlite.declaration import quoted
 from hermes_doctor.sqlite.header import Header
 from hermes_doctor.sqlite.pages import Pages
 from hermes_doctor.sqlite.reader import Answer, InMemory, InProcess, Reader
-from hermes_doctor.sqlite.search import Flaw, differs_by_release, flaws, quoted, verified
+from hermes_doctor.sqlite.search import Flaw, differs_by_release, flaws, verified
 from hermes_doctor.sqlite.snapshot import Book, image
 from hermes_doctor.sqlite.wal import EMPTY, Index, Log
 

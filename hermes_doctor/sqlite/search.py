@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from hermes_doctor.model import CouldNotLook
 from hermes_doctor.sqlite.catalog import SHADOWS, Catalog
+from hermes_doctor.sqlite.declaration import quoted
 from hermes_doctor.sqlite.reader import Reader
 from hermes_doctor.sqlite.records import varint
 
@@ -230,8 +231,3 @@ def differs_by_release(reader: Reader, catalog: Catalog, table: str) -> bool:
             None,
         )
     )
-
-
-def quoted(name: str) -> str:
-    """A name as SQL."""
-    return '"' + name.replace('"', '""') + '"'

@@ -64,7 +64,7 @@ def test_clutter(home: Path) -> None:
     os.truncate(home / "state.db.malformed-backup-20260100_000000", 2 * 1024 * MEGABYTE)
     _, [finding] = ask("database-size", home)
     assert finding.severity is Severity.WARNING
-    assert finding.caused_by is None
+    assert (finding.caused_by, finding.fix) == (None, "set-aside-copies")
 
 
 def test_clutter_has_its_cause(home: Path) -> None:
@@ -75,7 +75,8 @@ def test_clutter_has_its_cause(home: Path) -> None:
 
     _, [finding] = ask("database-size", home)
 
-    assert finding.caused_by == "DB-MALFORMED"
+    assert (finding.caused_by, finding.fix) == ("DB-MALFORMED", None)
+    assert "repair it before" in finding.detail
     assert codes(home) == ["DB-MALFORMED"]
 
 

@@ -11,8 +11,9 @@ import pytest
 
 from hermes_doctor.knowledge import atlas
 from hermes_doctor.model import CannotFix
-from hermes_doctor.sqlite import completion, creation, declaration, difference, schema
+from hermes_doctor.sqlite import completion, creation, declaration, deviation, difference, schema
 from hermes_doctor.sqlite.blueprint import Blueprint
+from hermes_doctor.sqlite.deviation import Changed
 from hermes_doctor.sqlite.difference import Missing
 from tests import support
 from tools import schema_lesson
@@ -412,3 +413,231 @@ def test_full_text_table_of_another_tables_content(tmp_path: Path) -> None:
         assert db.execute(SEARCH.format(table="facts_fts")).fetchall() == [(1,)]
         db.execute("UPDATE facts SET content = 'a walrus' WHERE fact_id = 1")
     assert lacking(path, plan) == []
+
+
+# -- what is there and otherwise -----------------------------------------------------------
+
+
+def differing(path: Path, plan: Blueprint) -> list[Changed]:
+    """What the database declares otherwise now."""
+    return deviation.changed(schema.read(path), plan)
+
+
+def declare(path: Path, table: str, column: str, way: str) -> None:
+    """Declare a column without its default, or a table without its key."""
+    with contextlib.closing(sqlite3.connect(path)) as db:
+        schema_lesson.redeclare(db, table, column, way)
+
+
+def replace_part(path: Path, kind: str, name: str, sql: str) -> None:
+    """Put another index or trigger in the place of one."""
+    with contextlib.closing(sqlite3.connect(path)) as db, db:
+        db.execute(f"DROP {kind} {name}")
+        db.execute(sql)
+
+
+@pytest.mark.parametrize("database", atlas.DATABASES)
+def test_every_default_and_every_key(database: str, tmp_path: Path) -> None:
+    """Each is told of when it is lost, and comes back as declared; no row changes."""
+    plan = atlas.newest_blueprint(database)
+    whole = made(tmp_path / "whole.db", plan)
+    assert differing(whole, plan) == []
+    ways = [
+        (table.name, column.name, way)
+        for table in plan.tables.values()
+        for column in table.columns
+        if column.default is not None
+        for way in (schema_lesson.BARE, schema_lesson.LOOSE)[: 1 + column.notnull]
+    ]
+    keyed = [t.name for t in plan.tables.values() if any(column.key for column in t.columns)]
+    for table, column, way in [*ways, *((name, "", schema_lesson.UNKEYED) for name in keyed)]:
+        path = tmp_path / "a.db"
+        path.write_bytes(whole.read_bytes())
+        declare(path, table, column, way)
+        [found] = [one for one in differing(path, plan) if one.name in (column, table)]
+        assert found.table == table
+        if column:
+            known = plan.tables[table].column(column)
+            assert known and found.effect == known.if_changed.get(way, "harmless")
+
+        completion.complete(path, plan, [], [found])
+
+        assert differing(path, plan) == []
+        assert facts(path, plan) == facts(whole, plan)
+        assert rows(path, plan) == rows(whole, plan)
+        sound(path)
+        path.unlink()
+
+
+def test_a_lost_default(home: Path) -> None:
+    """Rows that were written meanwhile without a value get it; undo gives the bytes back."""
+    path = home / "state.db"
+    whole = facts(path, STATE)
+    declare(path, "messages", "compacted", schema_lesson.LOOSE)
+    with contextlib.closing(sqlite3.connect(path)) as db, db:
+        support.say(db, "one", "two")
+    before = rows_of_history(path)
+    sick = support.contents(home)
+    found = support.finding(support.check(home), "DB-SCHEMA")
+    assert found["severity"] == "warning"
+    assert found["title"] == "state.db has 1 part that is not as declared"
+    assert found["evidence"][0]["what"] == ("messages.compacted has no default and may be NULL")
+
+    done = support.doctor("fix", "DB-SCHEMA", "--apply", "--json", "--home", home)
+
+    assert (done.code, done.codes) == (0, [])
+    [item] = done.json["repair"]["runs"][0]["items"]
+    assert "Rows of messages that got the declared compacted: 2." in item["notes"]
+    assert facts(path, STATE) == whole
+    assert rows_of_history(path) == before
+    assert support.doctor("undo", "--yes", "--home", home).code == 0
+    assert support.contents(home) == sick
+
+
+TITLES = "idx_sessions_title_unique"
+PLAIN = f"CREATE INDEX {TITLES} ON sessions(title) WHERE title IS NOT NULL"
+
+
+def test_an_index_that_is_not_unique(tmp_path: Path) -> None:
+    """It is unique again; where rows are in its way nothing is changed, in one line."""
+    path = support.history(tmp_path / "state.db")
+    replace_part(path, "INDEX", TITLES, PLAIN)
+    [found] = differing(path, STATE)
+    assert (found.what, found.effect) == (f"{TITLES} is not unique", "silent")
+
+    completion.complete(path, STATE, [], [found])
+
+    assert not differing(path, STATE)
+    assert not lacking(path, STATE)
+    replace_part(path, "INDEX", TITLES, PLAIN)
+    with contextlib.closing(sqlite3.connect(path)) as db, db:
+        for name in ("a", "b"):
+            db.execute(
+                "INSERT INTO sessions (id, source, started_at, title) VALUES (?, 'cli', 1, 'same')",
+                (name,),
+            )
+    before = path.read_bytes()
+    with pytest.raises(CannotFix, match="rows that are there twice"):
+        completion.complete(path, STATE, [], [found])
+    assert path.read_bytes() == before
+
+
+def test_an_index_that_refuses_rows(tmp_path: Path) -> None:
+    """One that became unique, or is unique over less, keeps Hermes from writing."""
+    path = support.history(tmp_path / "state.db")
+    name = "idx_messages_session"
+    replace_part(path, "INDEX", name, f"CREATE UNIQUE INDEX {name} ON messages(id, session_id)")
+
+    [found] = differing(path, STATE)
+
+    assert found.effect == "crash"
+    completion.complete(path, STATE, [], [found])
+    assert differing(path, STATE) == []
+
+
+@pytest.mark.parametrize("trigger", sorted(STATE.triggers))
+def test_a_trigger_that_does_something_else(trigger: str, tmp_path: Path) -> None:
+    """It does again what the release declares, and what it missed is indexed."""
+    path = support.history(tmp_path / "state.db")
+    event = trigger.rpartition("_")[2]
+    replace_part(
+        path,
+        "TRIGGER",
+        trigger,
+        f"CREATE TRIGGER {trigger} AFTER {event} ON messages BEGIN SELECT 1; END",
+    )
+    with contextlib.closing(sqlite3.connect(path)) as db, db:
+        support.say(db, "a walrus")
+        db.execute("UPDATE messages SET content = 'walrus of old' WHERE id = 3")
+        db.execute("DELETE FROM messages WHERE id = 4")
+    [found] = differing(path, STATE)
+    assert (found.kind, found.effect) == ("trigger", "silent")
+
+    completion.complete(path, STATE, [], [found])
+
+    assert not differing(path, STATE)
+    assert not lacking(path, STATE)
+    with contextlib.closing(sqlite3.connect(path)) as db:
+        for table in STATE.virtual:
+            assert db.execute(SEARCH.format(table=table)).fetchall() == [(3,), (51,)]
+            assert db.execute(f"SELECT count(*) FROM {table}").fetchone() == (50,)
+
+
+def test_a_lost_number(tmp_path: Path) -> None:
+    """Messages that were written without a number get one, and a search finds them by it."""
+    path = support.history(tmp_path / "state.db")
+    declare(path, "messages", "", schema_lesson.UNKEYED)
+    with contextlib.closing(sqlite3.connect(path)) as db, db:
+        support.say(db, "a walrus")
+    found = differing(path, STATE)
+    assert [str(one) for one in found] == ["the key of messages"]
+
+    completion.complete(path, STATE, [], found)
+
+    with contextlib.closing(sqlite3.connect(path)) as db:
+        assert db.execute("SELECT id FROM messages WHERE content='a walrus'").fetchall() == [(51,)]
+        assert db.execute(SEARCH.format(table="messages_fts")).fetchall() == [(51,)]
+        assert db.execute("SELECT count(*) FROM messages_fts").fetchone() == (51,)
+    sound(path)
+
+
+SPELLINGS = {
+    "sessions": [("message_count INTEGER DEFAULT 0", "message_count integer default (0)")],
+    "messages": [("compacted INTEGER NOT NULL DEFAULT 0", "'compacted' INT not null DEFAULT '0'")],
+    "idx_messages_session": [("CREATE INDEX", "create  index"), ("(session_id", '( "session_id"')],
+}
+
+
+def test_another_spelling(tmp_path: Path) -> None:
+    """Case, spaces, quotes and types that SQLite takes for the same are no difference."""
+    path = support.history(tmp_path / "state.db")
+    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as db:
+        db.execute("PRAGMA writable_schema=ON")
+        for name, pairs in SPELLINGS.items():
+            for old, new in pairs:
+                sql = "SELECT sql FROM sqlite_master WHERE name = ?"
+                assert old in db.execute(sql, (name,)).fetchone()[0], name
+                db.execute(
+                    "UPDATE sqlite_master SET sql = replace(sql, ?, ?) WHERE name = ?",
+                    (old, new, name),
+                )
+
+    assert differing(path, STATE) == []
+
+
+def test_harmless_differences_are_information(home: Path) -> None:
+    """A column that may be NULL and one of another type: told, and nothing to fix."""
+    with contextlib.closing(sqlite3.connect(home / "state.db", isolation_level=None)) as db:
+        db.execute("PRAGMA writable_schema=ON")
+        db.execute(
+            "UPDATE sqlite_master SET sql = replace(replace(sql, 'role TEXT NOT NULL', "
+            "'role TEXT'), 'token_count INTEGER', 'token_count TEXT') WHERE name = 'messages'"
+        )
+
+    found = support.finding(support.check(home), "DB-SCHEMA")
+
+    assert (found["severity"], found["fix"]) == ("info", None)
+    assert [one["what"] for one in found["evidence"]] == [
+        "messages.role may be NULL",
+        "messages.token_count has another type",
+    ]
+
+
+def test_a_value_that_must_be_there(home: Path) -> None:
+    """A NOT NULL that no release declares refuses what Hermes writes: taken away."""
+    path = home / "state.db"
+    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as db:
+        db.execute("UPDATE messages SET tool_name = ''")
+        db.execute("PRAGMA writable_schema=ON")
+        db.execute(
+            "UPDATE sqlite_master SET sql = replace(sql, 'tool_name TEXT', "
+            "'tool_name TEXT NOT NULL') WHERE name = 'messages'"
+        )
+    found = support.finding(support.check(home), "DB-SCHEMA")
+    assert (found["severity"], found["fix"]["id"]) == ("error", "complete-schema")
+
+    done = support.doctor("fix", "--apply", "--json", "--home", home)
+
+    assert (done.code, done.codes) == (0, [])
+    with contextlib.closing(sqlite3.connect(path)) as db, db:
+        support.say(db, "written again")

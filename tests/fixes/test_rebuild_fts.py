@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests import curing, damage, support
+from tests import curing, damage
 from tests.damage import SEARCH, Fault
 
 
@@ -51,13 +51,22 @@ def test_older_releases(home: Path, version: str) -> None:
     assert curing.rows(path, declared) == before
 
 
-def test_a_newer_release(home: Path) -> None:
-    """What a newer Hermes made is left alone, in one line."""
+@pytest.mark.parametrize("fault", SEARCH, ids=damage.called)
+def test_a_newer_release(home: Path, fault: Fault) -> None:
+    """A newer Hermes' search is made anew as the file declares it; nothing else changes."""
     path = curing.history(home / "state.db")
-    damage.execute(path, "UPDATE schema_version SET version = 99")
-    damage.search_structure(path)
-
-    assert curing.refused(home, "DB-FTS-CORRUPT") == (
-        "state.db was made by a newer Hermes than is known here"
+    damage.execute(
+        path,
+        "UPDATE schema_version SET version = 99",
+        "ALTER TABLE messages ADD COLUMN of_tomorrow TEXT DEFAULT 'x'",
     )
-    assert support.finding(support.check(home), "DB-FTS-CORRUPT")["fix"]["id"] == "rebuild-fts"
+    declared = "SELECT type, name, sql FROM sqlite_master ORDER BY name"
+    before, kept = curing.rows(path, declared), curing.rows(path, "SELECT * FROM messages")
+    fault(path)
+
+    cured = curing.cure(home, "DB-FTS-CORRUPT", "rebuild-fts")
+
+    assert curing.rows(path, declared) == before
+    assert curing.rows(path, "SELECT * FROM messages") == kept
+    assert curing.found_by_search(path, "message") == len(kept)
+    cured.undo()

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests import curing, damage
+from tests import curing, damage, support
 from tests.damage import INDEX, Fault
 
 
@@ -40,25 +40,67 @@ def test_a_board(home: Path) -> None:
 
 
 def test_the_index_of_a_key(home: Path) -> None:
-    """One that SQLite made by itself cannot be declared again: then the rows are saved."""
+    """One that SQLite made by itself cannot be declared again: saving the rows comes next."""
     path = curing.history(home / "state.db")
     kept = curing.messages(path)
     damage.zero(path, damage.leaves(path, "sqlite_autoindex_sessions_1")[0])
 
-    cured = curing.cure(home, "DB-INDEX", "rebuild-indexes")
+    cured = curing.cure(home, "DB-INDEX", "rebuild-indexes", then="salvage-rows")
 
     assert curing.messages(path) == kept
-    assert [note.partition(":")[0] for note in cured.notes[:2]] == ["Not enough", "Not enough"]
+    assert cured.before[0].endswith("It goes on with salvage-rows.")
     assert "messages: 279 rows were there: 279 saved." in cured.notes
     cured.undo()
 
 
-def test_a_newer_release(home: Path) -> None:
-    """What a newer Hermes made is left alone, in one line."""
+def test_it_never_saves_rows_unasked(home: Path) -> None:
+    """It does what it announces: without a yes the file stays, and what comes next is named."""
+    path = curing.history(home / "state.db")
+    damage.zero(path, damage.leaves(path, "sqlite_autoindex_sessions_1")[0])
+    sick = support.contents(home)
+
+    shown = support.doctor("fix", "DB-INDEX", "--home", home)
+    done = support.doctor("fix", "DB-INDEX", "--apply", "--home", home)
+
+    assert "if that is not enough: salvage-rows, which asks first" in shown.out
+    assert done.code == 1
+    assert "It goes on with salvage-rows." in " ".join(done.out.split())
+    assert "save its rows into a new database" in " ".join(done.out.split())
+    assert "--yes" in done.out
+    assert support.contents(home) == sick
+
+
+@pytest.mark.parametrize("fault", INDEX, ids=damage.called)
+def test_a_newer_release(home: Path, fault: Fault) -> None:
+    """A newer Hermes' indexes are made anew as the file declares them; nothing else changes."""
+    path = curing.history(home / "state.db")
+    damage.execute(
+        path,
+        "UPDATE schema_version SET version = 99",
+        "ALTER TABLE messages ADD COLUMN of_tomorrow TEXT DEFAULT 'x'",
+        "CREATE INDEX idx_of_tomorrow ON messages(of_tomorrow)",
+    )
+    declared = "SELECT type, name, sql FROM sqlite_master ORDER BY name"
+    before, kept = curing.rows(path, declared), curing.rows(path, "SELECT * FROM messages")
+    fault(path)
+
+    cured = curing.cure(home, "DB-INDEX", "rebuild-indexes")
+
+    assert curing.rows(path, declared) == before
+    assert curing.rows(path, "SELECT * FROM messages") == kept
+    cured.undo()
+
+
+def test_more_of_a_newer_release(home: Path) -> None:
+    """Where rows would have to be saved, a newer Hermes' file is left alone, in one line."""
     path = curing.history(home / "state.db")
     damage.execute(path, "UPDATE schema_version SET version = 99")
-    damage.index_zeroed(path)
+    damage.zero(path, damage.leaves(path, "sqlite_autoindex_sessions_1")[0])
+    sick = support.contents(home)
 
-    assert curing.refused(home, "DB-INDEX") == (
-        "state.db was made by a newer Hermes than is known here"
-    )
+    done = curing.apply(home, "DB-INDEX")
+
+    assert done.code == 1
+    assert support.contents(home) == sick
+    human = support.doctor("fix", "DB-INDEX", "--apply", "--yes", "--home", home)
+    assert "state.db was made by a newer Hermes than is known here" in " ".join(human.out.split())

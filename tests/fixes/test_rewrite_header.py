@@ -55,15 +55,17 @@ def test_the_list_of_free_pages(home: Path) -> None:
 
 
 def test_more_than_the_header(home: Path) -> None:
-    """Where a page with rows is damaged too, the header is not enough and rows are saved."""
+    """Where a page with rows is damaged too, the header is not enough and rows come next."""
     path = curing.history(home / "state.db")
     [(count,)] = curing.rows(path, "SELECT count(*) FROM messages")
     damage.zero(path, damage.leaves(path, "messages")[1])
     damage.write(path, bytes(100), 0)
 
-    cured = curing.cure(home, "DB-NOTADB", "rewrite-header")
+    cured = curing.cure(home, "DB-NOTADB", "rewrite-header", then="salvage-rows")
 
-    assert cured.notes[0].startswith("Not enough: writing its header anew: ")
+    assert cured.before == [
+        "writing its header anew: no header makes a database of it. It goes on with salvage-rows."
+    ]
     [told] = [note for note in cured.notes if note.startswith("messages: ")]
     assert f"{count} rows were there" in told
     cured.undo()

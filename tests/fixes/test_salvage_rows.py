@@ -76,6 +76,76 @@ def test_from_a_snapshot(home: Path) -> None:
     assert any("state-snapshots/20260101-000000/state.db" in note for note in cured.notes)
 
 
+@pytest.mark.parametrize("foreign", [False, True], ids=["its own log", "a foreign log"])
+def test_from_a_snapshot_with_a_log(home: Path, foreign: bool) -> None:
+    """A copy with a log beside it is read with it, or without it where it is another's."""
+    path = curing.history(home / "state.db")
+    kept = curing.messages(path)
+    place = home / "state-snapshots" / "20260101-000000" / "state.db"
+    support.put(place, path.read_bytes())
+    damage.with_log(path, rows=20, index=False)
+    log = Path(f"{path}-wal").read_bytes()
+    damage.settle(path)
+    if foreign:
+        damage.history(place, 90)
+        log = log[:32] + os.urandom(8) + log[40:]
+        kept = []
+    else:
+        kept = curing.messages(path)
+    support.put(Path(f"{place}-wal"), log)
+    before = curing.parts(place)
+    damage.cut_off(path)
+
+    done = curing.apply(home, "DB-TRUNCATED")
+
+    assert done.code == 0, done.out + done.err
+    assert set(kept) <= set(curing.messages(path))
+    assert curing.parts(place) == before, "it was only read"
+    assert not list(home.rglob("*-other-*"))
+    [item] = done.json["repair"]["runs"][0]["items"]
+    if not foreign:
+        assert any("state-snapshots/20260101-000000/state.db" in note for note in item["notes"])
+
+
+def test_text_as_utf_16(home: Path) -> None:
+    """No Hermes makes such a database: its rows are not misread, and nothing is changed."""
+    path = home / "state.db"
+    path.unlink()
+    plan = atlas.newest_blueprint("state.db")
+    with damage.opened(path) as db:
+        db.execute("PRAGMA encoding='UTF-16le'")
+        for table in plan.tables.values():
+            db.execute(table.sql)
+        db.execute("INSERT INTO sessions (id, source, started_at) VALUES ('s0', 'cli', 1)")
+        for number in range(300):
+            db.execute(
+                "INSERT INTO messages (session_id, role, content, timestamp) "
+                "VALUES ('s0', 'user', ?, 1)",
+                (f"message {number} " * 20,),
+            )
+    path.chmod(0o600)
+    damage.zero(path, damage.kind_pages(path, 0x0D)[-2])
+    sick = support.contents(home)
+
+    done = curing.apply(home, "DB-MALFORMED")
+
+    assert done.code == 1, done.out
+    assert support.contents(home) == sick
+    assert "is UTF-16, which no Hermes writes" in done.out
+
+
+def test_a_header_that_says_utf_16(home: Path) -> None:
+    """What the text itself says counts: a damaged field does not stop the salvage."""
+    path = curing.history(home / "state.db")
+    kept = curing.messages(path)
+    damage.rows_zeroed(path)
+    damage.write(path, b"\0\0\0\2", 56)
+
+    rescue.rows(path, atlas.newest_blueprint("state.db"), Home(home), [])
+
+    assert len(set(curing.messages(path)) & set(kept)) >= 0.9 * len(kept)
+
+
 def test_a_board(home: Path) -> None:
     """The tasks of a board that Hermes refuses."""
     path = home / "kanban.db"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests import support
+from tests import curing, damage, support
 
 
 def rows(path: Path) -> list[tuple[str]]:
@@ -17,11 +17,11 @@ def rows(path: Path) -> list[tuple[str]]:
         return db.execute("SELECT content FROM messages ORDER BY id").fetchall()
 
 
-@pytest.mark.parametrize("damage", [b"\0" * 16, b"XXXX", b"\x17\x03\x03\x00\x1a", b"Sqlite"])
-def test_cures_and_undoes(home: Path, damage: bytes) -> None:
+@pytest.mark.parametrize("wrong", [b"\0" * 16, b"XXXX", b"\x17\x03\x03\x00\x1a", b"Sqlite"])
+def test_cures_and_undoes(home: Path, wrong: bytes) -> None:
     """The very bytes of before are back; twice equals once; undo gives the damage back."""
     healthy = (home / "state.db").read_bytes()
-    support.clobber(home / "state.db", damage)
+    support.clobber(home / "state.db", wrong)
     sick = support.contents(home)
 
     done = support.doctor("fix", "DB-NOTADB", "--apply", "--json", "--home", home)
@@ -37,7 +37,7 @@ def test_cures_and_undoes(home: Path, damage: bytes) -> None:
 
 
 def test_damage_further_on(home: Path) -> None:
-    """A copy that SQLite does not find sound is not swapped in; nothing changes, exit 1."""
+    """A copy that SQLite does not find sound is not swapped in; nothing changes unasked, exit 1."""
     path = home / "state.db"
     with contextlib.closing(sqlite3.connect(path)) as db, db:
         support.say(db, *["x" * 900] * 50)
@@ -50,8 +50,42 @@ def test_damage_further_on(home: Path) -> None:
     assert done.code == 1
     assert support.contents(home) == sick
     assert done.codes == ["DB-NOTADB"]
-    [item] = done.json["repair"]["runs"][0]["items"]
-    assert item["outcome"] in ("refused", "rolled-back")
+    [run] = done.json["repair"]["runs"]
+    [item] = run["items"]
+    assert (item["fix"], item["outcome"]) == ("write-magic", "not-enough")
+    assert item["reason"].endswith("It goes on with salvage-rows.")
+
+
+def test_it_climbs(home: Path) -> None:
+    """Magic bytes, a wrong header, then the rows: the plan says so, and each rung is tried."""
+    path = curing.history(home / "state.db")
+    kept = curing.messages(path)
+    damage.zero(path, damage.leaves(path, "messages")[1])
+    damage.write(path, bytes(16), 0)
+
+    shown = support.doctor("fix", "DB-NOTADB", "--home", home)
+    cured = curing.cure(home, "DB-NOTADB", "write-magic", then="salvage-rows")
+
+    assert "if that is not enough: salvage-rows, which asks first" in shown.out
+    assert "writing its magic bytes back: " in cured.before[0]
+    assert "writing its header anew: " in cured.before[0]
+    found = curing.messages(path)
+    assert len(set(found) & set(kept)) >= 0.9 * len(kept)
+    cured.undo()
+
+
+def test_the_header_too(home: Path) -> None:
+    """Magic bytes and the list of free pages: the header is enough, and no row is touched."""
+    path = curing.history(home / "state.db")
+    kept = curing.messages(path)
+    damage.freelist_lost(path)
+    damage.write(path, bytes(16), 0)
+
+    cured = curing.cure(home, "DB-NOTADB", "write-magic")
+
+    assert cured.notes[-1] == "The header was written anew."
+    assert curing.messages(path) == kept
+    cured.undo()
 
 
 def test_one_bad_database_does_not_keep_another_from_its_fix(home: Path) -> None:

@@ -14,7 +14,7 @@ from hermes_doctor.sqlite import declaration
 from tests import support
 from tests.conftest import RELEASES, need_release
 from tests.real.patients import ROWS, MakeHome, Patient, cure, lose, undo
-from tools import learn_schemas, releases
+from tools import learn_schemas, releases, schema_lesson
 
 pytestmark = pytest.mark.real
 MESSAGES = [f"message number {n}" for n in range(40)]
@@ -172,6 +172,69 @@ def test_trigger(patient: Patient) -> None:
     else:
         assert (found["severity"], found["fix"]) == ("info", None)
         assert patient.ask(WRITES).split() == ["2", "True"]
+
+
+def test_what_is_left_to_hermes(patient: Patient) -> None:
+    """A column that it adds itself stays missing until it starts, and that spoils no fix."""
+    lose(patient.home / "state.db", ("messages", "role"), ("sessions", "end_reason"))
+    sick = support.contents(patient.home)
+
+    done = patient.doctor("fix", "DB-SCHEMA", "--apply", "--json")
+
+    assert done.code == 0, done.out + done.err
+    left = support.finding(done, "DB-SCHEMA")
+    assert (left["severity"], left["fix"]) == ("info", None)
+    assert patient.ask(WRITES).split() == ["1", "True"]
+    undo(patient, sick)
+
+
+BOARD = """
+import os
+from pathlib import Path
+from hermes_cli import kanban_db
+board = kanban_db.connect(Path(os.environ["HERMES_HOME"]) / "kanban.db")
+kanban_db.create_task(board, title="one more", body="its text")
+print(len(kanban_db.list_tasks(board)))
+board.close()
+"""
+
+
+def test_a_lost_default(patient: Patient) -> None:
+    """Every release dies of it at the next task, and none puts it right."""
+    with contextlib.closing(sqlite3.connect(patient.home / "kanban.db")) as db:
+        schema_lesson.redeclare(db, "tasks", "consecutive_failures", schema_lesson.BARE)
+    sick = support.contents(patient.home)
+    found = patient.finding("KANBAN-SCHEMA")
+    assert (found["severity"], found["fix"]["id"]) == ("error", "complete-schema")
+    with pytest.raises(RuntimeError, match="NOT NULL constraint failed"):
+        patient.ask(BOARD)
+
+    cure(patient, "KANBAN-SCHEMA")
+
+    assert patient.ask(BOARD) == "4\n"
+    undo(patient, sick)
+
+
+def test_a_trigger_that_does_nothing(patient: Patient) -> None:
+    """No release notices: what it writes is not found. With the trigger as declared it is."""
+    with contextlib.closing(sqlite3.connect(patient.home / "state.db")) as db, db:
+        db.execute("DROP TRIGGER messages_fts_insert")
+        db.execute(
+            "CREATE TRIGGER messages_fts_insert AFTER INSERT ON messages BEGIN SELECT 1; END"
+        )
+        db.execute(
+            "INSERT INTO messages (session_id, role, content, timestamp)"
+            " VALUES ('one', 'user', 'a walrus sings', 1)"
+        )
+    sick = support.contents(patient.home)
+    found = patient.finding("DB-SCHEMA")
+    assert (found["severity"], found["fix"]["id"]) == ("error", "complete-schema")
+    assert patient.ask(FIND).split() == ["0"]
+
+    cure(patient, "DB-SCHEMA")
+
+    assert patient.ask(WRITES).split() == ["2", "True"]
+    undo(patient, sick)
 
 
 def test_index(patient: Patient) -> None:

@@ -9,9 +9,9 @@ import sqlite3
 from pathlib import Path
 from typing import Any
 
-from hermes_doctor.sqlite.blueprint import Blueprint
+from hermes_doctor.sqlite import schema
+from hermes_doctor.sqlite.blueprint import Blueprint, Table
 from hermes_doctor.sqlite.salvage import Account, Source, salvage
-from tools.blueprints import blueprint_of
 
 TEXT = "COALESCE({0}.content, '') || ' ' || COALESCE({0}.tool_name, '') || ' ' || " \
     "COALESCE({0}.tool_calls, '')"  # fmt: skip
@@ -103,6 +103,17 @@ def blueprint(folder: Path) -> Blueprint:
     return blueprint_of(fresh)
 
 
+def blueprint_of(path: Path) -> Blueprint:
+    """The schema of a database at rest as an atlas would have it."""
+    found = schema.read(path)
+    tables = {
+        name: Table(name, sql, tuple(found.tables[name].values()))
+        for name, sql in found.declarations.items()
+    }
+    indexes = {name: sql for name, sql in found.indexes.items() if sql}
+    return Blueprint(path.name, "", tables, found.virtual, indexes, found.triggers, found.version)
+
+
 def rows(path: Path, table: str, key: str = "rowid") -> dict[Any, tuple[Any, ...]]:
     """All rows of a table by key, columns in the order of their names."""
     with contextlib.closing(sqlite3.connect(f"file:{path}?mode=ro&immutable=1", uri=True)) as db:
@@ -128,7 +139,9 @@ def saved(
         assert not database.execute("PRAGMA foreign_key_check").fetchall()
         names = {row[0] for row in database.execute("SELECT name FROM sqlite_master")}
         wanted = {*plan.tables, *plan.virtual, *plan.indexes, *plan.triggers}
-        assert wanted - {n for n, t in plan.tables.items() if t.lazy} <= names
+        lazy = {name for name, table in plan.tables.items() if table.lazy}
+        lazy |= {name for name, table in plan.table_of.items() if table in lazy}
+        assert wanted - lazy <= names
         for table in plan.virtual:
             database.execute(f"INSERT INTO {table}({table}) VALUES('integrity-check')")
             settings = database.execute(f"SELECT k FROM {table}_config").fetchall()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import fcntl
 import json
 import os
@@ -11,17 +10,15 @@ import sqlite3
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from benchmarks import salvage_fixture
 from benchmarks.faults import LIVE, damage
-from hermes_doctor.sqlite.blueprint import Blueprint
+from hermes_doctor.knowledge import atlas
 from tests.conftest import RELEASES, need_release
 from tests.sqlite.salvaging import copy, rows, saved, zero
 from tools import releases
-from tools.blueprints import blueprint_of
 
 pytestmark = pytest.mark.real
 Made = Callable[[str], Path]
@@ -133,7 +130,7 @@ FAULTS = {
 def test_faults(made: Made, tmp_path: Path, version: str) -> None:
     """Messages and sessions come back, nothing else does, and the account holds."""
     folder = made(version)
-    plan = blueprint_of(folder / "fresh-state.db", version)
+    plan = atlas.blueprint("state.db", version)
     for number, (fault, most) in enumerate(FAULTS.items()):
         work = tmp_path / str(number)
         work.mkdir()
@@ -157,7 +154,7 @@ def test_faults(made: Made, tmp_path: Path, version: str) -> None:
 def test_hermes_goes_on(made: Made, tmp_path: Path, version: str, fault: str) -> None:
     """It lists the sessions, finds an old message, and writes a new one."""
     folder = made(version)
-    plan = blueprint_of(folder / "fresh-state.db", version)
+    plan = atlas.blueprint("state.db", version)
     (tmp_path / "sick").mkdir()
     sick = damage(fault, folder / "state.db", tmp_path / "sick" / "state.db")
     target, _ = saved(sick, tmp_path, plan)
@@ -193,7 +190,7 @@ def test_boards_and_responses(made: Made, tmp_path: Path, version: str, fault: s
     ):
         work = tmp_path / name
         (work / "sick").mkdir(parents=True)
-        plan = blueprint_of(folder / f"fresh-{name}.db", version)
+        plan = atlas.blueprint(f"{name}.db", version)
         sick = damage(fault, folder / f"{name}.db", work / "sick" / f"{name}.db")
         target, _ = saved(sick, work, plan)
         for table in tables:
@@ -209,10 +206,11 @@ def test_the_order_of_columns_after_an_upgrade(made: Made, tmp_path: Path) -> No
     """A file of the oldest release opened by the newest has its columns in another order; when
     the whole schema is lost the records themselves tell which.
     """
-    old, new = made(RELEASES[0]), made(RELEASES[-1])
+    old = made(RELEASES[0])
+    need_release(RELEASES[-1])
     upgraded = copy(old / "state.db", tmp_path / "upgraded.db")
     hermes(RELEASES[-1], UPGRADE, upgraded)
-    plan = with_orders(blueprint_of(new / "fresh-state.db"), blueprint_of(upgraded))
+    plan = atlas.blueprint("state.db", RELEASES[-1])
     sick = copy(upgraded, tmp_path / "state.db")
     with contextlib.closing(sqlite3.connect(f"file:{upgraded}?mode=ro", uri=True)) as database:
         pages = [
@@ -223,12 +221,3 @@ def test_the_order_of_columns_after_an_upgrade(made: Made, tmp_path: Path) -> No
     target, _ = saved(sick, tmp_path, plan)
     assert rows(target, "messages") == rows(upgraded, "messages")
     assert rows(target, "sessions") == rows(upgraded, "sessions")
-
-
-def with_orders(plan: Blueprint, upgraded: Blueprint) -> Blueprint:
-    """A blueprint that knows this upgrade path."""
-    tables: dict[str, Any] = {}
-    for name, table in plan.tables.items():
-        order = tuple(column.name for column in upgraded.tables[name].columns)
-        tables[name] = dataclasses.replace(table, orders=(order,))
-    return dataclasses.replace(plan, tables=tables)

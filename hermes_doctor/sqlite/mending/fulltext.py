@@ -8,54 +8,47 @@ the schema goes first, which makes its shadow tables ordinary ones.
 from __future__ import annotations
 
 import contextlib
-import re
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from hermes_doctor.model import CannotFix
+from hermes_doctor.sqlite import fulltext
 from hermes_doctor.sqlite.blueprint import Blueprint
-from hermes_doctor.sqlite.mending.work import at_work, complaints, forget, quoted, transaction
-
-SHADOWS = ("data", "idx", "content", "docsize", "config")
-_VIRTUAL = re.compile(
-    r"\s*CREATE\s+VIRTUAL\s+TABLE\b.*?\bUSING\s+fts5\b", re.IGNORECASE | re.DOTALL
-)
-_FILL = re.compile(
-    r"AFTER\s+INSERT\s+ON\s+\"?(?P<table>\w+)\"?\s+BEGIN\s+"
-    r"INSERT\s+INTO\s+\"?(?P<fts>\w+)\"?\s*\((?P<columns>[^()]*)\)\s*"
-    r"VALUES\s*\((?P<values>.*)\)\s*;\s*END\s*;?\s*$",
-    re.IGNORECASE | re.DOTALL,
-)
+from hermes_doctor.sqlite.catalog import FTS, SHADOWS
+from hermes_doctor.sqlite.declaration import quoted
+from hermes_doctor.sqlite.mending.work import at_work, complaints, forget
 
 
 def rebuild(copy: Path, blueprint: Blueprint | None) -> list[str]:
-    """Take the full-text tables out and make them anew, triggers included."""
+    """Take the full-text tables out and make them anew, triggers included.
+
+    What the file declares itself comes first; the blueprint, where there is one, has what it lost.
+    """
     with at_work(copy, lenient=True) as connection:
-        declared = _declared(connection, "table")
+        tables = _declared(connection, "table")
         triggers = _declared(connection, "trigger")
-    virtual = {name: sql for name, sql in declared.items() if _VIRTUAL.match(sql)}
-    for name, sql in (blueprint.virtual if blueprint else {}).items():
-        virtual.setdefault(name, sql)
+    virtual = {name: sql for name, sql in tables.items() if FTS.match(sql)}
     wanted = dict(blueprint.triggers) if blueprint else {}
-    fills = {
-        found["fts"]: found
-        for sql in (wanted | triggers).values()
-        if (found := _FILL.search(sql)) and found["fts"] in virtual
-    }
-    if not virtual or set(fills) != set(virtual):
+    virtual = (dict(blueprint.virtual) if blueprint else {}) | virtual
+    indexes = fulltext.known(virtual, wanted | triggers)
+    if not indexes or not all(index.table or index.external for index in indexes):
         raise CannotFix("how its full-text tables are filled is not known")
-    _take_out(copy, virtual)
+    _take_out(copy, [index.name for index in indexes])
     said = []
     with at_work(copy) as connection:
-        for name, sql in virtual.items():
-            count = _fill(connection, name, sql, fills[name])
-            said.append(f"{name} was made anew from {count} rows.")
+        for index in indexes:
+            fulltext.fill(connection, index)
+            count = f"SELECT count(*) FROM {quoted(index.name)}"
+            (rows,) = connection.execute(count).fetchone()
+            said.append(f"{index.name} was made anew from {rows} rows.")
         for name, sql in wanted.items():
-            if name not in triggers and any(fts in sql for fts in virtual):
+            if name not in triggers and any(index.name in sql for index in indexes):
                 connection.execute(sql)
                 said.append(f"The trigger {name} was made anew.")
-        verify(connection, virtual)
+    with at_work(copy) as connection:  # which has seen nothing of how they were made
+        for index in indexes:
+            fulltext.prove(connection, index)
         if complaints(connection, 1):  # pages of a table that the schema had lost already
             connection.execute("VACUUM")
     return said
@@ -68,11 +61,11 @@ def _declared(connection: sqlite3.Connection, kind: str) -> dict[str, str]:
     return {str(name): str(sql) for name, sql in rows}
 
 
-def _take_out(copy: Path, virtual: Mapping[str, str]) -> None:
+def _take_out(copy: Path, tables: Sequence[str]) -> None:
     """Remove full-text tables that may be too damaged to be dropped."""
-    _forget(copy, list(virtual))
+    _forget(copy, tables)
     stubborn = []
-    for shadow in (f"{name}_{part}" for name in virtual for part in SHADOWS):
+    for shadow in (f"{name}_{part}" for name in tables for part in SHADOWS):
         try:
             with contextlib.closing(sqlite3.connect(copy, isolation_level=None)) as connection:
                 connection.execute(f"DROP TABLE IF EXISTS {quoted(shadow)}")
@@ -88,23 +81,3 @@ def _forget(copy: Path, tables: Sequence[str]) -> None:
     """Take tables out of the schema, doubled rows included; their triggers stay."""
     marks = ", ".join("?" for _ in tables)
     forget(copy, f"tbl_name IN ({marks}) AND type != 'trigger'", tables)
-
-
-def _fill(connection: sqlite3.Connection, name: str, sql: str, fill: re.Match[str]) -> int:
-    """Declare one full-text table and put every row into it as the trigger would have."""
-    values = re.sub(r"\bnew\.", "", fill["values"], flags=re.IGNORECASE)
-    with transaction(connection):
-        connection.execute(sql)
-        done = connection.execute(
-            f"INSERT INTO {quoted(name)} ({fill['columns']}) "
-            f"SELECT {values} FROM {quoted(fill['table'])}"
-        )
-    return done.rowcount
-
-
-def verify(connection: sqlite3.Connection, tables: Mapping[str, str] | Sequence[str]) -> None:
-    """Let FTS5 compare each index with its content; raises when they differ."""
-    for name in tables:
-        connection.execute(
-            f"INSERT INTO {quoted(name)} ({quoted(name)}) VALUES ('integrity-check')"
-        )

@@ -4,24 +4,29 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from hermes_doctor import working
 from hermes_doctor.model import CannotFix
+from hermes_doctor.sqlite.declaration import quoted
 from hermes_doctor.sqlite.mending.work import at_work, complaints, forget
+
+_INDEXES = "SELECT name FROM sqlite_master WHERE type = 'index' AND typeof(name) = 'text'"
 
 
 def reindex(copy: Path) -> list[str]:
     """Make every index anew; pages that the damage had orphaned are given back."""
     with at_work(copy) as connection:
-        connection.execute("REINDEX")
+        names = [row[0] for row in connection.execute(_INDEXES)]
+        for place, name in enumerate(names):
+            working.tell("rebuilding its indexes", place / len(names))
+            connection.execute(f"REINDEX {quoted(name)}")
+        working.tell("letting SQLite check every page")
         left = complaints(connection)
         if left:
             connection.execute("VACUUM")  # "page is never used": the damage had cut it off
             left = complaints(connection)
         if left:
             raise CannotFix("more than its indexes is damaged")
-        (count,) = connection.execute(
-            "SELECT count(*) FROM sqlite_master WHERE type = 'index'"
-        ).fetchone()
-    return [f"{count} indexes were made anew from the rows."]
+    return [f"{len(names)} indexes were made anew from the rows."]
 
 
 def compact(copy: Path) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from hermes_doctor import durable
+from hermes_doctor import durable, working
 from hermes_doctor.files import snapshot
 from hermes_doctor.model import CannotFix
 from hermes_doctor.steps import prove, sidecars
@@ -20,6 +20,7 @@ def climb(copy: Path, rungs: Sequence[Rung]) -> list[str]:
     for name, repair in rungs:
         attempt = copy.with_name(copy.name + ".attempt")
         try:
+            working.tell(name)
             _duplicate(copy, attempt)
             said = list(repair(attempt) or ())
             prove(attempt)

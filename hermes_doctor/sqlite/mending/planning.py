@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 def database_repair(probes: Probes, path: Path, rungs: Sequence[str], why: str) -> ReplaceDatabase:
     """Repair a database by the first of the named rungs that leads to a sound one.
 
-    header, indexes, full text and rows are the rungs, from the least invasive to the most.
+    magic, header, indexes, full text and rows are the rungs, from the least invasive to the most.
+    Only the last needs to know the release: the others work by what the file itself declares.
     """
     from hermes_doctor.sqlite.mending import ladder
 
@@ -33,6 +34,8 @@ def database_repair(probes: Probes, path: Path, rungs: Sequence[str], why: str) 
 def _rungs(probes: Probes, path: Path, name: str) -> list[Rung]:
     from hermes_doctor.sqlite.mending import fulltext, header, indexes
 
+    if name == "magic":
+        return [("writing its magic bytes back", header.write_magic)]
     if name == "header":
         return [("writing its header anew", header.rewrite)]
     if name == "indexes":
@@ -40,13 +43,22 @@ def _rungs(probes: Probes, path: Path, name: str) -> list[Rung]:
             ("rebuilding its indexes", indexes.reindex),
             ("declaring its indexes again", indexes.remake),
         ]
-    plan = plan_of(probes, path)
     if name == "full text":
-        return [("rebuilding its full-text search", partial(fulltext.rebuild, blueprint=plan))]
+        known = _known(probes, path)
+        return [("rebuilding its full-text search", partial(fulltext.rebuild, blueprint=known))]
     from hermes_doctor.sqlite.mending import rescue
 
+    plan = plan_of(probes, path)
     sources = probes.copies(path)
     return [("saving its rows", partial(rescue.rows, plan=plan, home=probes.home, copies=sources))]
+
+
+def _known(probes: Probes, path: Path) -> Blueprint | None:
+    """The same as far as it is known; a newer file has only its own declarations to go by."""
+    try:
+        return plan_of(probes, path)
+    except CannotFix:
+        return None
 
 
 def plan_of(probes: Probes, path: Path) -> Blueprint:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from hermes_doctor import durable
+from hermes_doctor import durable, working
 from hermes_doctor.files import listing, snapshot
 from hermes_doctor.home import Home
 from hermes_doctor.model import CannotFix, CouldNotLook
@@ -19,7 +19,13 @@ def rows(copy: Path, plan: Blueprint, home: Home, copies: Sequence[Copy]) -> lis
     """Put a new database with every row that can be saved in the place of the damaged copy."""
     rescued = copy.with_name(copy.name + ".rescued")
     try:
-        account = salvage(copy, rescued, plan, others=sources(plan, home, copies))
+        account = salvage(
+            copy,
+            rescued,
+            plan,
+            others=sources(plan, home, copies),
+            progress=lambda done, total: working.tell("saving its rows", done / total),
+        )
         if not any(table.kept for table in account.tables if table.name != "schema_version"):
             raise CannotFix("not one row can be read")  # the version every release knows itself
         for old in sidecars(copy):

@@ -6,7 +6,8 @@ import sqlite3
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from hermes_doctor.sqlite.mending.work import at_work, quoted, transaction
+from hermes_doctor.sqlite.declaration import quoted
+from hermes_doctor.sqlite.mending.work import at_work, transaction
 
 
 def _activate(connection: sqlite3.Connection) -> str | None:

@@ -56,11 +56,6 @@ def complaints(connection: sqlite3.Connection, most: int = 100) -> list[str]:
     return [] if rows == ["ok"] else rows
 
 
-def quoted(identifier: str) -> str:
-    """A name as SQL writes it."""
-    return '"' + identifier.replace('"', '""') + '"'
-
-
 def name(error: Exception) -> str:
     """SQLite's name for an error; its text may quote what is in the file."""
     return getattr(error, "sqlite_errorname", None) or type(error).__name__

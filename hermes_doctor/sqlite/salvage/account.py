@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 COPIES = "the full-text copies"
 INDEXES = "the indexes"
+TRANSCRIPTS = "the transcripts"
 ONLY = "the only value that fits"
 
 

@@ -12,9 +12,10 @@ import threading
 from pathlib import Path
 
 from hermes_doctor.model import CannotFix
-from hermes_doctor.sqlite.salvage import fulltext
+from hermes_doctor.sqlite import fulltext
+from hermes_doctor.sqlite.declaration import quoted
 from hermes_doctor.sqlite.salvage.catalog import SHADOWS
-from hermes_doctor.sqlite.salvage.target import connect, quoted
+from hermes_doctor.sqlite.salvage.target import connect
 
 
 class Proof:

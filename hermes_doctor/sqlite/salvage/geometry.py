@@ -11,6 +11,9 @@ from hermes_doctor.sqlite.salvage.cells import BROKEN, LEAF, head, local, varint
 SAMPLE = 3000
 """Pages looked at for a vote, spread over the file."""
 
+BLOCK, LOOKED = 1 << 20, 1 << 25
+"""Bytes read at once, and bytes in which a declaration is looked for."""
+
 
 def page_size(fd: int, length: int) -> int:
     """What the header says, unless the pages themselves say otherwise."""
@@ -31,6 +34,22 @@ def page_size(fd: int, length: int) -> int:
     if claimed in votes and (share >= 0.5 * votes[best][0] or votes[best][1] < 8):
         return claimed
     return best
+
+
+def wide(fd: int, length: int) -> bool:
+    """Whether its text is UTF-16: how the first declaration of a table is written tells.
+
+    The header is asked only where none is found, since it is the first thing to be damaged.
+    """
+    word = "CREATE TABLE"
+    forms = [word.encode(), word.encode("utf-16-le"), word.encode("utf-16-be")]
+    for start in range(0, min(length, LOOKED), BLOCK):
+        block = os.pread(fd, BLOCK + 64, start)
+        found = {form: at for form in forms if (at := block.find(form)) >= 0}
+        if found:
+            return min(found, key=found.__getitem__) != forms[0]
+    head = os.pread(fd, 60, 0)
+    return head[:16] == MAGIC and head[56:60] in (b"\0\0\0\2", b"\0\0\0\3")
 
 
 def _fit(fd: int, length: int, size: int) -> tuple[float, int]:

@@ -8,7 +8,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from hermes_doctor.files import open_regular
-from hermes_doctor.model import CouldNotLook
+from hermes_doctor.model import CannotFix, CouldNotLook
 from hermes_doctor.sqlite.salvage import geometry, log as logs, rollback
 
 BLOCK = 1 << 20
@@ -111,6 +111,11 @@ def opened(source: Path) -> Iterator[Image]:
 
         try:
             main = descriptor(source)
+            if geometry.wide(main, os.fstat(main).st_size):
+                raise CannotFix(
+                    f"the text of {source.name} is UTF-16, which no Hermes writes and which is "
+                    "not read here"
+                )
             sidecars: list[int | None] = [None, None]
             for place, suffix in enumerate(("-wal", "-journal")):
                 with suppress(FileNotFoundError):

@@ -6,16 +6,17 @@ from array import array
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from hermes_doctor.sqlite.declaration import quoted
 from hermes_doctor.sqlite.records import Value
 from hermes_doctor.sqlite.salvage import rebuild
-from hermes_doctor.sqlite.salvage.account import COPIES, INDEXES, Tally
+from hermes_doctor.sqlite.salvage.account import COPIES, INDEXES, TRANSCRIPTS, Tally
 from hermes_doctor.sqlite.salvage.catalog import Catalog
 from hermes_doctor.sqlite.salvage.cells import LOST, Lost, Mangled, Row
 from hermes_doctor.sqlite.salvage.forest import Forest
 from hermes_doctor.sqlite.salvage.load import Loaded
 from hermes_doctor.sqlite.salvage.others import Others
 from hermes_doctor.sqlite.salvage.survey import Survey
-from hermes_doctor.sqlite.salvage.target import Target, quoted
+from hermes_doctor.sqlite.salvage.target import Target
 from hermes_doctor.sqlite.salvage.texts import Texts
 from hermes_doctor.sqlite.salvage.transcripts import Entry, Transcripts
 from hermes_doctor.sqlite.salvage.witness import Witness, held
@@ -204,6 +205,7 @@ class Mender:
             return gone
         table, database = quoted(loaded.name), self.target.database
         database.execute(f"CREATE INDEX salvage_talks ON {table}(session_id)")
+        here = self.target.layouts[loaded.name].names
         taken = set()
         for session, rowids in talks.items():
             rows = database.execute(
@@ -211,15 +213,19 @@ class Mender:
             )
             entries = [Entry(*row) for row in rows] + [Entry(rowid) for rowid in rowids]
             entries.sort(key=lambda entry: entry.id)
-            for rowid, values in self.transcripts.lost(session, entries).items():
+            told, exact = self.transcripts.lost(session, entries)
+            for rowid, values in told.items():
                 known = {**values, **facts[rowid]}
-                here = self.target.layouts[loaded.name].names
                 known = {name: value for name, value in known.items() if name in here}
-                if self._insert(loaded.name, known, rowid):
-                    taken.add(rowid)
+                if not self._insert(loaded.name, known, rowid):
+                    continue
+                taken.add(rowid)
+                if exact and known.get("timestamp") is not None:
+                    loaded.tally.restore(TRANSCRIPTS)
+                else:
+                    loaded.tally.partial += 1
+                    self.transcribed += 1
         database.execute("DROP INDEX salvage_talks")
-        loaded.tally.partial += len(taken)
-        self.transcribed += len(taken)
         return [rowid for rowid in gone if rowid not in taken]
 
     def _rebuild(self, loaded: Loaded, gone: Iterable[int], facts: Facts) -> None:

@@ -10,10 +10,13 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from hermes_doctor import durable
+from hermes_doctor.files import snapshot
+from hermes_doctor.sqlite.declaration import quoted
 from hermes_doctor.sqlite.records import Value
 from hermes_doctor.sqlite.salvage.catalog import Layout, layout_of
 from hermes_doctor.sqlite.salvage.cells import LOST, Lost, Mangled, Row
-from hermes_doctor.sqlite.salvage.target import quoted
+from hermes_doctor.steps import sidecars
 
 
 @dataclass(frozen=True)
@@ -38,7 +41,10 @@ class Found:
 class Others:
     """The databases among the further sources, newest first; each is opened when first needed."""
 
-    def __init__(self, sources: Sequence[Source]) -> None:
+    def __init__(self, sources: Sequence[Source], room: Path) -> None:
+        """`room` is a path that nobody else knows of; copies are made under names like it."""
+        self.room = room
+        self._copies: list[Path] = []
         self.sources = sorted(
             (s for s in sources if s.path.suffix not in (".json", ".jsonl")),
             key=lambda source: -source.when,
@@ -51,7 +57,7 @@ class Others:
         if self._open is None:
             self._open = []
             for source in self.sources:
-                database = _sound(source.path)
+                database = self._opened(source.path)
                 if database is None:
                     self.refused.append(source.name)
                 else:
@@ -62,6 +68,36 @@ class Others:
         """Close what was opened."""
         for _, database in self._open or ():
             database.close()
+        for copy in self._copies:
+            for path in (copy, *sidecars(copy)):
+                durable.remove(path)
+
+    def _opened(self, path: Path) -> sqlite3.Connection | None:
+        """A connection that leaves no trace; None unless SQLite trusts what it sees.
+
+        One with a log beside it is opened as a copy of the two, for SQLite writes as it reads
+        them. A log that is not its own spoils the copy, but not the file.
+        """
+        if snapshot(path).kind != "file":
+            return None
+        log = path.with_name(path.name + "-wal")
+        if snapshot(log).kind == "file" and snapshot(log).size:
+            pair = self._copied(path, log)
+            if pair is not None:
+                return pair
+        return _sound(f"file:{quote(str(path))}?mode=ro&immutable=1")
+
+    def _copied(self, path: Path, log: Path) -> sqlite3.Connection | None:
+        """A connection to a copy of a database and its log."""
+        copy = self.room.with_name(f"{self.room.name}-other-{len(self._copies)}")
+        self._copies.append(copy)
+        try:
+            for source, target in ((path, copy), (log, copy.with_name(copy.name + "-wal"))):
+                with durable.fresh(target) as fd:
+                    durable.copy(source, fd)
+        except OSError:  # no room for it
+            return None
+        return _sound(f"file:{quote(str(copy))}")
 
     def rowids(self, layout: Layout) -> Iterator[int]:
         """The rowids of a table in all of them."""
@@ -143,18 +179,11 @@ def _one(
     return dict(zip(columns, found, strict=True)) if found else None
 
 
-def _sound(path: Path) -> sqlite3.Connection | None:
-    """A connection to a database at rest that leaves no trace; None unless SQLite trusts it."""
-    if path.is_symlink() or not path.is_file():
-        return None
-    wal = path.with_name(path.name + "-wal")
-    if wal.exists() and wal.stat().st_size:
-        return None  # without its log it may be older than it looks, or torn
+def _sound(address: str) -> sqlite3.Connection | None:
+    """A connection to a database that SQLite finds no fault with."""
     database = None
     try:
-        database = sqlite3.connect(
-            f"file:{quote(str(path))}?mode=ro&immutable=1", uri=True, check_same_thread=False
-        )
+        database = sqlite3.connect(address, uri=True, check_same_thread=False)
         database.execute("PRAGMA trusted_schema=OFF")
         if database.execute("PRAGMA quick_check(1)").fetchone() == ("ok",):
             return database

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import Any
 
+from hermes_doctor.sqlite.declaration import quoted
 from hermes_doctor.sqlite.salvage.account import INDEXES
 from hermes_doctor.sqlite.salvage.mend import Mender
 from hermes_doctor.sqlite.salvage.rebuild import STUB, references
 from hermes_doctor.sqlite.salvage.shape import empty
-from hermes_doctor.sqlite.salvage.target import quoted
 
 ROUNDS = 4
 """A parent that is made up may itself lack one."""

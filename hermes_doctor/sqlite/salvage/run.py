@@ -7,8 +7,10 @@ import sqlite3
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from hermes_doctor.sqlite import fulltext
 from hermes_doctor.sqlite.blueprint import Blueprint
-from hermes_doctor.sqlite.salvage import catalog as catalogs, fulltext, rebuild, references, views
+from hermes_doctor.sqlite.declaration import quoted
+from hermes_doctor.sqlite.salvage import catalog as catalogs, rebuild, references, views
 from hermes_doctor.sqlite.salvage.account import Account
 from hermes_doctor.sqlite.salvage.beside import Beside, Proof
 from hermes_doctor.sqlite.salvage.catalog import Catalog, Layout
@@ -18,7 +20,7 @@ from hermes_doctor.sqlite.salvage.load import Loaded, Loader
 from hermes_doctor.sqlite.salvage.mend import Mender
 from hermes_doctor.sqlite.salvage.others import Others, Source
 from hermes_doctor.sqlite.salvage.survey import Survey
-from hermes_doctor.sqlite.salvage.target import Target, connect, quoted
+from hermes_doctor.sqlite.salvage.target import Target, connect
 from hermes_doctor.sqlite.salvage.texts import Texts
 from hermes_doctor.sqlite.salvage.transcripts import Transcripts
 from hermes_doctor.sqlite.salvage.trees import ByRowid
@@ -38,7 +40,7 @@ class Run:
         self.source = source
         self.path = target
         self.blueprint = blueprint
-        self.others = Others(others)
+        self.others = Others(others, target)
         self.transcripts = Transcripts(others)
         self.progress = progress
         self.indexes = fulltext.known(blueprint.virtual, blueprint.triggers)

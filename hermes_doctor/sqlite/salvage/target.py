@@ -9,6 +9,7 @@ from pathlib import Path
 
 from hermes_doctor.model import CannotFix
 from hermes_doctor.sqlite.blueprint import Blueprint
+from hermes_doctor.sqlite.declaration import quoted
 from hermes_doctor.sqlite.salvage.catalog import Catalog, Layout, layout_of, shadows
 from hermes_doctor.sqlite.schema import declares_only
 
@@ -20,11 +21,6 @@ LARGEST = 512 * 1024 * 1024
 """Bytes of a value, so that a declaration out of the damaged file cannot ask for more."""
 TYPE = re.compile(r"[A-Z0-9 ]*", re.ASCII)
 LITERAL = re.compile(r"-?\d+(\.\d+)?|'(?:[^']|'')*'", re.ASCII)
-
-
-def quoted(name: str) -> str:
-    """A name for SQL."""
-    return '"' + name.replace('"', '""') + '"'
 
 
 def connect(path: Path) -> sqlite3.Connection:

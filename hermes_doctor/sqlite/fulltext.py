@@ -13,8 +13,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 
+from hermes_doctor import working
 from hermes_doctor.model import CannotFix
-from hermes_doctor.sqlite.salvage.target import quoted
+from hermes_doctor.sqlite.declaration import quoted
 
 HASH = 16 * 1024 * 1024
 """Bytes of an index that are gathered in memory before they are written as one segment."""
@@ -41,7 +42,7 @@ class Index:
 
 
 INSERT = re.compile(
-    r"AFTER\s+INSERT\s+ON\s+(?P<table>\w+).*?INSERT\s+INTO\s+(?P<name>\w+)\s*"
+    r"AFTER\s+INSERT\s+ON\s+\"?(?P<table>\w+)\"?.*?INSERT\s+INTO\s+\"?(?P<name>\w+)\"?\s*"
     r"\((?P<fields>[^)]*)\)\s*VALUES\s*\((?P<values>.*)\)\s*;\s*END",
     re.IGNORECASE | re.DOTALL,
 )
@@ -72,6 +73,7 @@ def known(virtual: Mapping[str, str], triggers: Mapping[str, str]) -> list[Index
 
 def fill(database: sqlite3.Connection, index: Index, source: str = "main") -> None:
     """Create and fill a full-text table from the rows of its table."""
+    working.tell(f"filling {index.name}")
     create(database, index)
     if index.external:
         database.execute(
@@ -117,7 +119,7 @@ def prove(database: sqlite3.Connection, index: Index) -> str:
     try:
         database.execute(f"INSERT INTO {name}({name}) VALUES('integrity-check')")
     except sqlite3.DatabaseError as error:
-        raise CannotFix("the full-text table of the salvaged database is not sound") from error
+        raise CannotFix("the full-text table that was made is not sound") from error
     return f"integrity-check of {index.name}"
 
 
