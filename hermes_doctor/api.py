@@ -33,6 +33,13 @@ from hermes_doctor.model import (
 from hermes_doctor.probes import Probes
 
 if TYPE_CHECKING:
+    from hermes_doctor.model import Gateway
+    from hermes_doctor.probes.lastwords import Word
+    from hermes_doctor.probes.links import Link
+    from hermes_doctor.probes.platforms import Platform
+    from hermes_doctor.probes.reach import Reached
+    from hermes_doctor.probes.runtime import PlatformState
+    from hermes_doctor.probes.sockets import Connection
     from hermes_doctor.probes.structure import Structure
     from hermes_doctor.sqlite.blueprint import Blueprint
     from hermes_doctor.sqlite.completion import complete
@@ -65,16 +72,22 @@ __all__ = [
     "CannotFix",
     "Check",
     "Condition",
+    "Connection",
     "CouldNotLook",
     "Damage",
     "Evidence",
     "Finding",
     "Fix",
+    "Gateway",
     "GatewayStep",
     "Home",
+    "Link",
     "Missing",
     "MoveAside",
+    "Platform",
+    "PlatformState",
     "Probes",
+    "Reached",
     "Remove",
     "ReplaceDatabase",
     "ReplaceFile",
@@ -88,6 +101,7 @@ __all__ = [
     "Snapshot",
     "Step",
     "Structure",
+    "Word",
     "bring_back",
     "check",
     "compact",
@@ -103,6 +117,13 @@ __all__ = [
 ]
 
 _LATER = {
+    "hermes_doctor.model": ("Gateway",),
+    "hermes_doctor.probes.lastwords": ("Word",),
+    "hermes_doctor.probes.links": ("Link",),
+    "hermes_doctor.probes.platforms": ("Platform",),
+    "hermes_doctor.probes.reach": ("Reached",),
+    "hermes_doctor.probes.runtime": ("PlatformState",),
+    "hermes_doctor.probes.sockets": ("Connection",),
     "hermes_doctor.probes.structure": ("Structure",),
     "hermes_doctor.sqlite.blueprint": ("Blueprint",),
     "hermes_doctor.sqlite.completion": ("complete",),

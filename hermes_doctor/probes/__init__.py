@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,13 +17,23 @@ if TYPE_CHECKING:
     from hermes_doctor.probes.copies import Copy
     from hermes_doctor.probes.databases import Databases
     from hermes_doctor.probes.environment import EnvFile
+    from hermes_doctor.probes.identities import Holder
     from hermes_doctor.probes.installation import Installation
+    from hermes_doctor.probes.lastwords import Word
     from hermes_doctor.probes.library import Library
+    from hermes_doctor.probes.links import Link
     from hermes_doctor.probes.openfiles import Held, Lost
     from hermes_doctor.probes.place import Mount, User
+    from hermes_doctor.probes.platforms import Platform
+    from hermes_doctor.probes.reach import Reached
     from hermes_doctor.probes.runs import UnfinishedRun
+    from hermes_doctor.probes.runtime import PlatformState, Runtime
     from hermes_doctor.probes.secrets import SecretFile
+    from hermes_doctor.probes.settings import Settings
+    from hermes_doctor.probes.sockets import Connection
     from hermes_doctor.probes.structure import Structure
+    from hermes_doctor.probes.supervision import Supervision
+    from hermes_doctor.probes.vitals import Vitals
     from hermes_doctor.probes.waiting import Stuck
     from hermes_doctor.sqlite.condition import Condition
     from hermes_doctor.sqlite.header import Header
@@ -38,9 +48,10 @@ class Probes:
     raises `CouldNotLook` with the reason when there is no answer.
     """
 
-    def __init__(self, home: Home, *, deep: bool = False) -> None:
+    def __init__(self, home: Home, *, deep: bool = False, network: bool = False) -> None:
         self.home = home
         self.deep = deep
+        self.network = network
         self.cells: dict[tuple[object, ...], Cell] = {}
         self.guard = threading.Lock()
         self.shares: dict[str, Callable[[], float]] = {}
@@ -231,6 +242,116 @@ class Probes:
         from hermes_doctor.probes import processes
 
         return processes.gateways_of(self.home)
+
+    def supervision(self) -> Supervision:
+        """Who would start the gateway of this home again."""
+        raise CouldNotLook("who supervises the gateway is not looked at yet")
+
+    @once(limit=2)
+    def runtime(self) -> Runtime:
+        """What the gateway of this home writes about itself."""
+        from hermes_doctor.probes import runtime
+
+        return runtime.find(self.home)
+
+    @once(limit=2)
+    def vitals(self, pid: int) -> Vitals:
+        """One process as the kernel sees it."""
+        from hermes_doctor.probes import vitals
+
+        return vitals.take(pid)
+
+    @once(limit=4)
+    def settings(self) -> Settings:
+        """What the gateway goes by: its variables, and config.yaml. Holds secrets."""
+        from hermes_doctor.probes import settings
+
+        return settings.read(self)
+
+    @once(limit=4)
+    def platforms(self) -> list[Platform]:
+        """The platforms that the gateway of this home starts."""
+        from hermes_doctor.probes import platforms
+
+        found = self.installation()
+        return platforms.find(self.settings(), found.release if found else None)
+
+    def claims(self, gateway: Gateway) -> Mapping[str, PlatformState] | None:
+        """What a running gateway says of its platforms; None when the file is not its own."""
+        from hermes_doctor.probes import claims
+
+        return claims.valid(self.runtime(), gateway)
+
+    @once(limit=2)
+    def connections(self, pid: int) -> list[Connection]:
+        """The network connections of a process."""
+        from hermes_doctor.probes import sockets
+
+        return sockets.of(pid)
+
+    @once(limit=6)
+    def links(self, pid: int, held: frozenset[str]) -> list[Link]:
+        """Which platform has which connections, with some patience for those that are `held`."""
+        from hermes_doctor.probes import links, providers, sockets
+
+        others = providers.find(self.settings()).values()
+        addresses = {
+            one.target.endpoint.host: one.addresses
+            for one in (self.reach() if self.network else ())
+            if one.addresses
+        }
+        return links.watch(
+            lambda: sockets.of(pid),
+            lambda found: links.assign(self.platforms(), found, others=others, addresses=addresses),
+            held,
+        )
+
+    @once(limit=2)
+    def listeners(self, pid: int) -> list[Connection]:
+        """Whatever listens in the network that a process lives in, whoever's it is."""
+        from hermes_doctor.probes import sockets
+
+        return sockets.listeners(pid)
+
+    @once(limit=3)
+    def socket_owner(self, inode: int) -> int | None:
+        """The process that has a socket open, as far as we may see."""
+        from hermes_doctor.probes import sockets
+
+        return sockets.owner(inode)
+
+    @once(limit=2)
+    def last_words(self, gateway: Gateway) -> list[Word]:
+        """The latest lines that a running gateway wrote into its log, oldest first."""
+        from hermes_doctor.probes import lastwords
+
+        return lastwords.read(self.home, gateway.started_at)
+
+    @once(limit=2)
+    def bot_holders(self) -> list[Holder]:
+        """Who holds the identities of the bots that are set up here."""
+        from hermes_doctor.probes import identities
+
+        return identities.holders(self.settings(), self.gateway_user().uid)
+
+    @once(limit=2)
+    def bundle_fault(self, path: str) -> str | None:
+        """What is wrong with a file that is to hold certificates; None when nothing is."""
+        from hermes_doctor.probes import bundles
+
+        gateways = self.gateways()
+        return bundles.fault(path, gateways[0].pid if gateways else None)
+
+    @once(limit=8)
+    def reach(self) -> list[Reached]:
+        """Whether every host that the gateway needs can be reached; asked only with --network."""
+        from hermes_doctor.probes import providers, reach
+
+        if not self.network:
+            raise CouldNotLook("the network is asked only with --network")
+        settings = self.settings()
+        wanted = reach.targets(settings, self.platforms(), providers.find(settings))
+        return reach.look(wanted, settings)
 
     @once(limit=3)
     def installation(self) -> Installation | None:
