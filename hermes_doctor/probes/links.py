@@ -18,7 +18,8 @@ that is known."""
 PATIENCE = 3.0
 """Seconds that a platform may be without a connection."""
 _TRIES = 3
-"""Times that the kernel has sent the same bytes again before a link counts as half-open."""
+STUCK = 15.0
+"""How often and for how many seconds the kernel sends the same bytes before a link is dead."""
 
 
 class Link(NamedTuple):
@@ -38,17 +39,24 @@ class Link(NamedTuple):
         return self.how in SURE
 
     def dead_for(self) -> tuple[float, str] | None:
-        """For how many seconds every one of its connections has been dead, and how that shows."""
-        after = self.platform.quiet_after
-        found: list[tuple[float, str]] = []
-        for one in self.connections:
-            if one.unsent and one.tries >= _TRIES:
-                found.append((one.silent or 0.0, f"{one.unsent} bytes are not acknowledged"))
-            elif after is not None and one.quiet is not None and one.quiet > after:
-                found.append((one.quiet, "nothing has come in"))
-            else:
+        """For how many seconds its connections have been dead, and how that shows.
+
+        One whose bytes nobody acknowledges is dead, unless another had data since; none that
+        waits in a pool proves anything. Where nothing was sent, all of them must be quiet for
+        longer than this platform ever is.
+        """
+        stuck = [one for one in self.connections if one.unsent and one.tries >= _TRIES]
+        longest = max((one.silent or 0.0 for one in stuck), default=0.0)
+        if longest >= STUCK:
+            if any(one.quiet is not None and one.quiet < longest - 1 for one in self.connections):
                 return None
-        return min(found, default=None)
+            bytes = sum(one.unsent for one in stuck)
+            return longest, f"{bytes} bytes have not been acknowledged"
+        after = self.platform.quiet_after
+        quiet = [one.quiet for one in self.connections]
+        if after is None or not quiet or any(one is None or one <= after for one in quiet):
+            return None
+        return min(one for one in quiet if one is not None), "nothing has come in"
 
 
 def assign(

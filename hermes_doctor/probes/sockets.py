@@ -52,7 +52,7 @@ class Connection(NamedTuple):
     tries: int = 0
     """How often the kernel has sent the oldest of the unacknowledged bytes again."""
     silent: float | None = None
-    """Seconds since anything came from the other side; None where the kernel does not tell."""
+    """Seconds since anything came from the other side, at least; None where there is no telling."""
     quiet: float | None = None
     """Seconds since data came, which a mere acknowledgement is not."""
     inode: int = 0
@@ -146,16 +146,31 @@ def _read(path: str) -> bytes:
 def _row(fields: list[str]) -> Connection:
     state = _STATES.get(fields[3].upper(), fields[3])
     unsent, _, unread = fields[4].partition(":")
-    timer = fields[5].partition(":")[0]
+    timer, _, left = fields[5].partition(":")
+    tries = int(fields[6], 16) if timer == _RETRANSMITS else 0
     return Connection(
         local=address(fields[1]),
         remote=None if state == "LISTEN" else address(fields[2]),
         state=state,
         unsent=int(unsent, 16),
         unread=int(unread, 16),
-        tries=int(fields[6], 16) if timer == _RETRANSMITS else 0,
+        tries=tries,
+        silent=_since_sent(tries, int(left, 16), fields[10]) if tries else None,
         inode=int(fields[9]),
     )
+
+
+def _since_sent(tries: int, left: int, rest: str) -> float | None:
+    """How long the kernel has been sending the same bytes, told from its timer.
+
+    It doubles the wait before each try, up to two minutes; `left` is what remains of this one.
+    """
+    try:
+        wait = int(rest.split()[2])
+    except (IndexError, ValueError):
+        return None
+    ticks = max(0.0, 2 * wait - wait / (1 << min(tries, 30)) - left)
+    return ticks / os.sysconf("SC_CLK_TCK")
 
 
 def address(text: str) -> Address:
