@@ -38,9 +38,12 @@ if TYPE_CHECKING:
     from hermes_doctor.probes.links import Link
     from hermes_doctor.probes.platforms import Platform
     from hermes_doctor.probes.reach import Reached
-    from hermes_doctor.probes.runtime import PlatformState
+    from hermes_doctor.probes.runtime import Life, PlatformState, Runtime
     from hermes_doctor.probes.sockets import Connection
+    from hermes_doctor.probes.space import Space
     from hermes_doctor.probes.structure import Structure
+    from hermes_doctor.probes.supervision import Supervision
+    from hermes_doctor.probes.vitals import Vitals
     from hermes_doctor.sqlite.blueprint import Blueprint
     from hermes_doctor.sqlite.completion import complete
     from hermes_doctor.sqlite.condition import Condition
@@ -81,6 +84,7 @@ __all__ = [
     "Gateway",
     "GatewayStep",
     "Home",
+    "Life",
     "Link",
     "Missing",
     "MoveAside",
@@ -92,6 +96,7 @@ __all__ = [
     "ReplaceDatabase",
     "ReplaceFile",
     "ReplaceSpan",
+    "Runtime",
     "Safety",
     "Service",
     "SetMode",
@@ -99,8 +104,11 @@ __all__ = [
     "Severity",
     "Skip",
     "Snapshot",
+    "Space",
     "Step",
     "Structure",
+    "Supervision",
+    "Vitals",
     "Word",
     "bring_back",
     "check",
@@ -122,9 +130,12 @@ _LATER = {
     "hermes_doctor.probes.links": ("Link",),
     "hermes_doctor.probes.platforms": ("Platform",),
     "hermes_doctor.probes.reach": ("Reached",),
-    "hermes_doctor.probes.runtime": ("PlatformState",),
+    "hermes_doctor.probes.runtime": ("Life", "PlatformState", "Runtime"),
     "hermes_doctor.probes.sockets": ("Connection",),
+    "hermes_doctor.probes.space": ("Space",),
     "hermes_doctor.probes.structure": ("Structure",),
+    "hermes_doctor.probes.supervision": ("Supervision",),
+    "hermes_doctor.probes.vitals": ("Vitals",),
     "hermes_doctor.sqlite.blueprint": ("Blueprint",),
     "hermes_doctor.sqlite.completion": ("complete",),
     "hermes_doctor.sqlite.condition": ("Condition",),
