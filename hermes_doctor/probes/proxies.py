@@ -10,7 +10,8 @@ from hermes_doctor.probes.settings import Settings
 
 _USUAL = ("HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy", "HTTP_PROXY", "http_proxy")
 _FORM = re.compile(
-    r"(?:(?P<scheme>[a-z0-9+.-]+)://)?(?:(?P<auth>[^@/]*)@)?(?P<host>\[[^\]]+\]|[^:/?#]+)(?::(?P<port>\d+))?.*",
+    r"(?:(?P<scheme>[a-z0-9+.-]+)://)?(?:(?P<auth>[^@/]*)@)?"
+    r"(?P<host>\[[^\]]+\]|[^:/?#]+)(?::(?P<port>\d{1,5}))?(?:[/?#].*)?",
     re.IGNORECASE | re.DOTALL,
 )
 _PORTS = {"http": 80, "https": 443}
