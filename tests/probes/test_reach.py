@@ -19,6 +19,7 @@ from hermes_doctor.probes.proxies import Proxy, parse
 from hermes_doctor.probes.reach import Target
 from hermes_doctor.probes.settings import Settings
 
+FILES = ("-keyout", "key.pem", "-out", "only.pem")
 NOTHING = Settings({}, frozenset(), {}, ())
 Serve = Callable[[socket.socket], None]
 
@@ -38,8 +39,11 @@ def server(serve: Serve) -> Iterator[int]:
                     return
                 threading.Thread(target=_serve, args=(serve, caller), daemon=True).start()
 
-        threading.Thread(target=accept, daemon=True).start()
+        accepting = threading.Thread(target=accept, daemon=True)
+        accepting.start()
         yield listening.getsockname()[1]
+        listening.shutdown(socket.SHUT_RDWR)  # wakes the thread, which else keeps the port open
+        accepting.join(5)
 
 
 def _serve(serve: Serve, caller: socket.socket) -> None:
@@ -66,9 +70,9 @@ def look(
 def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A certificate for localhost that nobody has signed, and its key in one file."""
     folder = tmp_path_factory.mktemp("certificate")
+    words = "req -x509 -newkey rsa:2048 -nodes -days 1 -subj /CN=localhost -addext"
     subprocess.run(
-        "openssl req -x509 -newkey rsa:2048 -nodes -days 1 -subj /CN=localhost -addext "
-        "subjectAltName=DNS:localhost -keyout key.pem -out only.pem".split(),
+        ["openssl", *words.split(), "subjectAltName=DNS:localhost", *FILES],
         cwd=folder,
         check=True,
         capture_output=True,
@@ -179,24 +183,24 @@ DONE = b"\x05\x00\x00\x01\x00\x00\x00\x00\x00\x00"
 
 
 @pytest.mark.parametrize(
-    ("login", "answers", "expected"),
+    ("login", "answers", "says"),
     [
-        ("", [b"\x05\x00", DONE], (None, "")),
-        ("u:p@", [b"\x05\x02", b"\x01\x00", DONE], (None, "")),
-        ("u:p@", [b"\x05\x02", b"\x01\x01"], ("proxy", "the proxy refuses the name or the password")),
-        ("", [b"\x05\xff"], ("proxy", "the proxy asks for a login that is not set")),
-        ("", [b"\x05\x00", b"\x05\x05\x00\x01"], ("proxy", "the proxy answers: connection refused")),
-        ("", [b"\x05"], ("proxy", "the proxy closed the connection")),
+        ("", [b"\x05\x00", DONE], None),
+        ("u:p@", [b"\x05\x02", b"\x01\x00", DONE], None),
+        ("u:p@", [b"\x05\x02", b"\x01\x01"], "refuses the name or the password"),
+        ("", [b"\x05\xff"], "asks for a login that is not set"),
+        ("", [b"\x05\x00", b"\x05\x05\x00\x01"], "answers: connection refused"),
+        ("", [b"\x05"], "closed the connection"),
     ],
-)  # fmt: skip
-def test_socks_proxy(login: str, answers: list[bytes], expected: tuple[str | None, str]) -> None:
+)
+def test_socks_proxy(login: str, answers: list[bytes], says: str | None) -> None:
     """The proxy looks the name up; its refusals are named."""
     heard: list[bytes] = []
     with server(socks(*answers, heard=heard)) as port:
         found = look(443, host="h.example", proxy=f"socks5://{login}127.0.0.1:{port}")
 
-    assert found == expected
-    if expected[0] is None:
+    assert found == (("proxy", f"the proxy {says}") if says else (None, ""))
+    if says is None:
         assert heard[-1] == b"\x05\x01\x00\x03\x09h.example\x01\xbb"
 
 

@@ -32,6 +32,7 @@ adapter.QQAdapter.__init__ = hasty
 async def handle(event, context):
     pass
 """
+APP = "102000001"
 MANIFEST = "name: loopback\ndescription: QQ on this machine\nevents: [gateway:startup]\n"
 
 
@@ -94,20 +95,31 @@ def platform(
 
 @contextmanager
 def bot(
-    version: str, home: Path, qq: Qq, *, app: str = "102000001", inside: int | None = None
+    version: str, home: Path, qq: Qq, *, app: str = APP, inside: int | None = None
 ) -> Iterator[Running]:
     """A gateway whose QQ adapter has a session with the platform."""
+    set_up(home, qq, app)
+    before = qq.sessions()
+    with gateway(
+        version, home, extra=through(qq) if inside is None else through(None), inside=inside
+    ) as running:
+        until(lambda: qq.sessions() > before, "the session")
+        yield running
+
+
+def set_up(home: Path, qq: Qq, app: str = APP) -> None:
+    """Settings and a hook that lead the QQ adapter of a home to the platform."""
     support.put(home / "hooks" / "loopback" / "handler.py", HOOK.format(place=qq.place))
     support.put(home / "hooks" / "loopback" / "HOOK.yaml", MANIFEST)
     env = home / ".env"
     support.put(env, env.read_text() + f"QQ_APP_ID={app}\nQQ_CLIENT_SECRET=not-a-secret\n")
     os.utime(env, (1_700_000_000, 1_700_000_000))
-    proxy = f"http://{qq.place}" if inside is None else ""
-    settings = dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"), proxy)
-    before = qq.sessions()
-    with gateway(version, home, extra=settings, inside=inside) as running:
-        until(lambda: qq.sessions() > before, "the session")
-        yield running
+
+
+def through(qq: Qq | None) -> dict[str, str]:
+    """Variables that make the platform the proxy for everything, so that nothing gets out."""
+    proxy = f"http://{qq.place}" if qq else ""
+    return dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"), proxy)
 
 
 def within(pid: int | None) -> list[str]:
