@@ -74,7 +74,7 @@ def gateway(
             command,
             executable=folder / command[0],  # an absolute one stays as it is
             env=real_home.environment(home)
-            | _sealed(port)
+            | _sealed(port if _can_serve(folder) else None)
             | machine(home.parent, folder)
             | dict(extra or {}),
             cwd=home.parent,
@@ -112,13 +112,20 @@ def until(true: Callable[[], bool], what: str) -> None:
         time.sleep(0.05)
 
 
-def _sealed(port: int) -> dict[str, str]:
+def _can_serve(folder: Path) -> bool:
+    """Whether a release, as installed, has what its API server needs."""
+    return any(folder.parent.glob("lib/python3*/site-packages/aiohttp"))
+
+
+def _sealed(port: int | None) -> dict[str, str]:
     """A loopback API server as its one platform; it installs, downloads and calls nothing."""
-    return {
+    server = {
         "API_SERVER_ENABLED": "true",
         "API_SERVER_KEY": "not-a-key-but-long-enough",
         "API_SERVER_HOST": "127.0.0.1",
         "API_SERVER_PORT": str(port),
+    }
+    return (server if port else {}) | {
         "HERMES_DISABLE_LAZY_INSTALLS": "1",
         "TIRITH_ENABLED": "false",
         "PIP_NO_INDEX": "1",
