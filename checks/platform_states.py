@@ -67,8 +67,8 @@ def platform_states(probes: Probes) -> Iterator[Finding | CouldNotLook]:
             claim = claims.get(platform.name)
             if claim is not None:
                 yield from _judge(probes, gateway, platform, claim)
-            elif state == "running" and not _changed_since(probes, gateway):
-                yield _never_started(platform)
+            elif state == "running" and not _newer(probes, gateway, platform):
+                yield _never_started(probes, platform)
     if not asked:
         raise CouldNotLook("gateway_state.json is not the running gateway's")
     for doubt in probes.settings().unsure:
@@ -213,29 +213,36 @@ def _silently_gone(platform: Platform, words: list[Word]) -> Iterator[Finding]:
             )
 
 
-def _never_started(platform: Platform) -> Finding:
+def _never_started(probes: Probes, platform: Platform) -> Finding:
+    library = platform.library
+    missing = library is not None and probes.library_path(library) is None
+    evidence = [
+        Evidence(platform.because, "switches it on"),
+        Evidence("gateway_state.json", f"no {platform.name} since the gateway's start"),
+    ]
+    if missing:
+        evidence.append(Evidence("site-packages of Hermes", f"no {library}"))
     return Finding(
         code="PLATFORM-DEPS",
         severity=Severity.ERROR,
         title=f"{platform.label} is set up, but the gateway has not started it",
         subject=platform.name,
         detail=(
-            "Most often a library is missing in the environment that the gateway runs from. "
+            f"The library {library} is missing in the environment that the gateway runs from."
+            if missing
+            else "Most often a library is missing in the environment that the gateway runs from. "
             "logs/gateway.log says `No adapter available` or `requirements not met`."
         ),
-        evidence=(
-            Evidence(platform.because, "switches it on"),
-            Evidence("gateway_state.json", f"no {platform.name} since the gateway's start"),
-        ),
+        evidence=tuple(evidence),
     )
 
 
-def _changed_since(probes: Probes, gateway: Gateway) -> bool:
-    """Whether the settings are newer than the process: then it could not know of the platform."""
-    for one in (probes.env(), probes.config()):
-        if one and one.snapshot.mtime_ns / 1e9 >= gateway.started_at.timestamp():
-            return True
-    return False
+def _newer(probes: Probes, gateway: Gateway, platform: Platform) -> bool:
+    """Whether the setting is newer than the process, which then could not know of it."""
+    place = platform.because.rpartition(" in ")[2]
+    file = {".env": probes.env, "config.yaml": probes.config}.get(place)
+    found = file() if file else None
+    return found is not None and found.snapshot.mtime_ns / 1e9 >= gateway.started_at.timestamp()
 
 
 def _words(probes: Probes, gateway: Gateway, platform: Platform) -> list[Word]:

@@ -328,6 +328,13 @@ class Probes:
         found = self.installation()
         return platforms.find(self.settings(), found.release if found else None)
 
+    @once(limit=2)
+    def library_path(self, name: str) -> Path | None:
+        """Where the installed Hermes has a library; None when it has none, or cannot be found."""
+        found = self.installation()
+        places = found.where.glob(f"lib/python3*/site-packages/{name}") if found else iter(())
+        return next(places, None)
+
     def claims(self, gateway: Gateway) -> Mapping[str, PlatformState] | None:
         """What a running gateway says of its platforms; None when the file is not its own."""
         from hermes_doctor.probes import claims

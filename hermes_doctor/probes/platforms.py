@@ -55,6 +55,8 @@ class Platform(NamedTuple):
     """Seconds without a word from a live platform that are too many."""
     lock: str | None
     """The scope of its lock on the bot's identity."""
+    library: str | None = None
+    """What its adapter imports and Hermes does not always bring along."""
 
 
 def find(settings: Settings, installed: tuple[int, ...] | None) -> list[Platform]:
@@ -131,6 +133,7 @@ def _platform(
         notifies=form["notifies"],
         quiet_after=facts.get("quiet_after"),
         lock=facts.get("lock"),
+        library=facts.get("library"),
     )
 
 

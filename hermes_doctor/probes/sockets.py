@@ -63,8 +63,7 @@ def of(pid: int) -> list[Connection]:
     if not os.path.isdir("/proc/self/net"):
         return _by_psutil(pid)
     own = _inodes(pid)
-    found = [one for one in _table(pid, own) if one.inode in own] if own else []
-    return _timed(pid, found)
+    return _timed(pid, _table(pid, own)) if own else []
 
 
 def listeners(pid: int) -> list[Connection]:
@@ -110,8 +109,14 @@ def _inodes(pid: int) -> set[int]:
 
 
 def _table(pid: int, wanted: set[int] | None) -> list[Connection]:
-    """The rows of the kernel's tables: those of some inodes, or all that listen."""
+    """The rows of the kernel's tables: those of some inodes, or all that listen.
+
+    A connection in TIME_WAIT is nobody's any more; it counts where it led to the same place as
+    one that still is somebody's.
+    """
     found = []
+    ended = []
+    places = set()
     marks = None if wanted is None else {str(inode).encode() for inode in wanted}
     for name in ("tcp", "tcp6"):
         for line in _read(f"/proc/{pid}/net/{name}").splitlines()[1:]:
@@ -119,8 +124,12 @@ def _table(pid: int, wanted: set[int] | None) -> list[Connection]:
             if len(fields) < 10:
                 continue
             if fields[3] == b"0A" if marks is None else fields[9] in marks:
-                found.append(_row([field.decode("ascii") for field in fields]))
-    return found
+                found.append(fields)
+                places.add(fields[2])
+            elif fields[3] == b"06":
+                ended.append(fields)
+    found += [fields for fields in ended if marks is not None and fields[2] in places]
+    return [_row([field.decode("ascii") for field in fields]) for fields in found]
 
 
 def _read(path: str) -> bytes:

@@ -182,3 +182,17 @@ def test_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
     for pid, words in ((1, "may not see"), (2, "just ended")):
         with pytest.raises(CouldNotLook, match=words):
             sockets.of(pid)
+
+
+def test_ended_connections_to_the_same_place() -> None:
+    """What is in TIME_WAIT is nobody's, and counts where a live one leads to the same place."""
+    with pair(socket.AF_INET, "127.0.0.1") as (listening, _, _):
+        with socket.create_connection(listening.getsockname()) as short:
+            answered, _ = listening.accept()
+            local = short.getsockname()
+        answered.recv(1)
+        answered.close()
+        time.sleep(0.05)
+        waiting = [one for one in sockets.of(os.getpid()) if one.state == "TIME_WAIT"]
+
+    assert local in [one.local for one in waiting]

@@ -83,6 +83,13 @@ def test_locks(code: str) -> None:
             assert re.search(rf"""["']{facts["lock"]}["']""", code), facts["lock"]
 
 
+def test_libraries(code: str) -> None:
+    """The libraries are those that the adapters import."""
+    for facts in load_knowledge("platforms")["platforms"].values():
+        if facts.get("library"):
+            assert re.search(rf"(import|from) {facts['library']}\b", code), facts["library"]
+
+
 def test_providers(tmp_path: Path) -> None:
     """The addresses of the providers are those of the newest release."""
     import json
