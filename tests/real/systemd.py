@@ -36,7 +36,8 @@ for folder in /etc/systemd/system /var/lib/systemd; do
   if [ -d $folder ]; then mount -t tmpfs tmpfs $folder; fi
 done
 mkdir -p /run/systemd/system /run/systemd/journal /run/log/journal /run/lock
-(cat /etc/passwd; if [ $OWNER != 0 ]; then echo "alice:x:$OWNER:$OWNER::$HOME:/bin/sh"; fi) >/run/passwd
+cp /etc/passwd /run/passwd
+if [ $OWNER != 0 ]; then echo "alice:x:$OWNER:$OWNER::$HOME:/bin/sh" >>/run/passwd; fi
 mount --bind /run/passwd /etc/passwd
 mkdir -p -m 700 $XDG_RUNTIME_DIR
 chown $OWNER $XDG_RUNTIME_DIR
