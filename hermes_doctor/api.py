@@ -33,7 +33,10 @@ from hermes_doctor.model import (
 from hermes_doctor.probes import Probes
 
 if TYPE_CHECKING:
+    from hermes_doctor.knowledge.services import service_plan
     from hermes_doctor.probes.structure import Structure
+    from hermes_doctor.probes.supervision import Supervision, Unit
+    from hermes_doctor.probes.supervisors.unitfile import seconds
     from hermes_doctor.sqlite.blueprint import Blueprint
     from hermes_doctor.sqlite.completion import complete
     from hermes_doctor.sqlite.condition import Condition
@@ -88,6 +91,8 @@ __all__ = [
     "Snapshot",
     "Step",
     "Structure",
+    "Supervision",
+    "Unit",
     "bring_back",
     "check",
     "compact",
@@ -97,13 +102,18 @@ __all__ = [
     "fix",
     "loss",
     "mend_rows",
+    "seconds",
+    "service_plan",
     "shown",
     "size",
     "snapshot",
 ]
 
 _LATER = {
+    "hermes_doctor.knowledge.services": ("service_plan",),
     "hermes_doctor.probes.structure": ("Structure",),
+    "hermes_doctor.probes.supervision": ("Supervision", "Unit"),
+    "hermes_doctor.probes.supervisors.unitfile": ("seconds",),
     "hermes_doctor.sqlite.blueprint": ("Blueprint",),
     "hermes_doctor.sqlite.completion": ("complete",),
     "hermes_doctor.sqlite.condition": ("Condition",),
