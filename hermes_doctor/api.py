@@ -34,9 +34,12 @@ from hermes_doctor.probes import Probes
 
 if TYPE_CHECKING:
     from hermes_doctor.knowledge.services import service_plan
+    from hermes_doctor.probes.runtime import Life, Runtime
+    from hermes_doctor.probes.space import Space
     from hermes_doctor.probes.structure import Structure
     from hermes_doctor.probes.supervision import Supervision, Unit
     from hermes_doctor.probes.supervisors.unitfile import seconds
+    from hermes_doctor.probes.vitals import Vitals
     from hermes_doctor.sqlite.blueprint import Blueprint
     from hermes_doctor.sqlite.completion import complete
     from hermes_doctor.sqlite.condition import Condition
@@ -75,6 +78,7 @@ __all__ = [
     "Fix",
     "GatewayStep",
     "Home",
+    "Life",
     "Missing",
     "MoveAside",
     "Probes",
@@ -82,6 +86,7 @@ __all__ = [
     "ReplaceDatabase",
     "ReplaceFile",
     "ReplaceSpan",
+    "Runtime",
     "Safety",
     "Service",
     "SetMode",
@@ -89,10 +94,12 @@ __all__ = [
     "Severity",
     "Skip",
     "Snapshot",
+    "Space",
     "Step",
     "Structure",
     "Supervision",
     "Unit",
+    "Vitals",
     "bring_back",
     "check",
     "compact",
@@ -111,9 +118,12 @@ __all__ = [
 
 _LATER = {
     "hermes_doctor.knowledge.services": ("service_plan",),
+    "hermes_doctor.probes.runtime": ("Life", "Runtime"),
+    "hermes_doctor.probes.space": ("Space",),
     "hermes_doctor.probes.structure": ("Structure",),
     "hermes_doctor.probes.supervision": ("Supervision", "Unit"),
     "hermes_doctor.probes.supervisors.unitfile": ("seconds",),
+    "hermes_doctor.probes.vitals": ("Vitals",),
     "hermes_doctor.sqlite.blueprint": ("Blueprint",),
     "hermes_doctor.sqlite.completion": ("complete",),
     "hermes_doctor.sqlite.condition": ("Condition",),
