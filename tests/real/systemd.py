@@ -86,8 +86,9 @@ class Machine:
         """The command line that runs a command in there."""
         enter = ["nsenter", "--target", str(self.pid), "--mount", "--pid", "--"]
         user = self.uid if uid is None else uid
-        become = ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups"]
-        return [*enter, *(become if user else []), *map(str, command)]
+        become = [f"--reuid={user}", f"--regid={user}", "--clear-groups"] if user else []
+        bound = ["setpriv", *become, "--pdeathsig", "TERM"]  # it ends with the command line
+        return [*enter, *bound, *map(str, command)]
 
     def run(
         self,
