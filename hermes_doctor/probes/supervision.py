@@ -14,8 +14,15 @@ from typing import NamedTuple
 
 from hermes_doctor.home import Home
 from hermes_doctor.model import CouldNotLook, Gateway
-from hermes_doctor.probes.supervisors import docker, s6, systemd
-from hermes_doctor.probes.supervisors.lineage import Ancestor, Place, ancestors, place_of
+from hermes_doctor.probes.supervisors import systemd
+from hermes_doctor.probes.supervisors.lineage import (
+    Ancestor,
+    Place,
+    ancestors,
+    in_container,
+    name_of,
+    place_of,
+)
 from hermes_doctor.probes.supervisors.unit import (
     DOCKER,
     LAUNCHD,
@@ -47,6 +54,9 @@ _OTHERS = ("supervisord", "runsv", "circusd", "monit", "supervise-daemo", "dinit
 _BY_HAND = ("sshd", "tmux", "screen", "login", "cron", "crond", "konsole", "gnome-terminal")
 """What stands between a person and a process; beyond it no supervisor looks after that."""
 
+_TRACES = (".container-mode", "logs/container-boot.log")
+"""What a container leaves in its home."""
+
 
 class Supervision(NamedTuple):
     """Who looks after the gateway of one home."""
@@ -66,7 +76,7 @@ class Supervision(NamedTuple):
     others: tuple[Unit, ...] = ()
     """Definitions of gateways for other homes."""
     usual: str = ""
-    """How Hermes' own installer would name the unit of this home."""
+    """How Hermes' own installer would name the unit of this home, where there are others."""
     booted: bool = False
     """Whether a systemd runs on this machine that could look after it."""
     wsl: bool = False
@@ -93,6 +103,7 @@ def find(home: Home, gateways: Callable[[], list[Gateway]]) -> Supervision:
         mine = [unit for unit in mine if not _same(unit, owner)]
     units = (*([owner] if owner else []), *mine)
     unsure += [f"{unit.name}: {unit.silence}" for unit in units if unit.silence]
+    others = tuple(unit for unit in found if unit.home != home.path and not _same(unit, owner))
     revives, why_so = _revival(owner, units, pid, blind)
     return Supervision(
         owner=owner,
@@ -101,8 +112,8 @@ def find(home: Home, gateways: Callable[[], list[Gateway]]) -> Supervision:
         why=why_so,
         unsure=tuple(dict.fromkeys(unsure)),
         linger=_linger(owner or _likely(mine)),
-        others=tuple(unit for unit in found if unit.home != home.path and not _same(unit, owner)),
-        usual=_usual(home),
+        others=others,
+        usual=_usual(home) if others else "",
         booted=os.path.isdir("/run/systemd/system"),
         wsl=_in_windows(),
     )
@@ -132,25 +143,32 @@ def _by_system(home: Home, pid: int | None, unsure: list[str]) -> tuple[list[Uni
 
 
 def _on_linux(home: Home, pid: int | None, unsure: list[str]) -> tuple[list[Unit], Unit | None]:
-    if s6.here():
+    if name_of(1) == "s6-svscan":
+        from hermes_doctor.probes.supervisors import s6
+
         slots = s6.slots()
         line = {pid, *(one.pid for one in ancestors(pid))} if pid is not None else set()
         return slots, next((slot for slot in slots if slot.pid and slot.pid in line), None)
     place = place_of(pid) if pid is not None else Place()
     units = _units(home, pid, place, unsure)
     if pid is None:
-        outside = None if docker.inside() else _container_of(home, unsure)
+        outside = None if in_container() else _container_of(home, unsure)
         return [*units, *([outside] if outside else [])], None
-    if place.container and not docker.inside():
+    if place.container and not in_container():
+        from hermes_doctor.probes.supervisors import docker
+
         held = docker.of_process(place.container, home.path)
         return [*units, held], held
     above_all = ancestors(pid)
     for unit in units:
         if place.unit == unit.name and place.manager == unit.manager and _runs(unit, pid):
             return units, unit
-    if docker.inside() and docker.is_main(pid, above_all):
-        held = docker.this(pid, home.path)
-        return [*units, held], held
+    if in_container():
+        from hermes_doctor.probes.supervisors import docker
+
+        if docker.is_main(pid, above_all):
+            held = docker.this(pid, home.path)
+            return [*units, held], held
     return units, _other(above_all, home)
 
 
@@ -204,6 +222,10 @@ def _users(home: Home, pid: int | None, place: Place) -> list[int]:
 
 
 def _container_of(home: Home, unsure: list[str]) -> Unit | None:
+    if not any(os.path.lexists(home / name) for name in _TRACES):
+        return None
+    from hermes_doctor.probes.supervisors import docker
+
     try:
         return docker.of_home(home)
     except CouldNotLook as why:
@@ -260,6 +282,8 @@ def _revival(
     if owner.systemd:
         return systemd.revival(owner)
     if owner.kind == DOCKER:
+        from hermes_doctor.probes.supervisors import docker
+
         return docker.revival(owner)
     if owner.kind == LAUNCHD:
         from hermes_doctor.probes.supervisors import launchd

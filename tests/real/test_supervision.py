@@ -18,16 +18,22 @@ from tests.real.systemd import Machine, systemd
 pytestmark = pytest.mark.real
 
 LIKE_HERMES = """
-import os, sys, time
-home = os.environ["HERMES_HOME"]
-with open(os.path.join(home, "gateway-starts.log"), "a") as starts:
+import datetime, json, os, pathlib, sys, time
+home = pathlib.Path(os.environ["HERMES_HOME"])
+(home / "logs").mkdir(exist_ok=True)
+def note(**facts):
+    facts |= {"ts": datetime.datetime.now(datetime.UTC).isoformat(), "pid": os.getpid()}
+    with (home / "logs/gateway-exit-diag.log").open("a") as diary:
+        diary.write(json.dumps(facts) + "\\n")
+note(tag="gateway.start")
+with (home / "gateway-starts.log").open("a") as starts:
     starts.write(f"{time.time()}\\n")
-status = os.environ.get("STATUS")
-if status:
+if status := os.environ.get("STATUS"):
+    note(tag="asyncio.run.SystemExit", code=int(status))
     sys.exit(int(status))
 time.sleep(1000)
 """
-"""Has the command line of a gateway, writes down its start, and ends as it is told."""
+"""Has the command line of a gateway, keeps its diary, and ends as it is told."""
 
 
 @pytest.fixture(scope="module")

@@ -6,11 +6,10 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from hermes_doctor.files import listing, read_head, user_home
 from hermes_doctor.model import CouldNotLook
-from hermes_doctor.probes.supervisors import asking, unitfile
 from hermes_doctor.probes.supervisors.unit import (
     SYSTEMD_SYSTEM,
     SYSTEMD_USER,
@@ -18,6 +17,9 @@ from hermes_doctor.probes.supervisors.unit import (
     home_of,
     runs_gateway,
 )
+
+if TYPE_CHECKING:
+    from hermes_doctor.probes.supervisors.asking import User
 
 _NAMED = re.compile(r"hermes(-gateway(-[\w.-]+|@[\w.-]*)?)?\.service")
 _GENERATED = re.compile(r"hermes-gateway([-@].*)?\.service")
@@ -90,7 +92,7 @@ def definitions(scope: Scope) -> list[Unit]:
     """Every unit of a manager that runs a gateway of any home, by its files alone."""
     found: dict[str, Unit] = {}
     for name, path in _files(scope):
-        if name not in found and not unitfile.is_masked(path):
+        if name not in found and not _is_masked(path):
             unit = _unit(scope, name, path)
             if unit and (runs_gateway(unit.program) or _GENERATED.fullmatch(name)):
                 found[name] = unit
@@ -107,6 +109,14 @@ def _files(scope: Scope) -> Iterator[tuple[str, Path]]:
         for name in [one for one in names if one.endswith(".service")][:_MOST]:
             if _NAMED.fullmatch(name) or (not packaged and _mentions(folder / name)):
                 yield from _instances(scope, name, folder / name)
+
+
+def _is_masked(path: Path) -> bool:
+    """Whether a unit was taken out of use by a link to nowhere."""
+    try:
+        return os.readlink(path) == os.devnull
+    except OSError:
+        return False
 
 
 def _mentions(path: Path) -> bool:
@@ -133,6 +143,8 @@ def _instances(scope: Scope, name: str, path: Path) -> Iterator[tuple[str, Path]
 
 
 def _unit(scope: Scope, name: str, path: Path) -> Unit | None:
+    from hermes_doctor.probes.supervisors import unitfile
+
     try:
         definition = unitfile.load(path.with_name(name), scope.folders)
     except FileNotFoundError:
@@ -188,6 +200,8 @@ def _wanted(scope: Scope, name: str) -> bool:
 
 def ask(scope: Scope, names: Iterable[str]) -> dict[str, Mapping[str, str]]:
     """What a manager says of some units, all in one question."""
+    from hermes_doctor.probes.supervisors import asking
+
     command = ["systemctl", "show", "--no-pager", f"--property={','.join(_ASKED)}"]
     env: dict[str, str] = {}
     user = None
@@ -213,14 +227,16 @@ def ask(scope: Scope, names: Iterable[str]) -> dict[str, Mapping[str, str]]:
     return read_answer(answer.out)
 
 
-def _as(scope: Scope) -> asking.User | None:
+def _as(scope: Scope) -> User | None:
     if scope.uid is None or scope.uid == os.geteuid():
         return None
     if os.geteuid() != 0:
         raise CouldNotLook(f"only {scope.name} or root may ask for the services of {scope.name}")
     import pwd
 
-    return asking.User(scope.uid, pwd.getpwuid(scope.uid).pw_gid)
+    from hermes_doctor.probes.supervisors.asking import User
+
+    return User(scope.uid, pwd.getpwuid(scope.uid).pw_gid)
 
 
 def _runtime(uid: int) -> Path:
