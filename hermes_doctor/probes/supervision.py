@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from hermes_doctor.home import Home
 from hermes_doctor.model import CouldNotLook, Gateway
-from hermes_doctor.probes.supervisors import systemd
+from hermes_doctor.probes.supervisors import systemctl, systemd
 from hermes_doctor.probes.supervisors.lineage import (
     Ancestor,
     Place,
@@ -174,7 +174,6 @@ def _on_linux(home: Home, pid: int | None, unsure: list[str]) -> tuple[list[Unit
 
 def _runs(unit: Unit, pid: int) -> bool:
     """Whether a process in a unit's group is what the unit keeps alive, not a bystander."""
-
     if unit.pid is None:
         return runs_gateway(unit.program)
     if unit.pid == pid:
@@ -194,16 +193,16 @@ def _units(home: Home, pid: int | None, place: Place, unsure: list[str]) -> list
             found += units
             continue
         try:
-            said = systemd.ask(scope, asked)
+            said = systemctl.ask(scope, asked)
         except CouldNotLook as why:
             found += [
-                systemd.unasked(scope, unit, str(why)) if unit.name in asked else unit
+                systemctl.unasked(scope, unit, str(why)) if unit.name in asked else unit
                 for unit in units
             ]
             if here and here not in names:
                 unsure.append(f"{here}: {why}")
             continue
-        found += [systemd.told(unit, said.get(unit.name, {})) for unit in units]
+        found += [systemctl.told(unit, said.get(unit.name, {})) for unit in units]
         if here and here not in [unit.name for unit in units]:
             extra = systemd.foreign(scope, here, said.get(here, {}))
             found += [extra] if extra else []
@@ -258,7 +257,7 @@ def _likely(units: Sequence[Unit]) -> Unit | None:
 def _linger(unit: Unit | None) -> bool | None:
     if unit is None or unit.kind != SYSTEMD_USER or unit.user is None:
         return None
-    return systemd.lingers(unit.user)
+    return systemctl.lingers(unit.user)
 
 
 def _usual(home: Home) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -56,7 +56,8 @@ def find(supervision: Supervision, installed: Installation | None) -> Environmen
     """Look at what the service starts and at what the command `hermes` starts."""
     roots: dict[Path, str] = {}
     for unit in supervision.units:
-        if unit.program and (root := _root_of(Path(unit.program[0]))):
+        root = _started_from(unit.program)
+        if root:
             roots.setdefault(root, unit.name)
     for place, who in _commands(installed):
         roots.setdefault(place, who)
@@ -75,6 +76,14 @@ def find(supervision: Supervision, installed: Installation | None) -> Environmen
     )
 
 
+def _started_from(program: Sequence[str]) -> Path | None:
+    """The environment that a command line takes Hermes from."""
+    if "hermes_cli.main" in program:
+        return _root_of(Path(program[0]))
+    script = next((Path(word) for word in program[:2] if Path(word).name == "hermes"), None)
+    return _behind(script) if script else None
+
+
 def _root_of(python: Path) -> Path | None:
     """The environment that an interpreter or a script lies in, if that is a virtual one."""
     root = python.parent.parent
@@ -86,17 +95,20 @@ def _root_of(python: Path) -> Path | None:
 
 def _commands(installed: Installation | None) -> Iterator[tuple[Path, str]]:
     command = shutil.which("hermes")
-    if command:
-        try:
-            first = read_head(Path(command), 4096)[0].split(b"\n")[0]
-        except (FileNotFoundError, CouldNotLook):
-            first = b""
-        words = os.fsdecode(first[2:]).split() if first.startswith(b"#!") else []
-        root = _root_of(Path(words[0])) if words else None
-        if root:
-            yield root, command
+    if command and (root := _behind(Path(command))):
+        yield root, command
     if installed is not None and (root := _root_of(installed.where / "bin" / "python")):
         yield root, "the gateway" if installed.running else "the installed Hermes"
+
+
+def _behind(script: Path) -> Path | None:
+    """The environment whose interpreter the first line of a script names."""
+    try:
+        first = read_head(script, 4096)[0].split(b"\n")[0]
+    except (FileNotFoundError, CouldNotLook):
+        return None
+    words = os.fsdecode(first[2:]).split() if first.startswith(b"#!") else []
+    return _root_of(Path(words[0])) if words else None
 
 
 def _environment(root: Path, used_by: str) -> Environment:

@@ -11,7 +11,7 @@ from typing import Any
 from hermes_doctor.home import Home
 from hermes_doctor.model import CouldNotLook
 from hermes_doctor.probes.supervisors import asking
-from hermes_doctor.probes.supervisors.lineage import Ancestor, command_line
+from hermes_doctor.probes.supervisors.lineage import Ancestor, command_line, in_container
 from hermes_doctor.probes.supervisors.unit import DOCKER, Unit
 
 _INITS = ("tini", "dumb-init", "docker-init", "catatonit", "gosu", "su-exec", "setpriv", "uv")
@@ -22,6 +22,11 @@ _STATES = {
     **{"paused": "inactive", "exited": "inactive", "dead": "failed", "removing": "inactive"},
 }
 POLICIES = ("always", "unless-stopped", "on-failure")
+
+
+def inside() -> bool:
+    """Whether we are in a container ourselves."""
+    return in_container()
 
 
 def is_main(pid: int, above: Sequence[Ancestor]) -> bool:
