@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -12,8 +13,10 @@ from pathlib import Path
 import pytest
 
 from tests import support
-from tests.real.gateways import end, until
+from tests.conftest import need_release
+from tests.real.gateways import end, free_port, sealed, until
 from tests.real.systemd import Machine, systemd
+from tools import releases
 
 pytestmark = pytest.mark.real
 
@@ -459,3 +462,57 @@ def test_no_manager(alice: tuple[Machine, Path, Path]) -> None:
     done = machine.doctor("check", "--json", "--home", home, "--only", "supervision")
 
     assert codes(done) == ["GW-LINGER", "GW-NO-USER-BUS"]
+
+
+# -- a real Hermes, with the unit that its own installer writes ------------------------------------
+
+
+def test_hermes_under_its_own_unit(tmp_path: Path) -> None:
+    """Looked after and well; a kill and one planned restart are no loop; an old unit is told."""
+    need_release("0.19.0")
+    folder = releases.python_of("0.19.0").parent
+    user = tmp_path / "user"
+    with systemd(user, inside=Path("/run/home/alice")) as machine:
+        machine.linger(True)
+        settings = sealed(free_port())
+        bare(user / ".hermes")
+        lines = [f"{name}={value}" for name, value in settings.items()]
+        support.put(user / ".hermes/.env", "\n".join(lines) + "\n")
+        env = {"PATH": f"{folder}:{os.environ['PATH']}"}
+        home, name = machine.user / ".hermes", "hermes-gateway.service"
+
+        done = machine.run(folder / "hermes", "gateway", "install", env=env | settings)
+        assert done.code == 0, done
+        assert machine.units.joinpath(name).exists(), done.out
+        machine.systemctl("start", name)
+        seen = [_up(machine, user / ".hermes", name)]
+        healthy = machine.doctor("check", "--json", "--home", home, env=env)
+        assert codes(healthy) == [], healthy.json["findings"]
+        assert status(healthy, "supervisor") == "ok"
+        assert status(healthy, "service-age") == "ok"
+
+        for signal in ("KILL", "USR1"):
+            machine.run("kill", f"-{signal}", str(seen[-1]), uid=0)
+            seen.append(_up(machine, user / ".hermes", name, seen[-1]))
+        assert codes(look(machine, home, **env)) == []
+        assert len(set(seen)) == 3
+
+        text = (machine.units / name).read_text().replace("StartLimitIntervalSec=0\n", "")
+        machine.install(name, text)
+        old = look(machine, home, **env)
+        assert codes(old) == ["GW-STALE-UNIT"]
+
+
+def _up(machine: Machine, home: Path, name: str, before: int = 0) -> int:
+    """The gateway of a unit once it says that it runs, another than before."""
+
+    def runs() -> bool:
+        try:
+            state = json.loads((home / "gateway_state.json").read_bytes())
+        except (OSError, ValueError):
+            return False
+        pid = machine.main_pid(name)
+        return pid not in (0, before) and (state["pid"], state["gateway_state"]) == (pid, "running")
+
+    until(runs, f"{name} to run the gateway")
+    return machine.main_pid(name)
