@@ -14,14 +14,14 @@ from tests.supervised import ask, codes, unit
 
 def test_healthy(home: Path) -> None:
     """A home on which nothing runs and nothing should has no such question."""
-    result, findings = look("supervisor", home)
+    result, findings = look("service-restart", home)
 
     assert (result.status, findings) == ("skipped", [])
 
 
 def test_looked_after(home: Path) -> None:
     """A gateway that its unit brings back is fine."""
-    assert codes("supervisor", home, unit(home)) == []
+    assert codes("service-restart", home, unit(home)) == []
 
 
 def test_started_by_hand(tmp_path: Path) -> None:
@@ -32,8 +32,8 @@ def test_started_by_hand(tmp_path: Path) -> None:
         [sys.executable, script, "gateway", "run"], env={"HERMES_HOME": str(home)}
     )
     try:
-        until(lambda: bool(look("supervisor", home)[1]), "the gateway to be seen")
-        result, [finding] = look("supervisor", home)
+        until(lambda: bool(look("service-restart", home)[1]), "the gateway to be seen")
+        result, [finding] = look("service-restart", home)
     finally:
         end(process)
 
@@ -46,22 +46,24 @@ def test_started_by_hand(tmp_path: Path) -> None:
 
 def test_a_unit_that_does_not_restart(home: Path) -> None:
     """A unit alone is not enough, and installing one more would not help."""
-    _, [finding] = ask("supervisor", home, unit(home), revives=False)
+    _, [finding] = ask("service-restart", home, unit(home), revives=False)
 
     assert (finding.code, finding.fix) == ("GW-UNSUPERVISED", None)
 
 
 def test_windows_subsystem(home: Path) -> None:
     """Under WSL the way out is another one."""
-    assert codes("supervisor", home, revives=False, wsl=True) == [("GW-WSL-NO-SYSTEMD", "warning")]
-    assert codes("supervisor", home, revives=False, wsl=True, booted=True) == [
+    assert codes("service-restart", home, revives=False, wsl=True) == [
+        ("GW-WSL-NO-SYSTEMD", "warning")
+    ]
+    assert codes("service-restart", home, revives=False, wsl=True, booted=True) == [
         ("GW-UNSUPERVISED", "warning")
     ]
 
 
 def test_no_telling(home: Path) -> None:
     """What could not be asked makes it unknown, never fine."""
-    result, findings = ask("supervisor", home, unit(home), revives=None, unsure=("no bus",))
+    result, findings = ask("service-restart", home, unit(home), revives=None, unsure=("no bus",))
 
     assert (result.status, findings) == ("unknown", [])
     assert "no bus" in (result.reason or "")

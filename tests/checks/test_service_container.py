@@ -27,10 +27,10 @@ def box(home: Path, **settings: str) -> Unit:
 
 def test_healthy(home: Path) -> None:
     """No container, or one that is up and started again."""
-    assert look("containers", home)[0].status == "skipped"
-    assert codes("containers", home, slot(home, "up (pid 42) 100 seconds")) == []
-    assert codes("containers", home, box(home, Restart="unless-stopped")) == []
-    assert codes("containers", home, box(home)) == []
+    assert look("service-container", home)[0].status == "skipped"
+    assert codes("service-container", home, slot(home, "up (pid 42) 100 seconds")) == []
+    assert codes("service-container", home, box(home, Restart="unless-stopped")) == []
+    assert codes("service-container", home, box(home)) == []
 
 
 @pytest.mark.parametrize(
@@ -39,7 +39,7 @@ def test_healthy(home: Path) -> None:
 )
 def test_slot_down(home: Path, status: str) -> None:
     """The container is up, its gateway is not."""
-    _, [finding] = ask("containers", home, slot(home, status), running=False)
+    _, [finding] = ask("service-container", home, slot(home, status), running=False)
 
     assert (finding.code, finding.severity, finding.fix) == (
         "DOCKER-S6-DOWN",
@@ -53,7 +53,7 @@ def test_stopped_on_purpose(home: Path) -> None:
     support.put(home / "gateway_state.json", '{"desired_state": "stopped"}')
     down = slot(home, "down (exitcode 0) 12 seconds, normally up")
 
-    assert codes("containers", home, down, running=False) == [("DOCKER-S6-DOWN", "warning")]
+    assert codes("service-container", home, down, running=False) == [("DOCKER-S6-DOWN", "warning")]
 
 
 def test_slot_that_comes_back(home: Path) -> None:
@@ -62,14 +62,14 @@ def test_slot_that_comes_back(home: Path) -> None:
         "down (exitcode 1) 1 seconds, want up",
         "down (exitcode 78) 9 seconds, normally up",
     ):
-        assert codes("containers", home, slot(home, status), running=False) == []
+        assert codes("service-container", home, slot(home, status), running=False) == []
 
 
 @pytest.mark.parametrize("project", ["", "bots"])
 def test_no_policy(home: Path, project: str) -> None:
     """Nobody starts the container again; the way out depends on who made it."""
     settings: dict[str, Any] = {"Restart": "no", "Project": project, "Status": "running"}
-    _, [finding] = ask("containers", home, box(home, **settings))
+    _, [finding] = ask("service-container", home, box(home, **settings))
 
     assert (finding.code, finding.severity) == ("DOCKER-NO-RESTART", "warning")
     assert ("compose" in finding.detail) is bool(project)
