@@ -112,9 +112,15 @@ def take(pid: int) -> Vitals:
         environment=_environment(pid),
         memory_used=group.used,
         start_time=seen.start_time,
-        waits_in=_text(pid, "wchan").strip("0\n"),
+        waits_in=waits_in(pid),
         frozen=group.frozen,
     )
+
+
+def waits_in(pid: int) -> str:
+    """The place in the kernel where the main thread of a process waits; empty when it works."""
+    place = _text(pid, "wchan").strip("0\n")
+    return place if place.isidentifier() else ""
 
 
 def _text(pid: int, name: str) -> str:
