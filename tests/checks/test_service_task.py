@@ -40,22 +40,22 @@ def task(home: Path, text: str) -> Unit:
 
 def test_healthy(home: Path) -> None:
     """No task, or the one that a present Hermes writes."""
-    assert look("windows-task", home)[0].status == "skipped"
-    assert codes("windows-task", home, task(home, GOOD)) == []
+    assert look("service-task", home)[0].status == "skipped"
+    assert codes("service-task", home, task(home, GOOD)) == []
 
 
 def test_defaults(home: Path) -> None:
     """The defaults of Windows are wrong for a service, written out or not."""
-    _, [finding] = ask("windows-task", home, task(home, OLD))
+    _, [finding] = ask("service-task", home, task(home, OLD))
 
     assert (finding.code, finding.severity) == ("GW-WIN-SCHTASK", "warning")
     assert len(finding.evidence) == 4
     assert "72H" in finding.evidence[0].what
-    assert codes("windows-task", home, task(home, "<Task/>")) == [("GW-WIN-SCHTASK", "warning")]
+    assert codes("service-task", home, task(home, "<Task/>")) == [("GW-WIN-SCHTASK", "warning")]
 
 
 def test_not_registered(home: Path) -> None:
     """Its launcher lies in the home, the task is gone."""
     gone = task(home, GOOD)._replace(settings={"Registered": "no"})
 
-    assert codes("windows-task", home, gone) == [("GW-WIN-SCHTASK", "warning")]
+    assert codes("service-task", home, gone) == [("GW-WIN-SCHTASK", "warning")]

@@ -17,20 +17,20 @@ def job(home: Path, kept: str = "yes", loaded: str = "yes") -> Unit:
 
 def test_healthy(home: Path) -> None:
     """No job, or one that is loaded and kept alive."""
-    assert look("launchd-job", home)[0].status == "skipped"
-    assert codes("launchd-job", home, job(home)) == []
+    assert look("service-job", home)[0].status == "skipped"
+    assert codes("service-job", home, job(home)) == []
 
 
 def test_not_loaded(home: Path) -> None:
     """Its file is there, launchd has not taken it."""
     lost = job(home, loaded="no")
 
-    assert codes("launchd-job", home, lost, running=False) == [("GW-LAUNCHD-EIO", "error")]
-    assert codes("launchd-job", home, lost) == [("GW-LAUNCHD-EIO", "warning")]
+    assert codes("service-job", home, lost, running=False) == [("GW-LAUNCHD-EIO", "error")]
+    assert codes("service-job", home, lost) == [("GW-LAUNCHD-EIO", "warning")]
 
 
 def test_old(home: Path) -> None:
     """The file of an older release leaves a gateway down that ended cleanly."""
     old = job(home, kept="unless-clean")
 
-    assert codes("launchd-job", home, old) == [("GW-LAUNCHD-OLD-PLIST", "warning")]
+    assert codes("service-job", home, old) == [("GW-LAUNCHD-OLD-PLIST", "warning")]
