@@ -33,6 +33,7 @@ from hermes_doctor.model import (
 from hermes_doctor.probes import Probes
 
 if TYPE_CHECKING:
+    from hermes_doctor.knowledge.services import service_plan
     from hermes_doctor.model import Gateway
     from hermes_doctor.probes.lastwords import Word
     from hermes_doctor.probes.links import Link
@@ -42,7 +43,8 @@ if TYPE_CHECKING:
     from hermes_doctor.probes.sockets import Connection
     from hermes_doctor.probes.space import Space
     from hermes_doctor.probes.structure import Structure
-    from hermes_doctor.probes.supervision import Supervision
+    from hermes_doctor.probes.supervision import Supervision, Unit
+    from hermes_doctor.probes.supervisors.unitfile import seconds
     from hermes_doctor.probes.vitals import Vitals
     from hermes_doctor.sqlite.blueprint import Blueprint
     from hermes_doctor.sqlite.completion import complete
@@ -108,6 +110,7 @@ __all__ = [
     "Step",
     "Structure",
     "Supervision",
+    "Unit",
     "Vitals",
     "Word",
     "bring_back",
@@ -119,6 +122,8 @@ __all__ = [
     "fix",
     "loss",
     "mend_rows",
+    "seconds",
+    "service_plan",
     "shown",
     "size",
     "snapshot",
@@ -132,9 +137,11 @@ _LATER = {
     "hermes_doctor.probes.reach": ("Reached",),
     "hermes_doctor.probes.runtime": ("Life", "PlatformState", "Runtime"),
     "hermes_doctor.probes.sockets": ("Connection",),
+    "hermes_doctor.knowledge.services": ("service_plan",),
     "hermes_doctor.probes.space": ("Space",),
     "hermes_doctor.probes.structure": ("Structure",),
-    "hermes_doctor.probes.supervision": ("Supervision",),
+    "hermes_doctor.probes.supervision": ("Supervision", "Unit"),
+    "hermes_doctor.probes.supervisors.unitfile": ("seconds",),
     "hermes_doctor.probes.vitals": ("Vitals",),
     "hermes_doctor.sqlite.blueprint": ("Blueprint",),
     "hermes_doctor.sqlite.completion": ("complete",),

@@ -68,13 +68,13 @@ def gateway(
         enter = shutil.which("nsenter") or "nsenter"
         command = [enter, "-t", str(inside), "-n", str(folder / "python"), *command]
     works_on = home / "profiles" / profile if profile else home
-    port = _free_port()
+    port = free_port()
     with (home.parent / f"{home.name}.out").open("wb") as output:
         process = subprocess.Popen(
             command,
             executable=folder / command[0],  # an absolute one stays as it is
             env=real_home.environment(home)
-            | _sealed(port if _can_serve(folder) else None)
+            | sealed(port if _can_serve(folder) else None)
             | machine(home.parent, folder)
             | dict(extra or {}),
             cwd=home.parent,
@@ -117,7 +117,7 @@ def _can_serve(folder: Path) -> bool:
     return any(folder.parent.glob("lib/python3*/site-packages/aiohttp"))
 
 
-def _sealed(port: int | None) -> dict[str, str]:
+def sealed(port: int | None) -> dict[str, str]:
     """A loopback API server as its one platform; it installs, downloads and calls nothing."""
     server = {
         "API_SERVER_ENABLED": "true",
@@ -158,7 +158,8 @@ def _answers(port: int) -> bool:
         return False
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """A port that nobody listens on."""
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         port: int = taken.getsockname()[1]
