@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 
-from hermes_doctor.api import CouldNotLook, Evidence, Finding, Probes, Severity, Skip, check
+from hermes_doctor.api import Evidence, Finding, Probes, Severity, Skip, check
 
 _SLACK = timedelta(seconds=60)
 """A starting gateway writes its own settings and compiles its own code."""
@@ -27,7 +27,6 @@ _FALLBACK_FROZEN = (0, 18, 2)
     id="gateway-age",
     group="gateway",
     codes=["GW-CODE-SKEW", "GW-UPDATE-NOT-RESTARTED", "GW-STALE-SETTINGS"],
-    limit=10,
 )
 def gateway_age(probes: Probes) -> Iterator[Finding]:
     """Does the gateway run the code and the settings that are on disk?"""
@@ -40,20 +39,12 @@ def gateway_age(probes: Probes) -> Iterator[Finding]:
 
 
 def _code(probes: Probes, pid: int, began: datetime) -> Iterator[Finding]:
-    found = probes.installation()
     change = probes.code_change()
-    runs = _version(probes)
-    newer = change is not None and change.at > began + _SLACK
-    other = bool(found and runs and found.version != runs and found.running)
-    if not newer and not other:
+    if change is None or change.at <= began + _SLACK:
         return
     update = probes.last_update()
     updated = update is not None and update.at > began
-    evidence = []
-    if change is not None and newer:
-        evidence.append(Evidence(str(change.path), f"written {_time(change.at)}"))
-    if found and runs and other:
-        evidence.append(Evidence("/health", f"it runs {runs}, and {found.version} is installed"))
+    evidence = [Evidence(str(change.path), f"written {_time(change.at)}")]
     deleted = [path for path in probes.vitals(pid).deleted or () if "/site-packages/" in path]
     if deleted:
         evidence.append(Evidence(f"/proc/{pid}/maps", f"{len(deleted)} libraries are deleted"))
@@ -72,17 +63,10 @@ def _code(probes: Probes, pid: int, began: datetime) -> Iterator[Finding]:
             "some later message or scheduled job. It needs a restart."
         ),
         evidence=tuple(evidence),
-        since=change.at if change is not None and newer else None,
+        since=change.at,
         fix="restart-gateway",
         data={"pid": pid},
     )
-
-
-def _version(probes: Probes) -> str | None:
-    try:
-        return probes.pulse().version
-    except CouldNotLook:
-        return None
 
 
 def _settings(probes: Probes, pid: int, began: datetime) -> Iterator[Finding]:
