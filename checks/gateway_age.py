@@ -8,8 +8,10 @@ from datetime import datetime, timedelta
 
 from hermes_doctor.api import Evidence, Finding, Probes, Severity, Skip, check
 
-_SLACK = timedelta(seconds=60)
-"""A starting gateway writes its own settings and compiles its own code."""
+_SLACK = timedelta(seconds=5)
+"""So long after its start a gateway may still read them."""
+_OWN = timedelta(seconds=60)
+"""A starting gateway brings config.yaml up to its own version."""
 _NAME = re.compile(r"^[ \t]*(?:export[ \t]+)?([A-Z][A-Z0-9_]*)[ \t]*=", re.MULTILINE)
 _AT_START = re.compile(
     r"(API_SERVER|BLUEBUBBLES|DINGTALK|DISCORD|EMAIL|FEISHU|GATEWAY|HASS|MATRIX|MATTERMOST|MSGRAPH|"
@@ -98,7 +100,7 @@ def _settings(probes: Probes, pid: int, began: datetime) -> Iterator[Finding]:
             ),
         )
     config_at = probes.modified(config.path) if config else None
-    if config and config_at and config_at > began + _SLACK:
+    if config and config_at and config_at > began + _OWN:
         chain = bool(release) and release <= _FALLBACK_FROZEN
         yield _stale(
             pid,

@@ -43,6 +43,8 @@ def servers(home: Home, now: Iterable[int]) -> list[Orphan]:
         known = os.stat(log)
     except OSError:
         return []
+    if not os.path.exists("/proc/self/fd"):
+        raise CouldNotLook("whose MCP servers there are cannot be seen here")
     living = set(now)
     found = []
     for pid in processes.every():
