@@ -46,12 +46,7 @@ if wants["api"]:
     port = server.getsockname()[1]
     def serve():
         while True:
-            caller, _ = server.accept()
-            caller.recv(4096)
-            body = b'{"status": "ok", "platform": "hermes-agent", "version": "9.9.9"}'
-            head = b"HTTP/1.1 200 OK\\r\\nContent-Length: %d\\r\\n\\r\\n" % len(body)
-            caller.sendall(head + body)
-            caller.close()
+            server.accept()[0].close()
     if wants["api"] == "answers":
         threading.Thread(target=serve, daemon=True).start()
 print(port if wants["api"] else 0, flush=True)

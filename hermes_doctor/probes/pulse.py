@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import time
 from collections.abc import Iterable, Mapping
@@ -44,11 +43,9 @@ class Pulse(NamedTuple):
     age: float | None = None
     """Seconds since the last heartbeat of this very process."""
     answer: str = health.NOT_ASKED
-    """What /health gave: one of the words of the health probe."""
+    """What its door or /health gave: one of the words of the health probe."""
     waiting: int | None = None
     """How many callers waited at its door when we came."""
-    version: str | None = None
-    """The Hermes that it runs, by its own word."""
 
 
 def take(
@@ -67,8 +64,9 @@ def take(
     serves = runtime.platforms.get("api_server")
     door = _door(listens, set(ports), serves is not None and serves.state == "connected")
     asked = health.Answer(health.NOT_ASKED)
-    if door is not None and health.reachable(process.pid):
-        asked = health.ask(door.local, SHORT if age is not None and age > OLD else LONG)
+    if door is not None and health.reachable(process.pid) and not _spent(process):
+        patience = SHORT if age is not None and age > OLD else LONG
+        asked = health.knock(process.pid, door, patience)
     found = Pulse(
         pid=process.pid,
         turns=None,
@@ -77,7 +75,6 @@ def take(
         age=age,
         answer=asked.word,
         waiting=door.unread if door else None,
-        version=asked.version,
     )
     return _judge(found, asked, process, runtime, room)
 
@@ -87,9 +84,9 @@ def _judge(
 ) -> Pulse:
     age, silent = found.age, asked.word == health.SILENT
     if asked.word == health.ANSWERED:
-        said = f"its API server answered within {max(1, round(asked.seconds * 1000))} ms"
+        said = f"its API server let us in within {max(1, round(asked.seconds * 1000))} ms"
         return found._replace(turns=True, what=said)
-    quiet = f"its API server said nothing for {asked.seconds:.0f} s"
+    quiet = f"its API server let nobody in for {asked.seconds:.0f} s"
     excuse = _excuse(process, room)
     if excuse and (silent or age is None or age > FRESH):
         return found._replace(what=f"{excuse}, so that neither heartbeat nor answer would prove it")
@@ -134,10 +131,10 @@ def elsewhere(url: str, *, network: bool) -> Pulse:
         return Pulse(None, None, "GATEWAY_HEALTH_URL is not an address that can be asked")
     if not network and not place.loopback:
         return Pulse(None, None, "GATEWAY_HEALTH_URL leads off this machine: ask with --network")
-    asked = health.ask_place(place, LONG)
+    asked = health.ask(place, LONG)
     turns = {health.ANSWERED: True, health.SILENT: False, health.REFUSED: False}.get(asked.word)
     what = f"GATEWAY_HEALTH_URL: {asked.word}"
-    return Pulse(None, turns, what, answer=asked.word, version=asked.version)
+    return Pulse(None, turns, what, answer=asked.word)
 
 
 def beat_age(beat: Beat | None, process: Vitals) -> float | None:
@@ -192,20 +189,19 @@ def _plain(value: object) -> str:
 
 def _excuse(process: Vitals, room: Space | None) -> str:
     """Why a loop that turns could neither write its heartbeat nor answer."""
-    used, limit = process.files, process.files_limit
-    if used is not None and limit and limit - used <= NEARLY:
+    if _spent(process):
         return "it has no descriptor left"
     if room is not None and space.exhausted(room):
         return "the disk is full"
     return ""
 
 
+def _spent(process: Vitals) -> bool:
+    used, limit = process.files, process.files_limit
+    return used is not None and bool(limit) and (limit or 0) - used <= NEARLY
+
+
 def _span(seconds: float) -> str:
     if seconds < OLD:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.0f} h"
-
-
-def address() -> str:
-    """The address of a gateway elsewhere, where the operator's environment names one."""
-    return os.environ.get("GATEWAY_HEALTH_URL", "").strip()

@@ -116,16 +116,6 @@ def test_code(
     assert finding.fix == "restart-gateway"
 
 
-def test_version_that_it_runs(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its own word about its version, beside the one that is installed."""
-    installed(monkeypatch, "0.19.0")
-    with sham.gateway(home, api="answers", platforms={"api_server": "connected"}):
-        finding = look(home)["gateway"]
-
-    assert finding.code == "GW-CODE-SKEW"
-    assert any("it runs 9.9.9" in one.what for one in finding.evidence)
-
-
 def test_checkout(tmp_path: Path) -> None:
     """A checkout tells by the log of its HEAD, and only where it is Hermes'."""
     place = tmp_path / "hermes-agent" / "venv"
