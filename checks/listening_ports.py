@@ -11,8 +11,6 @@ from hermes_doctor.api import CouldNotLook, Evidence, Finding, Probes, Severity,
 if TYPE_CHECKING:
     from hermes_doctor.api import Platform
 
-_ANY = ("0.0.0.0", "::")
-
 
 @check(id="listening-ports", group="connections", codes=["GW-PORT-IN-USE", "PLATFORM-DEAF"])
 def listening_ports(probes: Probes) -> Iterator[Finding | CouldNotLook]:

@@ -26,8 +26,6 @@ _START = "Starting Hermes Gateway"
 class Word(NamedTuple):
     """One line. Its text may hold anything: never shown, only matched."""
 
-    number: int
-    """How many lines from the end, the last being 0."""
     at: datetime
     logger: str
     text: str
@@ -60,21 +58,21 @@ def read(home: Home, started_at: datetime) -> list[Word]:
 
 
 def _dated(lines: list[str], written: datetime) -> list[Word]:
-    matched = [(n, match) for n, line in enumerate(lines) if (match := _LINE.fullmatch(line))]
-    begins = [n for n, (_, match) in enumerate(matched) if match["text"].startswith(_START)]
+    matched = [match for line in lines if (match := _LINE.fullmatch(line))]
+    begins = [n for n, match in enumerate(matched) if match["text"].startswith(_START)]
     if begins:
         matched = matched[begins[-1] :]
     if not matched:
         return []
-    newest = _time(matched[-1][1])
+    newest = _time(matched[-1])
     if newest is None:
         return []
     found = []
-    for n, match in matched:
+    for match in matched:
         at = _time(match)
         if at is not None:
             ago = newest - at
-            found.append(Word(len(lines) - 1 - n, written - ago, match["logger"], match["text"]))
+            found.append(Word(written - ago, match["logger"], match["text"]))
     return found
 
 

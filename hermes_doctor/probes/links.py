@@ -201,12 +201,6 @@ def _number(ip: str) -> tuple[int, int]:
     return int.from_bytes(data, "big"), len(data) * 8
 
 
-def network_label(name: str) -> str:
-    """A network's name for people."""
-    label: str = load_knowledge("networks")[name]["label"]
-    return label
-
-
 def watch(
     look: Callable[[], list[Connection]],
     sort: Callable[[list[Connection]], list[Link]],
