@@ -35,7 +35,19 @@ from hermes_doctor.probes import Probes
 from hermes_doctor.sqlite import responses
 
 if TYPE_CHECKING:
+    from hermes_doctor.knowledge.services import service_plan
+    from hermes_doctor.model import Gateway
+    from hermes_doctor.probes.lastwords import Word
+    from hermes_doctor.probes.links import Link
+    from hermes_doctor.probes.platforms import Platform
+    from hermes_doctor.probes.reach import Reached
+    from hermes_doctor.probes.runtime import Life, PlatformState, Runtime
+    from hermes_doctor.probes.sockets import Connection
+    from hermes_doctor.probes.space import Space
     from hermes_doctor.probes.structure import Structure
+    from hermes_doctor.probes.supervision import Supervision, Unit
+    from hermes_doctor.probes.supervisors.unitfile import seconds
+    from hermes_doctor.probes.vitals import Vitals
     from hermes_doctor.sqlite.blueprint import Blueprint
     from hermes_doctor.sqlite.completion import complete
     from hermes_doctor.sqlite.condition import Condition
@@ -69,21 +81,29 @@ __all__ = [
     "Changed",
     "Check",
     "Condition",
+    "Connection",
     "CouldNotLook",
     "Damage",
     "Evidence",
     "Finding",
     "Fix",
+    "Gateway",
     "GatewayStep",
     "Home",
+    "Life",
+    "Link",
     "Missing",
     "MoveAside",
     "Partly",
+    "Platform",
+    "PlatformState",
     "Probes",
+    "Reached",
     "Remove",
     "ReplaceDatabase",
     "ReplaceFile",
     "ReplaceSpan",
+    "Runtime",
     "Safety",
     "Service",
     "SetMode",
@@ -91,8 +111,13 @@ __all__ = [
     "Severity",
     "Skip",
     "Snapshot",
+    "Space",
     "Step",
     "Structure",
+    "Supervision",
+    "Unit",
+    "Vitals",
+    "Word",
     "bring_back",
     "check",
     "compact",
@@ -103,13 +128,27 @@ __all__ = [
     "loss",
     "mend_rows",
     "responses",
+    "seconds",
+    "service_plan",
     "shown",
     "size",
     "snapshot",
 ]
 
 _LATER = {
+    "hermes_doctor.model": ("Gateway",),
+    "hermes_doctor.probes.lastwords": ("Word",),
+    "hermes_doctor.probes.links": ("Link",),
+    "hermes_doctor.probes.platforms": ("Platform",),
+    "hermes_doctor.probes.reach": ("Reached",),
+    "hermes_doctor.probes.runtime": ("Life", "PlatformState", "Runtime"),
+    "hermes_doctor.probes.sockets": ("Connection",),
+    "hermes_doctor.knowledge.services": ("service_plan",),
+    "hermes_doctor.probes.space": ("Space",),
     "hermes_doctor.probes.structure": ("Structure",),
+    "hermes_doctor.probes.supervision": ("Supervision", "Unit"),
+    "hermes_doctor.probes.supervisors.unitfile": ("seconds",),
+    "hermes_doctor.probes.vitals": ("Vitals",),
     "hermes_doctor.sqlite.blueprint": ("Blueprint",),
     "hermes_doctor.sqlite.completion": ("complete",),
     "hermes_doctor.sqlite.condition": ("Condition",),
