@@ -101,6 +101,7 @@ def _left(probes: Probes, runtime: Runtime) -> Iterator[Finding]:
             "until then other tools may take it for running."
         ),
         evidence=(Evidence("gateway.pid", what),),
+        caused_by="GW-DIED",
         fix="clear-stale-lock",
         data={"name": "gateway.pid", "snapshot": taken, "pid": owner.pid},
     )

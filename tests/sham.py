@@ -54,6 +54,10 @@ sys.stdin.read()
 """
 
 
+SECRET = "zQcanaryKx9pLm2Tw"
+"""Stands in its environment, and wherever else a test puts it."""
+
+
 @dataclass(frozen=True)
 class Sham:
     """One that runs."""
@@ -73,6 +77,7 @@ def gateway(home: Path, *, limit: int | None = None, **wants: Any) -> Iterator[S
     script = support.put(home.parent / "sham" / "hermes", _SCRIPT)
     said = {"state": "running", "platforms": {}, "beat": True, "open": 0, "api": None} | wants
     env = {"HERMES_HOME": str(home), "SHAM": json.dumps(said), "PATH": os.environ["PATH"]}
+    env["OPENROUTER_API_KEY"] = SECRET
     started = datetime.now(UTC)
     process = subprocess.Popen(
         [sys.executable, "-I", str(script), "gateway", "run"],

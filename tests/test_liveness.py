@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -12,11 +13,13 @@ import pytest
 
 from hermes_doctor import liveness
 from hermes_doctor.home import Home
-from hermes_doctor.model import Hold, Report, Rung
+from hermes_doctor.model import Hold, Report, Rung, Status
 from hermes_doctor.probes import Probes, health, listening, pulse, traffic
 from hermes_doctor.probes.supervision import Supervision
 from hermes_doctor.render import document, examined
 from tests import sham, support
+from tests.looking import ask
+from tests.sham import SECRET
 
 NAMES = (
     "process",
@@ -240,3 +243,58 @@ def test_listening(home: Path) -> None:
 
     assert found.local == ("127.0.0.1", running.port)
     assert (found.state, found.unread) == ("LISTEN", 1)
+
+
+# -- what holds for all of it ----------------------------------------------------------------
+
+
+def groups() -> list[str]:
+    """The checks of the running gateway and of storage."""
+    from tests.looking import PLUGINS
+
+    return [one.id for one in PLUGINS.checks if one.group in ("gateway", "storage")]
+
+
+def test_looking_changes_nothing(home: Path) -> None:
+    """Not a byte and not a time of a home whose gateway runs, answers, or does not."""
+    for api in (None, "answers", "silent"):
+        with sham.gateway(home, platforms=SERVES, api=api):
+            before = support.tree(home)
+            climb(home)
+            for id in groups():
+                ask(id, home)
+            assert support.tree(home) == before
+
+
+def test_without_proc(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where there is no /proc no check crashes, and the same gateway is found and felt."""
+    for name in ("processes._PROC", "locks._TABLE"):
+        monkeypatch.setattr(f"hermes_doctor.probes.{name}", Path("/nowhere"))
+    monkeypatch.setattr("hermes_doctor.probes.vitals._has_proc", lambda: False)
+    with sham.gateway(home, platforms=SERVES) as running:
+        statuses = {id: ask(id, home)[0].status for id in groups()}
+        found = climb(home)
+
+    assert Status.CRASHED not in statuses.values(), statuses
+    assert statuses["gateway-running"] is statuses["gateway-loop"] is Status.OK
+    assert found["process"].what == f"process {running.pid}"
+    assert found["event loop"].hold is Hold.OK
+
+
+def test_no_secret_comes_out(home: Path) -> None:
+    """What stands in its environment, its state and its diary is not for a report."""
+    with sham.gateway(home, platforms={"qqbot": "fatal"}, open=70):
+        path = home / "gateway_state.json"
+        state = json.loads(path.read_text()) | {"exit_reason": SECRET}
+        state["platforms"]["qqbot"] |= {"error_message": SECRET, "error_code": SECRET}
+        support.put(path, json.dumps(state))
+        support.put(home / ".env", f"TELEGRAM_BOT_TOKEN={SECRET}\n")
+        os.utime(home / ".env", (time.time() + 99,) * 2)
+        running = support.check(home)
+    (home / "logs" / "gateway-exit-diag.log").unlink()
+    sham.ended(home, ("asyncio.run.exception", {"exc_type": SECRET, "exc_repr": SECRET}))
+    dead = support.check(home)
+
+    assert {"GW-FD-EXHAUST", "GW-STALE-SETTINGS"} <= set(running.codes)
+    assert "GW-DOWN" in dead.codes
+    assert SECRET not in running.out + running.err + dead.out + dead.err

@@ -51,7 +51,7 @@ def _ended(life: Life, at: datetime, tag: str, said: dict[str, Any]) -> Life:
     if tag in ("gateway.exit_clean", "asyncio.run.KeyboardInterrupt"):
         return life._replace(ended=at, how="clean", exit_code=0)
     if tag in ("gateway.exit_nonzero", "asyncio.run.exception"):
-        return life._replace(ended=at, how="failed", exit_code=1, error=word(said.get("exc_type")))
+        return life._replace(ended=at, how="failed", exit_code=1, error=_kind(said.get("exc_type")))
     if tag == "asyncio.run.SystemExit":
         code = said.get("code")
         number = code if isinstance(code, int) and not isinstance(code, bool) else int(bool(code))
@@ -61,6 +61,12 @@ def _ended(life: Life, at: datetime, tag: str, said: dict[str, Any]) -> Life:
         good = said.get("success") is True
         return life._replace(ended=at, how="clean" if good else "failed", exit_code=int(not good))
     return life if known else life._replace(ended=at, how="failed")
+
+
+def _kind(value: object) -> str | None:
+    """The name of a kind of error, and nothing that only stands where one should."""
+    name = word(value)
+    return name if name and name.endswith(("Error", "Exception", "Interrupt")) else None
 
 
 def cut_off(home: Home) -> dict[int, datetime]:

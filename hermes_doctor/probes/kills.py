@@ -62,15 +62,23 @@ def _from_kernel() -> list[Kill]:
                 continue
             if not record or time.monotonic() > end:
                 break
-            said = _KERNEL.match(record.decode("utf-8", "replace"))
-            if said and (killed := _KILLED.search(said[2])):
-                at = datetime.fromtimestamp(boot + int(said[1]) / 1e6, UTC)
-                found.append(Kill(int(killed[1]), killed[2], at, "the kernel's log"))
+            if kill := _in_kernel(record.decode("utf-8", "replace"), boot):
+                found.append(kill)
     except (OSError, CouldNotLook):
         pass  # at the end of the log, or not ours to read
     finally:
         os.close(fd)
     return found
+
+
+def _in_kernel(record: str, boot: float) -> Kill | None:
+    """One record: its microseconds since the machine's start, then its text."""
+    said = _KERNEL.match(record)
+    killed = _KILLED.search(said[2]) if said else None
+    if not said or not killed:
+        return None
+    at = datetime.fromtimestamp(boot + int(said[1]) / 1e6, UTC)
+    return Kill(int(killed[1]), killed[2], at, "the kernel's log")
 
 
 def _from_journal(began: datetime) -> list[Kill]:

@@ -155,6 +155,26 @@ def test_out_of_memory(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert set(look(home)) == {"GW-DIED", "GW-DOWN"}
 
 
+CGROUP = (
+    "Memory cgroup out of memory: Killed process 4242 (hermes) total-vm:2097152kB, "
+    "anon-rss:1048576kB, file-rss:0kB, shmem-rss:0kB, UID:1000 pgtables:4096kB oom_score_adj:0"
+)
+MACHINE = "Out of memory: Killed process 4242 (python3) total-vm:9kB, anon-rss:1kB"
+
+
+def test_words_of_the_kernel() -> None:
+    """As it writes them into its own log, and as the journal keeps them."""
+    for text, name in ((CGROUP, "hermes"), (MACHINE, "python3")):
+        kill = kills._in_kernel(f"3,1234,5000000,-;{text}\n SUBSYSTEM=memory\n", 1000.0)
+        assert kill == Kill(4242, name, datetime.fromtimestamp(1005, UTC), "the kernel's log")
+        [kept] = kills._in_journal(
+            f"-- Boot 1 --\n1794700000.123456 host kernel: {text}\n"
+            "1794700001.1 host kernel: oom_reaper: reaped process 4242 (hermes)\n"
+        )
+        assert (kept.pid, kept.name, kept.at.timestamp()) == (4242, name, 1794700000)
+    assert kills._in_kernel("6,1,2,-;usb 1-1: new device", 0.0) is None
+
+
 def test_cut_off_while_it_shut_down(home: Path) -> None:
     """Its own watchdog names it: it hung on its way out."""
     sham.ended(home)
