@@ -93,6 +93,15 @@ def test_what_systemctl_shows() -> None:
     assert systemctl.read_answer("nonsense\n\n=\n") == {}
 
 
+def test_services_of_another(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """An ordinary user may not ask for them, and is told so; nothing is run."""
+    monkeypatch.setattr("os.geteuid", lambda: 1000)
+    scope = systemd.Scope(4242, "alice", tmp_path, (tmp_path,))
+
+    with pytest.raises(CouldNotLook, match="only alice or root"):
+        systemctl.ask(scope, ["hermes-gateway.service"])
+
+
 class World:
     """A machine of which only what a test says is there."""
 

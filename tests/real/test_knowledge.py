@@ -8,7 +8,7 @@ import pytest
 
 from hermes_doctor.knowledge import load_knowledge
 from tests.conftest import need_release
-from tools import learn_schemas, schema_lesson
+from tools import learn_schemas, learn_services, schema_lesson
 
 pytestmark = pytest.mark.real
 VERSION = "0.19.0"
@@ -56,3 +56,11 @@ def test_upgrade_paths() -> None:
             for table, columns in layout.items():
                 assert tuple(columns) in plan.tables[table].orders, (database, table)
     assert len(walked[VERSION]["state.db"]) == 2
+
+
+@pytest.mark.parametrize("version", ["0.13.0", VERSION])
+def test_services(version: str) -> None:
+    """The unit that a release writes is the one that is known of it."""
+    need_release(version)
+
+    assert learn_services.ask(version) == load_knowledge("services")[version]

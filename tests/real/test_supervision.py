@@ -432,7 +432,7 @@ def alice() -> Iterator[tuple[Machine, Path, Path]]:
 
 
 def test_of_another_user(alice: tuple[Machine, Path, Path]) -> None:
-    """Root asks the manager of whom the home belongs to; another user is told that he cannot."""
+    """Root asks the manager of whom the home belongs to, with that user's rights."""
     machine, home, hermes = alice
     name = "hermes-gateway.service"
     program = f"/bin/false {hermes} gateway run"
