@@ -1,13 +1,14 @@
 """Every class of damage, and how many rows each way of repair brings back.
 
-    python -m benchmarks.salvage [--messages 6000] [--only WORDS] [--results FILE]
+    python -m benchmarks.salvage [--messages 6000] [--only WORDS] [--results FILE] [--shell PATH]
     python -m benchmarks.salvage --write docs/salvage.md --results FILE
 
 The database is written by a real release's own code and kept in a cache. Each class is run with
 Hermes itself (opening the file, and its own repair where that fails), with the sqlite3 shell's
-`.dump` and `.recover` where the installed shell can, and with the salvage. A row counts as exact
-when every column has the bytes it had. Results are appended a line a class, so that a run that
-is stopped can be continued.
+`.dump` and `.recover` where the shell can (`python -m tools.sqlite_shell` makes one that can),
+and with the salvage. A row counts as exact when every column has the bytes it had; one that is
+only in `lost_and_found` is not saved. Results are appended a line a class, so that a run that is
+stopped can be continued.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ import shutil
 import sqlite3
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
@@ -33,6 +35,10 @@ from tools import releases
 
 RELEASE = "0.19.0"
 TABLES = ("sessions", "messages")
+LONGEST = 1800
+"""Seconds that a method may take."""
+COMMITTED = "sed 's/^ROLLBACK; -- due to errors$/COMMIT;/'"
+"""A dump that met damage ends by taking itself back: with this it keeps what it found."""
 SMALL = {
     "kanban": ("tasks", "task_comments", "task_events"),
     "response_store": ("responses", "conversations"),
@@ -133,10 +139,12 @@ def compare(truth: Rows, got: Rows, score: Score) -> None:
 class Bench:
     """One run over the classes of damage."""
 
-    def __init__(self, folder: Path, work: Path) -> None:
+    def __init__(self, folder: Path, work: Path, shell: str) -> None:
         self.folder = folder
         self.work = work
-        self.recover = _can_recover(work)
+        self.shell = shell
+        self.recover = _can_recover(shell, work)
+        self.version = _output([shell, "--version"]).partition(" ")[0]
         self._truth: dict[bool, tuple[Rows, dict[Any, int]]] = {}
 
     def truth(self, live: bool) -> tuple[Rows, dict[Any, int]]:
@@ -169,6 +177,7 @@ class Bench:
             "there": {table: len(rows) for table, rows in truth.items()},
             "multimodal": len(special),
             "megabytes": sick.stat().st_size >> 20,
+            "shell": self.version,
             "scores": scores,
         }
 
@@ -191,7 +200,7 @@ class Bench:
         place, out = self.work / "shell.db", self.work / "shell-out.db"
         _copy(sick, place)
         _remove(out)
-        line = f"sqlite3 {place} {command} | sqlite3 {out}"
+        line = f"{self.shell} {place} {command} | {COMMITTED} | {self.shell} {out}"
         _timed(["sh", "-c", line], score)
         return out
 
@@ -250,18 +259,25 @@ def small(folder: Path, work: Path) -> list[dict[str, Any]]:
 def _timed(
     command: list[str], score: Score, env: dict[str, str] | None = None, cwd: Path | None = None
 ) -> str:
-    start = time.perf_counter()
+    start, used = time.perf_counter(), _used()
     try:
         done = subprocess.run(
-            command, capture_output=True, text=True, timeout=600, env=env, cwd=cwd
+            command, capture_output=True, text=True, timeout=LONGEST, env=env, cwd=cwd
         )
         score.failed = done.stderr.strip()[-200:] if done.returncode else ""
         return done.stdout
     except subprocess.TimeoutExpired:
-        score.failed = "more than 600 s"
+        score.failed = f"more than {LONGEST} s"
         return ""
     finally:
         score.seconds = time.perf_counter() - start
+        score.cpu = _used() - used
+
+
+def _used() -> float:
+    """Processor seconds of all commands so far."""
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
 
 
 def _copy(source: Path, target: Path) -> None:
@@ -276,18 +292,21 @@ def _remove(path: Path) -> None:
         Path(f"{path}{suffix}").unlink(missing_ok=True)
 
 
-def _can_recover(work: Path) -> bool:
-    """Whether the installed shell's `.recover` gives the rows of a sound database."""
+def _can_recover(shell: str, work: Path) -> bool:
+    """Whether a shell's `.recover` gives the rows of a sound database."""
     probe = work / "probe.db"
     _remove(probe)
     with contextlib.closing(sqlite3.connect(probe)) as database, database:
         database.execute("CREATE TABLE probe (a)")
         database.execute("INSERT INTO probe VALUES ('seen')")
+    return "seen" in _output([shell, str(probe), ".recover"])
+
+
+def _output(command: list[str]) -> str:
     try:
-        done = subprocess.run(["sqlite3", str(probe), ".recover"], capture_output=True, text=True)
+        return subprocess.run(command, capture_output=True, text=True).stdout
     except FileNotFoundError:
-        return False
-    return "seen" in done.stdout
+        return ""
 
 
 def main() -> None:
@@ -296,6 +315,7 @@ def main() -> None:
     parser.add_argument("--messages", type=int, default=6000)
     parser.add_argument("--only", default="")
     parser.add_argument("--results", type=Path, default=Path("salvage-results.jsonl"))
+    parser.add_argument("--shell", default="sqlite3")
     parser.add_argument("--write", type=Path)
     parser.add_argument("--one", nargs=2)
     options = parser.parse_args()
@@ -308,25 +328,32 @@ def main() -> None:
         options.write.write_text(page(options.results))
         return
     folder = fixture(options.messages)
-    work = folder.with_name(folder.name + "-work")
-    work.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="salvage-work-", dir=folder.parent) as work:
+        run(folder, Path(work), options.shell, options.only, options.results)
+
+
+def run(folder: Path, work: Path, shell: str, only: str, results: Path) -> None:
+    """Every class that the results lack."""
     done = set()
-    if options.results.exists():
-        done = {json.loads(line)["fault"] for line in options.results.read_text().splitlines()}
-    bench = Bench(folder, work)
+    if results.exists():
+        done = {json.loads(line)["fault"] for line in results.read_text().splitlines()}
+    bench = Bench(folder, work, shell)
     for name in FAULTS:
-        if name in done or options.only not in name:
+        if name in done or only not in name:
             continue
         result = bench.run(name)
-        with options.results.open("a") as file:
-            file.write(json.dumps(result) + "\n")
+        _append(results, result)
         ours = result["scores"]["salvage"]
-        print(f"{name}: {ours['exact']} of {result['there']} in {ours['seconds']:.1f} s")
-    if "other databases" not in done and not options.only:
-        with options.results.open("a") as file:
-            file.write(
-                json.dumps({"fault": "other databases", "small": small(folder, work)}) + "\n"
-            )
+        print(
+            f"{name}: {ours['exact']} of {result['there']} in {ours['seconds']:.1f} s", flush=True
+        )
+    if "other databases" not in done and not only:
+        _append(results, {"fault": "other databases", "small": small(folder, work)})
+
+
+def _append(results: Path, line: dict[str, Any]) -> None:
+    with results.open("a") as file:
+        file.write(json.dumps(line) + "\n")
 
 
 if __name__ == "__main__":

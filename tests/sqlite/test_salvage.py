@@ -112,6 +112,24 @@ def test_the_beginning_is_lost(sound: Path, sick: Path, tmp_path: Path, header: 
     assert account.complete or header == 4096
 
 
+def test_most_of_a_tree_is_cut_off(sound: Path, sick: Path, tmp_path: Path) -> None:
+    """The pages that a parent still has are its own, also where most of them are gone; the
+    indexes, which could have named their rows, are gone with them."""
+    leaves = page_of(sound, "messages", "leaf")
+    kept = leaves[len(leaves) // 3]
+    here = {number for leaf in leaves if leaf <= kept for number in _rows_of(sound, leaf)}
+    os.truncate(sick, kept * 4096)
+    for name in ("idx_messages_session", "sqlite_autoindex_sessions_1"):
+        zero(sick, *(page for page in page_of(sound, name, "leaf") if page <= kept))
+    zero(sick, *(page for page in page_of(sound, "messages_fts_content", "leaf") if page <= kept))
+
+    target, _ = saved(sick, tmp_path)
+
+    there, got = rows(sound, "messages"), rows(target, "messages")
+    short = {number for number in here if len(there[number][1] or b"") < 1000}
+    assert short and all(got.get(number) == there[number] for number in short)
+
+
 def test_a_lost_leaf_is_rebuilt_in_part(sound: Path, sick: Path, tmp_path: Path) -> None:
     """Text from full text, session and time from an index; counted as what it is."""
     gone = on_leaf(sound, "messages", 5)
@@ -540,6 +558,14 @@ def _leaf_of(path: Path, table: str, rowid: int) -> int:
         seen = survey.Survey(pages)
         tree = trees.table(seen, catalog.read(seen).root(table))
         return next(leaf.page for leaf in tree.leaves if leaf.low < rowid <= leaf.high)
+
+
+def _rows_of(path: Path, leaf: int) -> list[int]:
+    """The rowids on a page."""
+    from hermes_doctor.sqlite.salvage import image, survey
+
+    with image.opened(path) as pages:
+        return survey.Survey(pages).rowids(leaf)
 
 
 def _texts(path: Path) -> dict[int, bytes]:

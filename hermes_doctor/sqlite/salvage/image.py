@@ -9,6 +9,7 @@ from pathlib import Path
 
 from hermes_doctor.files import open_regular
 from hermes_doctor.model import CannotFix, CouldNotLook
+from hermes_doctor.sqlite.header import MAGIC
 from hermes_doctor.sqlite.salvage import geometry, log as logs, rollback
 
 BLOCK = 1 << 20
@@ -56,6 +57,13 @@ class Image:
     def in_wal_mode(self) -> bool:
         """Whether the file was last written through a log, so that it has no use for a journal."""
         return os.pread(self.fd, 2, 18) == b"\x02\x02"
+
+    @property
+    def claimed(self) -> int:
+        """The pages there are, or were before the end was cut off: others may point there."""
+        first = self.page(1)
+        said = int.from_bytes(first[28:32], "big") if first.startswith(MAGIC) else 0
+        return max(self.count, said)
 
     def counter(self) -> int:
         """The file's own count of its changes."""

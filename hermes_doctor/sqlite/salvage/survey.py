@@ -52,6 +52,7 @@ class Survey:
     def __init__(self, image: Image, progress: Callable[[int], None] | None = None) -> None:
         self.image = image
         self.usable = image.usable
+        self.claimed = image.claimed
         self.kinds = bytearray(image.count + 1)
         self.parent = array("I", bytes(4 * (image.count + 1)))
         self.owner = array("Q", bytes(8 * (image.count + 1)))
@@ -70,12 +71,13 @@ class Survey:
     def _interior(self, number: int, page: bytes, found: tuple[int, tuple[int, ...]]) -> None:
         kind, cells = found
         children = [child for child, _ in self._children(number, page, cells)]
-        good = [child for child in children if 1 < child <= self.image.count]
+        good = [child for child in children if 1 < child <= self.claimed]
         if 2 * len(good) < len(children):
             return
         self.kinds[number] = kind
         for child in good:
-            self.parent[child] = self.parent[child] or number
+            if child <= self.image.count:
+                self.parent[child] = self.parent[child] or number
 
     def _children(
         self, number: int, page: bytes, cells: tuple[int, ...]
