@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import fcntl
 import os
-from collections.abc import Callable
+import tempfile
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,33 @@ from tools import real_home, releases
 
 RELEASES = ("0.13.0", "0.16.0", "0.19.0")
 """The oldest, one between, and the newest: their code differs where it matters here."""
+
+MEMORY = Path("/dev/shm")
+ROOM = 3 * 1024**3
+"""Bytes that must be free in memory; a run never holds more than a third of it."""
+DISK = Path("/var/tmp")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Let homes lie in memory, where there is room: otherwise most of the time of these tests
+    goes into waiting for a disk at each commit of each database.
+    """
+    if "TMPDIR" in os.environ or not os.access(MEMORY, os.W_OK | os.X_OK):
+        return
+    free = os.statvfs(MEMORY)
+    if free.f_bavail * free.f_frsize > ROOM:
+        os.environ["TMPDIR"] = str(MEMORY)  # for what the tests start, too
+        tempfile.tempdir = None
+
+
+@pytest.fixture
+def tmp_path(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Path]:
+    """A folder of the test's own; on a disk if it is marked so."""
+    if request.node.get_closest_marker("disk") is None:
+        yield tmp_path
+        return
+    with tempfile.TemporaryDirectory(dir=DISK, prefix="hermes-doctor-") as folder:
+        yield Path(folder)
 
 
 @pytest.fixture

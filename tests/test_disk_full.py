@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 
 from tests import crashing
-from tests.crashing import NEEDS_ROOM, ROOT, Cut, Ended, Server
+from tests.crashing import NEEDS_ROOM, Cut, Ended, Server
+from tests.warm import ROOT
 
 CHUNKS = 4
 LEVELS = (0, 4, 16, 40, 64, 88, 112, 136, 160, 200, 260, 340, 500, 4000, 4200, 4500)

@@ -655,7 +655,7 @@ def test_a_merge_bomb(place: Path, name: str) -> None:
     break_config(home)
     support.put(home / name, _merge_bomb())
     started = time.monotonic()
-    done = support.doctor("check", "--json", "--home", home, preexec_fn=_limited)
+    done = support.spawned("check", "--json", "--home", home, preexec_fn=_limited)
     assert time.monotonic() - started < SECONDS
     if name == "config.yaml":
         assert unsettled(answered(done.json)) == ["config-yaml"]
@@ -691,7 +691,7 @@ def test_a_gigantic_zip(place: Path) -> None:
         file.seek(huge)
         file.write(end[:12] + huge.to_bytes(4, "little") + b"\0" * 4 + b"\0\0")
     path.chmod(0o600)
-    done = support.doctor("check", "--json", "--home", home, preexec_fn=_limited, timeout=60)
+    done = support.spawned("check", "--json", "--home", home, preexec_fn=_limited, timeout=60)
     assert done.code == 1, done.out[-500:] + done.err
     assert "CFG-YAML" in done.codes
 

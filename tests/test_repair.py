@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 
 from tests import crashing, support
-from tests.crashing import ROOT, Cut, Server
+from tests.crashing import Cut, Server
+from tests.warm import ROOT
 
 root_only = pytest.mark.skipif(os.geteuid() != 0, reason="a home of another user needs root")
 BROKEN = support.CONFIG.replace("  default:", "\tdefault:")
