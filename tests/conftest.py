@@ -60,21 +60,32 @@ def need_release(version: str) -> None:
         pytest.skip(f"Hermes {version} cannot be installed here: {error}")
 
 
+def once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path], object]) -> Path:
+    """A folder that is made once a session, by whichever worker needs it first."""
+    base = factory.getbasetemp()
+    session = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+    folder = session / name
+    with open(f"{folder}.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not folder.exists():
+            making = session / f"making-{name}"
+            making.mkdir()
+            make(making)
+            making.rename(folder)
+    return folder
+
+
 @pytest.fixture
 def hermes_home(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
     """Copies of a healthy home that a real Hermes release made, once a session."""
 
-    base = tmp_path_factory.getbasetemp()
-    session = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
-
     def make(version: str) -> Path:
         need_release(version)
-        shared = session / f"hermes-{version}"
-        with open(f"{shared}.lock", "w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            if not shared.exists():
-                made = real_home.make(version, session / f"making-{version}" / "home")
-                made.parent.rename(shared)
+        shared = once(
+            tmp_path_factory,
+            f"hermes-{version}",
+            lambda folder: real_home.make(version, folder / "home"),
+        )
         return support.copy_home(shared / "home", tmp_path / f"hermes-{version}")
 
     return make

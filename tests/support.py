@@ -12,7 +12,7 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -178,14 +178,15 @@ class Done:
 
 def doctor(
     *args: str | Path,
-    env: dict[str, str] | None = None,
+    env: Mapping[str, str | None] | None = None,
     cwd: Path | None = None,
+    user: int | None = None,
     timeout: float = 60,
 ) -> Done:
     """Run the command as an operator would, in a process of its own that is quick to start."""
     assert not {name for name in env or () if name.startswith(("PYTHON", "LC_", "LANG"))}
     said = warm.shared().ask(
-        *map(str, args), env=environ(env), cwd=cwd or Path.cwd(), timeout=timeout
+        *map(str, args), env=environ(env), cwd=cwd or Path.cwd(), timeout=timeout, user=user
     )
     return Done(said["code"], said["out"], said["err"])
 
@@ -204,10 +205,11 @@ def spawned(*args: str | Path, env: dict[str, str] | None = None, **options: Any
     return Done(done.returncode, done.stdout, done.stderr)
 
 
-def environ(more: dict[str, str] | None) -> dict[str, str]:
-    """The environment of a call: no home of the operator's own, no colours."""
-    kept = {k: v for k, v in os.environ.items() if k not in ("HERMES_HOME", "SUDO_USER")}
-    return kept | {"NO_COLOR": "1", "PYTHONDONTWRITEBYTECODE": "1"} | (more or {})
+def environ(more: Mapping[str, str | None] | None) -> dict[str, str]:
+    """The environment of a call: no home of the operator's own, no colours; none is not set."""
+    every = {**os.environ, "HERMES_HOME": None, "SUDO_USER": None}
+    every |= {"NO_COLOR": "1", "PYTHONDONTWRITEBYTECODE": "1"} | dict(more or {})
+    return {name: value for name, value in every.items() if value is not None}
 
 
 def check(home: Path, *args: str) -> Done:

@@ -24,6 +24,14 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 ROOT = Path(__file__).parent.parent
+LATE = (
+    *("bz2", "difflib", "getpass", "hashlib", "lzma", "pwd", "shlex", "zipfile", "zlib"),
+    *("dotenv", "psutil", "rich.console", "rich.markdown", "rich.text"),
+    *("typer._click.decorators", "typer._click.exceptions"),
+    *("encodings.cp437", "encodings.idna", "encodings.utf_8_sig", "encodings.utf_16"),
+    *("encodings.utf_16_be", "encodings.utf_16_le", "encodings.utf_32"),
+)
+"""What the tool loads when it needs it: a user without rights may not reach this Python."""
 Asked = dict[str, Any]
 Prepare = Callable[[Asked, Path], None]
 """What is done in the fork before the command begins; the path is a file for its notes."""
@@ -44,10 +52,17 @@ class Server:
         )
 
     def ask(
-        self, *args: str, env: Mapping[str, str], cwd: Path, timeout: float, **more: Any
+        self,
+        *args: str,
+        env: Mapping[str, str],
+        cwd: Path,
+        timeout: float,
+        user: int | None = None,
+        **more: Any,
     ) -> dict[str, Any]:
         """Run the command once in this environment: its code, out, err and notes."""
-        asked = {"args": args, "env": dict(env), "cwd": str(cwd), "timeout": timeout, **more}
+        asked = {"args": args, "env": dict(env), "cwd": str(cwd), "timeout": timeout, "user": user}
+        asked |= more
         assert self.process.stdin and self.process.stdout
         self.process.stdin.write(json.dumps(asked) + "\n")
         self.process.stdin.flush()
@@ -80,8 +95,9 @@ def serve(prepare: Prepare | None = None) -> None:
     import hermes_doctor
     from hermes_doctor import plugins
 
-    for module in pkgutil.walk_packages(hermes_doctor.__path__, "hermes_doctor."):
-        importlib.import_module(module.name)
+    ours = pkgutil.walk_packages(hermes_doctor.__path__, "hermes_doctor.")
+    for name in [*(module.name for module in ours), *LATE]:
+        importlib.import_module(name)
     _ = plugins.load().fixes
     gc.freeze()  # what the forks share stays shared
     answers = os.fdopen(os.dup(1), "w")
@@ -128,6 +144,10 @@ def _run(asked: Asked, out: Path, err: Path, notes: Path, prepare: Prepare | Non
     sys.argv = [str(command.__file__), *asked["args"]]
     if prepare:
         prepare(asked, notes)
+    if (user := asked["user"]) is not None:
+        os.setgroups([])
+        os.setresgid(user, user, user)
+        os.setresuid(user, user, user)
     try:
         command.main()
     finally:
