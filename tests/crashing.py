@@ -126,9 +126,9 @@ class Server(warm.Server):
 
 
 @contextlib.contextmanager
-def serving(module: str = __name__) -> Iterator[Server]:
-    """A warm process for as long as it is needed."""
-    with contextlib.closing(Server(module)) as server:
+def serving(module: str = __name__, *, alone: bool = False) -> Iterator[Server]:
+    """A warm process for as long as it is needed; alone, it sees no other processes."""
+    with contextlib.closing(Server(module, alone=alone)) as server:
         yield server
 
 

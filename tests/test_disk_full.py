@@ -25,7 +25,7 @@ LEVELS = (0, 4, 16, 40, 64, 88, 112, 136, 160, 200, 260, 340, 500, 4000, 4200, 4
 @pytest.fixture(scope="module")
 def server() -> Iterator[Server]:
     """The warm process."""
-    with crashing.serving() as serving:
+    with crashing.serving(alone=True) as serving:
         yield serving
 
 

@@ -15,6 +15,7 @@ import json
 import os
 import pkgutil
 import select
+import shutil
 import signal
 import subprocess
 import sys
@@ -40,10 +41,10 @@ Prepare = Callable[[Asked, Path], None]
 class Server:
     """The warm process, as seen from a test."""
 
-    def __init__(self, module: str) -> None:
+    def __init__(self, module: str, *, alone: bool = False) -> None:
         environ = {k: v for k, v in os.environ.items() if k not in ("HERMES_HOME", "SUDO_USER")}
         self.process = subprocess.Popen(
-            [sys.executable, "-m", module],
+            [*(_apart() if alone else ()), sys.executable, "-m", module],
             cwd=ROOT,
             env=environ | {"NO_COLOR": "1", "PYTHONDONTWRITEBYTECODE": "1"},
             stdin=subprocess.PIPE,
@@ -77,6 +78,19 @@ class Server:
         self.process.stdin.close()
         self.process.wait(10)
         self.process.stdout.close()
+
+
+@functools.cache
+def _apart() -> tuple[str, ...]:
+    """What lets a command see no process but its own; nothing where that is not allowed.
+
+    A repair looks at every process of the machine several times, which is half of its work.
+    """
+    command = ("unshare", "--pid", "--fork", "--mount-proc")
+    if shutil.which(command[0]) is None:
+        return ()
+    allowed = subprocess.run([*command, "true"], capture_output=True, check=False).returncode == 0
+    return command if allowed else ()
 
 
 @functools.cache
@@ -137,10 +151,11 @@ def _run(asked: Asked, out: Path, err: Path, notes: Path, prepare: Prepare | Non
         opened = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
         os.dup2(opened, fd)
         os.close(opened)
+    if asked["env"].get("TMPDIR") != os.environ.get("TMPDIR"):
+        tempfile.tempdir = None  # it is looked for anew
     os.environ.clear()
     os.environ.update(asked["env"])
     os.chdir(asked["cwd"])
-    tempfile.tempdir = None  # the environment may name another
     sys.argv = [str(command.__file__), *asked["args"]]
     if prepare:
         prepare(asked, notes)
