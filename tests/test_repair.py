@@ -17,6 +17,7 @@ from tests import crashing, support
 from tests.crashing import Cut, Server
 from tests.warm import ROOT
 
+pytestmark = pytest.mark.disk
 root_only = pytest.mark.skipif(os.geteuid() != 0, reason="a home of another user needs root")
 BROKEN = support.CONFIG.replace("  default:", "\tdefault:")
 
