@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import shutil
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -20,6 +21,8 @@ MEMORY = Path("/dev/shm")
 ROOM = 3 * 1024**3
 """Bytes that must be free in memory; a run never holds more than a third of it."""
 DISK = Path("/var/tmp")
+FOLDER = pytest.StashKey[str]()
+"""Where this session's part of the memory is."""
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -30,8 +33,19 @@ def pytest_configure(config: pytest.Config) -> None:
         return
     free = os.statvfs(MEMORY)
     if free.f_bavail * free.f_frsize > ROOM:
-        os.environ["TMPDIR"] = str(MEMORY)  # for what the tests start, too
+        folder = tempfile.mkdtemp(prefix="hd-", dir=MEMORY)
+        os.chmod(folder, 0o1777)  # as /tmp is
+        os.environ["TMPDIR"] = folder  # for the workers, and for what the tests start
         tempfile.tempdir = None
+        config.stash[FOLDER] = folder
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
+    """Take what killed processes left out of the memory, unless there is a failure to look into."""
+    folder = session.config.stash.get(FOLDER, None)
+    if folder and exitstatus == 0:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 @pytest.fixture
