@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import fcntl
 import os
-from collections.abc import Callable
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -14,6 +16,46 @@ from tools import real_home, releases
 
 RELEASES = ("0.13.0", "0.16.0", "0.19.0")
 """The oldest, one between, and the newest: their code differs where it matters here."""
+
+MEMORY = Path("/dev/shm")
+ROOM = 3 * 1024**3
+"""Bytes that must be free in memory; a run never holds more than a third of it."""
+DISK = Path("/var/tmp")
+FOLDER = pytest.StashKey[str]()
+"""Where this session's part of the memory is."""
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Let homes lie in memory, where there is room: otherwise most of the time of these tests
+    goes into waiting for a disk at each commit of each database.
+    """
+    if "TMPDIR" in os.environ or not os.access(MEMORY, os.W_OK | os.X_OK):
+        return
+    free = os.statvfs(MEMORY)
+    if free.f_bavail * free.f_frsize > ROOM:
+        folder = tempfile.mkdtemp(prefix="hd-", dir=MEMORY)
+        os.chmod(folder, 0o1777)  # as /tmp is
+        os.environ["TMPDIR"] = folder  # for the workers, and for what the tests start
+        tempfile.tempdir = None
+        config.stash[FOLDER] = folder
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
+    """Take what killed processes left out of the memory, unless there is a failure to look into."""
+    folder = session.config.stash.get(FOLDER, None)
+    if folder and exitstatus == 0:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture
+def tmp_path(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Path]:
+    """A folder of the test's own; on a disk if it is marked so."""
+    if request.node.get_closest_marker("disk") is None:
+        yield tmp_path
+        return
+    with tempfile.TemporaryDirectory(dir=DISK, prefix="hermes-doctor-") as folder:
+        yield Path(folder)
 
 
 @pytest.fixture
@@ -32,21 +74,32 @@ def need_release(version: str) -> None:
         pytest.skip(f"Hermes {version} cannot be installed here: {error}")
 
 
+def once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path], object]) -> Path:
+    """A folder that is made once a session, by whichever worker needs it first."""
+    base = factory.getbasetemp()
+    session = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+    folder = session / name
+    with open(f"{folder}.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not folder.exists():
+            making = session / f"making-{name}"
+            making.mkdir()
+            make(making)
+            making.rename(folder)
+    return folder
+
+
 @pytest.fixture
 def hermes_home(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
     """Copies of a healthy home that a real Hermes release made, once a session."""
 
-    base = tmp_path_factory.getbasetemp()
-    session = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
-
     def make(version: str) -> Path:
         need_release(version)
-        shared = session / f"hermes-{version}"
-        with open(f"{shared}.lock", "w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            if not shared.exists():
-                made = real_home.make(version, session / f"making-{version}" / "home")
-                made.parent.rename(shared)
+        shared = once(
+            tmp_path_factory,
+            f"hermes-{version}",
+            lambda folder: real_home.make(version, folder / "home"),
+        )
         return support.copy_home(shared / "home", tmp_path / f"hermes-{version}")
 
     return make

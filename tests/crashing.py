@@ -17,17 +17,15 @@ import shutil
 import signal
 import sqlite3
 import stat
-import subprocess
 import sys
-import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn
 
-from tests import support
+from tests import support, warm
+from tests.warm import ROOT
 
-ROOT = Path(__file__).parent.parent
 CALLS = (
     "write",
     "pwrite",
@@ -111,91 +109,37 @@ class Cut:
     counted: int = 0
 
 
-@dataclass
-class Server:
-    """The warm process."""
-
-    process: subprocess.Popen[str]
+class Server(warm.Server):
+    """The warm process, which cuts its forks off where it is told to."""
 
     def __call__(
         self, *args: str | Path, cuts: Sequence[Cut] = (), env: Mapping[str, str] | None = None
     ) -> Ended:
         """Run the command once."""
-        asked = {
-            "args": [str(arg) for arg in args],
-            "cuts": [vars(cut) for cut in cuts],
-            "env": dict(env or {}),
-        }
-        assert self.process.stdin and self.process.stdout
-        self.process.stdin.write(json.dumps(asked) + "\n")
-        self.process.stdin.flush()
-        said = json.loads(self.process.stdout.readline())
-        calls = tuple(Call(*call) for call in said["calls"])
+        said = self.ask(
+            *map(str, args),
+            env=support.environ({"COLUMNS": "100", **(env or {})}),
+            cwd=ROOT,
+            timeout=120,
+            cuts=[vars(cut) for cut in cuts],
+        )
+        calls = tuple(Call(*call) for call in json.loads(said["notes"] or "[]"))
         return Ended(said["code"], said["out"], said["err"], calls)
 
 
 @contextlib.contextmanager
-def serving() -> Iterator[Server]:
-    """A warm process for as long as it is needed."""
-    environ = {k: v for k, v in os.environ.items() if k not in ("HERMES_HOME", "SUDO_USER")}
-    with subprocess.Popen(
-        [sys.executable, "-m", "tests.crashing"],
-        cwd=ROOT,
-        env=environ | {"NO_COLOR": "1", "PYTHONDONTWRITEBYTECODE": "1", "COLUMNS": "100"},
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    ) as process:
-        yield Server(process)
-        assert process.stdin
-        process.stdin.close()
-        process.wait(10)
+def serving(module: str = __name__, *, alone: bool = False) -> Iterator[Server]:
+    """A warm process for as long as it is needed; alone, it sees no other processes."""
+    with contextlib.closing(Server(module, alone=alone)) as server:
+        yield server
 
 
 # -- in the warm process -------------------------------------------------------------------
 
 
-def _serve() -> None:
-    import importlib
-    import pkgutil
-
-    import hermes_doctor
-
-    for module in pkgutil.walk_packages(hermes_doctor.__path__, "hermes_doctor."):
-        if not module.name.endswith("__main__"):
-            importlib.import_module(module.name)
-    answers = os.fdopen(os.dup(1), "w")
-    for line in sys.stdin:
-        asked = json.loads(line)
-        with tempfile.TemporaryDirectory() as folder:
-            out, err, log = (Path(folder) / name for name in ("out", "err", "log"))
-            pid = os.fork()
-            if not pid:
-                _run(asked, out, err, log)
-            _, status = os.waitpid(pid, 0)
-            said = {
-                "code": os.waitstatus_to_exitcode(status),
-                "out": out.read_text(),
-                "err": err.read_text(),
-                "calls": json.loads(log.read_text()) if log.exists() else [],
-            }
-        answers.write(json.dumps(said) + "\n")
-        answers.flush()
-
-
-def _run(asked: dict[str, Any], out: Path, err: Path, log: Path) -> NoReturn:
-    from hermes_doctor import cli
-
-    for path, fd in ((Path(os.devnull), 0), (out, 1), (err, 2)):
-        os.dup2(os.open(path, os.O_RDWR | os.O_CREAT, 0o600), fd)
-    os.environ.update(asked["env"])
-    sys.argv = ["hermes-doctor", *asked["args"]]
-    Saboteur([Cut(**cut) for cut in asked["cuts"]], log).install()
-    try:
-        cli.main()
-    finally:
-        sys.stderr.flush()
-        os._exit(99)
+def sabotage(asked: warm.Asked, notes: Path) -> None:
+    """Prepare the accidents of one fork."""
+    Saboteur([Cut(**cut) for cut in asked["cuts"]], notes).install()
 
 
 @dataclass
@@ -415,4 +359,4 @@ def journals(home: Path) -> list[dict[str, Any]]:
 FINAL = ("done", "partly", "rolled-back", "abandoned", "undone")
 
 if __name__ == "__main__":
-    _serve()
+    warm.serve(sabotage)

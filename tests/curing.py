@@ -20,13 +20,16 @@ KEEP_THE_CONTENT = ("give-back-owner", "set-aside-log")
 
 def history(path: Path, messages: int = 300, version: str | None = None) -> Path:
     """A history at rest with the secret in many messages and in a title."""
+    return support.remembered(path, _history, messages, version)
+
+
+def _history(path: Path, messages: int, version: str | None) -> None:
     damage.history(path, messages, version)
     damage.execute(
         path,
         f"UPDATE messages SET content = '{SECRET} ' || content WHERE id % 7 = 0",
         f"UPDATE sessions SET title = '{SECRET}' WHERE id = 's3'",
     )
-    return path
 
 
 def rows(path: Path, sql: str) -> list[tuple[Any, ...]]:

@@ -27,6 +27,10 @@ def history(path: Path, messages: int = 600, version: str | None = None) -> Path
     """A state.db at rest with long and short messages, some of them deleted again."""
     for suffix in ("", "-wal", "-shm", "-journal"):
         path.with_name(path.name + suffix).unlink(missing_ok=True)
+    return support.remembered(path, _history, messages, version)
+
+
+def _history(path: Path, messages: int, version: str | None) -> None:
     support.made("state.db", path, version).close()
     with opened(path) as db:
         db.execute("PRAGMA journal_mode=WAL")
@@ -42,8 +46,6 @@ def history(path: Path, messages: int = 600, version: str | None = None) -> Path
         db.execute("COMMIT")
         db.execute(f"DELETE FROM messages WHERE id BETWEEN {messages - 60} AND {messages - 40}")
         db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-    path.chmod(0o600)
-    return path
 
 
 def add(db: sqlite3.Connection, number: int) -> None:

@@ -7,16 +7,13 @@ place, as its owner could do at any moment. `python -m tests.racing` is the warm
 
 from __future__ import annotations
 
-import contextlib
 import os
-import subprocess
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from tests import crashing
-from tests.crashing import ROOT, Cut, Server
+from tests import crashing, warm
+from tests.crashing import Cut
 
 SWAP = "swap:"
 MOVED = ".moved"
@@ -25,24 +22,6 @@ MOVED = ".moved"
 def swap(folder: Path, elsewhere: Path, at: int) -> Cut:
     """The folder becomes a symlink to elsewhere right before that call."""
     return Cut(at, f"{SWAP}{folder}:{elsewhere}")
-
-
-@contextlib.contextmanager
-def serving() -> Iterator[Server]:
-    """A warm process that knows how to swap."""
-    environ = {k: v for k, v in os.environ.items() if k not in ("HERMES_HOME", "SUDO_USER")}
-    with subprocess.Popen(
-        [sys.executable, "-m", "tests.racing"],
-        cwd=ROOT,
-        env=environ | {"NO_COLOR": "1", "PYTHONDONTWRITEBYTECODE": "1"},
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    ) as process:
-        yield Server(process)
-        assert process.stdin
-        process.stdin.close()
-        process.wait(10)
 
 
 _accident = crashing._do
@@ -63,4 +42,4 @@ _RENAME, _SYMLINK = os.rename, os.symlink
 
 if __name__ == "__main__":
     crashing._do = _do
-    crashing._serve()
+    warm.serve(crashing.sabotage)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 import json
 import os
@@ -10,12 +11,15 @@ import shutil
 import sqlite3
 import subprocess
 import sys
+import tempfile
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from hermes_doctor.knowledge import atlas
 from hermes_doctor.sqlite import creation
+from tests import warm
 from tools import schema_lesson
 
 CONFIG = "model:\n  provider: openrouter\n  default: test-model\n"
@@ -52,12 +56,30 @@ def database(path: Path, *statements: str) -> Path:
     return path
 
 
+def remembered(path: Path, make: Callable[..., object], *args: Hashable) -> Path:
+    """The file that `make(path, *args)` would make, which it does once for all tests."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return put(path, _made_once(make, *args))
+
+
+@functools.cache
+def _made_once(make: Callable[..., object], *args: Hashable) -> bytes:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "made"
+        make(path, *args)
+        assert os.listdir(folder) == [path.name], "it is at rest"
+        return path.read_bytes()
+
+
 def history(path: Path, version: str | None = None) -> Path:
     """A state.db as a release makes it (the newest known unless named), with fifty messages."""
+    return remembered(path, _history, version)
+
+
+def _history(path: Path, version: str | None) -> None:
     with contextlib.closing(made("state.db", path, version)) as db, db:
         db.execute("INSERT INTO sessions (id, source, started_at) VALUES ('s1', 'cli', 1)")
         say(db, *(f"m{n}" for n in range(50)))
-    return path
 
 
 def say(db: sqlite3.Connection, *texts: str) -> None:
@@ -72,6 +94,10 @@ def board(
     path: Path, without: tuple[tuple[str, str], ...] = (), version: str | None = None
 ) -> Path:
     """A kanban database with one task, lacking some columns if asked."""
+    return remembered(path, _board, without, version)
+
+
+def _board(path: Path, without: tuple[tuple[str, str], ...], version: str | None) -> None:
     with contextlib.closing(made("kanban.db", path, version)) as db:
         db.execute(
             "INSERT INTO tasks (id, title, status, created_at) VALUES ('t1', 'a task', 'todo', 1)"
@@ -79,7 +105,6 @@ def board(
         db.commit()
         for table, column in without:
             schema_lesson.take_away(db, table, column)
-    return path
 
 
 def made(name: str, path: Path, version: str | None = None) -> sqlite3.Connection:
@@ -151,12 +176,26 @@ class Done:
         return [finding["code"] for finding in self.json["findings"]]
 
 
-def doctor(*args: str | Path, env: dict[str, str] | None = None, **options: Any) -> Done:
-    """Run the command as an operator would, in a process of its own."""
-    environ = {k: v for k, v in os.environ.items() if k not in ("HERMES_HOME", "SUDO_USER")}
+def doctor(
+    *args: str | Path,
+    env: Mapping[str, str | None] | None = None,
+    cwd: Path | None = None,
+    user: int | None = None,
+    timeout: float = 60,
+) -> Done:
+    """Run the command as an operator would, in a process of its own that is quick to start."""
+    assert not {name for name in env or () if name.startswith(("PYTHON", "LC_", "LANG"))}
+    said = warm.shared().ask(
+        *map(str, args), env=environ(env), cwd=cwd or Path.cwd(), timeout=timeout, user=user
+    )
+    return Done(said["code"], said["out"], said["err"])
+
+
+def spawned(*args: str | Path, env: dict[str, str] | None = None, **options: Any) -> Done:
+    """The same with a Python that starts anew; for what matters before the command begins."""
     done = subprocess.run(
         [sys.executable, "-m", "hermes_doctor", *map(str, args)],
-        env=environ | {"NO_COLOR": "1", "PYTHONDONTWRITEBYTECODE": "1"} | (env or {}),
+        env=environ(env),
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
@@ -164,6 +203,13 @@ def doctor(*args: str | Path, env: dict[str, str] | None = None, **options: Any)
         **options,
     )
     return Done(done.returncode, done.stdout, done.stderr)
+
+
+def environ(more: Mapping[str, str | None] | None) -> dict[str, str]:
+    """The environment of a call: no home of the operator's own, no colours; none is not set."""
+    every = {**os.environ, "HERMES_HOME": None, "SUDO_USER": None}
+    every |= {"NO_COLOR": "1", "PYTHONDONTWRITEBYTECODE": "1"} | dict(more or {})
+    return {name: value for name, value in every.items() if value is not None}
 
 
 def check(home: Path, *args: str) -> Done:

@@ -22,7 +22,7 @@ CHUNKS = 6
 @pytest.fixture(scope="module")
 def server() -> Iterator[Server]:
     """The warm process."""
-    with crashing.serving() as serving:
+    with crashing.serving(alone=True) as serving:
         yield serving
 
 
@@ -142,16 +142,16 @@ def test_fix_killed_anywhere(chunk: int, server: Server, sick: Path, tmp_path: P
     assert scene.before != scene.after
     times = crashing.modified(sick)
     for n, cut in enumerate(mine(scene.cuts, chunk)):
+        cut_off = killed(scene, cut)
+        known = backups(home)
         if n % 3 == 0:
-            killed(scene, cut)
-            known = backups(home)
+            left = put(home, tmp_path / "left")
             server("undo", "--yes", "--home", home)
             assert crashing.state(home) == scene.before, f"undo after {cut}"
             assert crashing.modified(home) == times
             whole(server, home, known)
-        cut_off = killed(scene, cut)
+            put(left, home)
         noticed(scene, cut_off)
-        known = backups(home)
         ended = server("fix", "--apply", "--yes", "--json", "--home", home)
         assert ended.code == 0, f"{cut}: {ended.said}"
         told = " ".join(ended.json["repair"]["recovered"])

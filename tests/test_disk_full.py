@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 
 from tests import crashing
-from tests.crashing import NEEDS_ROOM, ROOT, Cut, Ended, Server
+from tests.crashing import NEEDS_ROOM, Cut, Ended, Server
+from tests.warm import ROOT
 
 CHUNKS = 4
 LEVELS = (0, 4, 16, 40, 64, 88, 112, 136, 160, 200, 260, 340, 500, 4000, 4200, 4500)
@@ -24,7 +25,7 @@ LEVELS = (0, 4, 16, 40, 64, 88, 112, 136, 160, 200, 260, 340, 500, 4000, 4200, 4
 @pytest.fixture(scope="module")
 def server() -> Iterator[Server]:
     """The warm process."""
-    with crashing.serving() as serving:
+    with crashing.serving(alone=True) as serving:
         yield serving
 
 

@@ -12,7 +12,6 @@ import socket
 import sqlite3
 import stat
 import subprocess
-import sys
 import tempfile
 import time
 import zipfile
@@ -168,7 +167,7 @@ def full(home: Path) -> Path:
     support.put(home / "state-snapshots" / "one" / ".env", support.ENV)
     support.board(home / "kanban" / "boards" / "one" / "kanban.db")
     for name in ("response_store.db", "cron/executions.db"):
-        support.made(name, home / name).close()
+        support.remembered(home / name, _empty, name)
     support.put(home / "gateway.lock", "{}")
     (home / "backups").mkdir(mode=0o700)
     with zipfile.ZipFile(home / "backups" / "old.zip", "w") as archive:
@@ -176,6 +175,10 @@ def full(home: Path) -> Path:
     (home / "backups" / "old.zip").chmod(0o600)
     journal(home, "20261115-030000-0001", state="done")
     return home
+
+
+def _empty(path: Path, name: str) -> None:
+    support.made(name, path).close()
 
 
 def journal(home: Path, name: str, **said: object) -> Path:
@@ -338,38 +341,12 @@ def test_a_folder_that_is_none(place: Path, name: str, kind: str) -> None:
 
 # -- another user --------------------------------------------------------------------------
 
-_AS_NOBODY = """
-import importlib, os, pkgutil, sys
-import hermes_doctor, rich.console, rich.text, rich.markdown
-import bz2, difflib, encodings, encodings.cp437, encodings.idna, encodings.utf_16
-import encodings.utf_16_be, encodings.utf_16_le, encodings.utf_32, encodings.utf_8_sig, getpass
-import hashlib, lzma, psutil, pwd, shlex, sqlite3, zipfile, zlib
-import typer._click.exceptions
-for one in pkgutil.walk_packages(hermes_doctor.__path__, "hermes_doctor."):
-    if not one.name.endswith("__main__"):
-        importlib.import_module(one.name)
-os.setgroups([])
-os.setresgid(65534, 65534, 65534)
-os.setresuid(65534, 65534, 65534)
-sys.argv[0] = "hermes-doctor"
-hermes_doctor.cli.main()
-"""
-
 
 def as_nobody(*args: str | Path, timeout: float = 60) -> Done:
-    """The command, run by a user without any rights; the modules are loaded before that."""
+    """The command, run by a user without any rights."""
     if os.geteuid() != 0:
         return support.doctor(*args, timeout=timeout)
-    environ = {k: v for k, v in os.environ.items() if k not in ("HERMES_HOME", "SUDO_USER")}
-    done = subprocess.run(
-        [sys.executable, "-c", _AS_NOBODY, *map(str, args)],
-        env=environ | {"HOME": "/nonexistent", "NO_COLOR": "1", "PYTHONDONTWRITEBYTECODE": "1"},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=timeout,
-    )
-    return Done(done.returncode, done.stdout, done.stderr)
+    return support.doctor(*args, env={"HOME": "/nonexistent"}, user=NOBODY, timeout=timeout)
 
 
 def given(home: Path) -> Path:
@@ -458,20 +435,12 @@ def test_a_user_without_a_name_or_a_home(place: Path) -> None:
     home = full(place / "home")
     if os.geteuid() != 0:
         pytest.skip("only root can become another user")
-    code = _AS_NOBODY.replace("65534", "54321").replace(
-        "sys.argv[0]", "os.environ.pop('HOME', None)\nsys.argv[0]"
-    )
     for base, folders, files in os.walk(home):
         for name in (".", *folders, *files):
             os.chown(os.path.join(base, name), 54321, 54321)
     for args in (("check",), ("check", "--json"), ("fix",), ("backup", "list")):
-        done = subprocess.run(
-            [sys.executable, "-c", code, *args, "--home", str(home)],
-            capture_output=True,
-            text=True,
-            timeout=60,
-        )
-        assert done.returncode == 0, done.stdout[-300:] + done.stderr
+        done = support.doctor(*args, "--home", home, env={"HOME": None}, user=54321)
+        assert done.code == 0, done.out[-300:] + done.err
 
 
 # -- names, numbers, times -----------------------------------------------------------------
@@ -655,7 +624,7 @@ def test_a_merge_bomb(place: Path, name: str) -> None:
     break_config(home)
     support.put(home / name, _merge_bomb())
     started = time.monotonic()
-    done = support.doctor("check", "--json", "--home", home, preexec_fn=_limited)
+    done = support.spawned("check", "--json", "--home", home, preexec_fn=_limited)
     assert time.monotonic() - started < SECONDS
     if name == "config.yaml":
         assert unsettled(answered(done.json)) == ["config-yaml"]
@@ -691,7 +660,7 @@ def test_a_gigantic_zip(place: Path) -> None:
         file.seek(huge)
         file.write(end[:12] + huge.to_bytes(4, "little") + b"\0" * 4 + b"\0\0")
     path.chmod(0o600)
-    done = support.doctor("check", "--json", "--home", home, preexec_fn=_limited, timeout=60)
+    done = support.spawned("check", "--json", "--home", home, preexec_fn=_limited, timeout=60)
     assert done.code == 1, done.out[-500:] + done.err
     assert "CFG-YAML" in done.codes
 

@@ -18,7 +18,7 @@ import pytest
 from hermes_doctor.model import Trouble
 from hermes_doctor.vault import Backup
 from tests import support
-from tests.crashing import ROOT
+from tests.warm import ROOT
 from tests.writing import ROWS, Once, back_up, half_done, versions, writing
 
 
@@ -148,7 +148,7 @@ def test_merging_fails(home: Path) -> None:
         most = max(file, log) + 65536
         assert most < file + log - 65536
 
-        done = support.doctor(
+        done = support.spawned(
             "backup",
             "create",
             "--home",

@@ -25,6 +25,7 @@ from hermes_doctor.probes import Probes
 from hermes_doctor.sqlite import condition
 from tests import damage, support
 
+pytestmark = pytest.mark.disk
 PLUGINS = plugins.load()
 
 LOOKS: tuple[tuple[str, ...], ...] = (

@@ -12,6 +12,7 @@ import pytest
 
 from tests import crashing, support
 
+pytestmark = pytest.mark.disk
 LIST = "system.posix_acl_access"
 READER = crashing.STRANGER
 

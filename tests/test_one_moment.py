@@ -17,7 +17,7 @@ from hermes_doctor.probes import processes
 from hermes_doctor.sqlite.guard import in_use
 from hermes_doctor.vault import Source, Vault
 from tests import support
-from tests.crashing import ROOT
+from tests.warm import ROOT
 from tests.writing import ROWS, Once, Writer, back_up, half_done, versions, writing
 
 

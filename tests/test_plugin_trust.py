@@ -179,7 +179,7 @@ def test_no_bytecode_is_written_late(home: Path, mine: Path) -> None:
     late(mine)
     before = sorted(mine.rglob("*"))
 
-    support.doctor("check", "--home", home, "--plugins", mine, env={"PYTHONDONTWRITEBYTECODE": ""})
+    support.spawned("check", "--home", home, "--plugins", mine, env={"PYTHONDONTWRITEBYTECODE": ""})
 
     assert sorted(mine.rglob("*")) == before
 

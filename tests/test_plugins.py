@@ -410,7 +410,7 @@ def test_no_bytecode_is_written(home: Path, mine: Path) -> None:
     """Loading writes nothing into the operator's folder."""
     before = sorted(mine.rglob("*"))
 
-    support.doctor("check", "--home", home, "--plugins", mine, env={"PYTHONDONTWRITEBYTECODE": ""})
+    support.spawned("check", "--home", home, "--plugins", mine, env={"PYTHONDONTWRITEBYTECODE": ""})
 
     assert sorted(mine.rglob("*")) == before
 
@@ -473,7 +473,7 @@ def installed(target: Path, name: str, *, module: str = "", entry: str | None = 
 
 def listed(target: Path, *args: str) -> support.Done:
     """`list --json` with the packages of that folder."""
-    return support.doctor("list", *args, "--json", env={"PYTHONPATH": str(target)})
+    return support.spawned("list", *args, "--json", env={"PYTHONPATH": str(target)})
 
 
 def test_installed_package(home: Path, tmp_path: Path) -> None:
@@ -485,10 +485,10 @@ def test_installed_package(home: Path, tmp_path: Path) -> None:
     assert (done.code, done.json["broken"]) == (0, [])
     assert "acme-check" in [one["id"] for one in done.json["items"]]
     assert "acme-fix" in [one["id"] for one in listed(tmp_path / "site", "fixes").json["items"]]
-    page = support.doctor("explain", "ACME-CODE", env={"PYTHONPATH": str(tmp_path / "site")})
+    page = support.spawned("explain", "ACME-CODE", env={"PYTHONPATH": str(tmp_path / "site")})
     assert page.out.startswith("# ACME-CODE: rude")
     support.put(home / "greeting.txt", "go away")
-    done = support.doctor(
+    done = support.spawned(
         "fix", "--apply", "--json", "--home", home, env={"PYTHONPATH": str(tmp_path / "site")}
     )
     assert done.code == 0

@@ -14,8 +14,10 @@ from pathlib import Path
 import pytest
 
 from tests import crashing, support
-from tests.crashing import ROOT, Cut, Server
+from tests.crashing import Cut, Server
+from tests.warm import ROOT
 
+pytestmark = pytest.mark.disk
 root_only = pytest.mark.skipif(os.geteuid() != 0, reason="a home of another user needs root")
 BROKEN = support.CONFIG.replace("  default:", "\tdefault:")
 

@@ -23,7 +23,7 @@ UNDO = ("undo", "--yes")
 @pytest.fixture(scope="module")
 def server() -> Iterator[Server]:
     """The warm process."""
-    with racing.serving() as serving:
+    with crashing.serving("tests.racing", alone=True) as serving:
         yield serving
 
 

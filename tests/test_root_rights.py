@@ -23,8 +23,9 @@ from hermes_doctor.journal import Journal
 from hermes_doctor.model import CannotFix, Trouble
 from hermes_doctor.steps import SetOwner
 from tests import crashing, support
-from tests.crashing import ROOT, STRANGER
+from tests.crashing import STRANGER
 from tests.test_steps import apply, forked, item
+from tests.warm import ROOT
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root works for others")
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests import crashing, forging, support
-from tests.crashing import ROOT
+from tests.warm import ROOT
 
 PLANTED = "20290101-000000-000aa"
 """A backup that would be the newest of all."""

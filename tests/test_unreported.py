@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests import support
-from tests.crashing import ROOT
+from tests.warm import ROOT
 
 pytestmark = pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full here")
 BOM = b"\xef\xbb\xbf"

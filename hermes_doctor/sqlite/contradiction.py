@@ -11,8 +11,8 @@ import re
 from collections.abc import Iterable
 
 from hermes_doctor.sqlite.catalog import Catalog, Entry
+from hermes_doctor.sqlite.declaration import quoted
 from hermes_doctor.sqlite.reader import Reader
-from hermes_doctor.sqlite.search import quoted
 
 _PARTIAL = re.compile(r"\)\s*WHERE\s+(.+)$", re.IGNORECASE | re.DOTALL)
 

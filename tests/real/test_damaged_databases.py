@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests import damage, support
-from tests.conftest import RELEASES
+from tests.conftest import RELEASES, need_release, once
 from tests.damage import CODES, Fault
 from tests.real.gateways import gateway
 from tests.real.patients import KILLED, MakeHome, Patient
@@ -33,11 +33,18 @@ history.close()
 
 
 @pytest.fixture
-def patient(request: pytest.FixtureRequest, hermes_home: MakeHome) -> Patient:
+def patient(
+    request: pytest.FixtureRequest, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Patient:
     """A home of a release with some history."""
-    one = Patient(request.param, hermes_home(request.param))
-    real_home.run(one.version, one.home, MORE)
-    return one
+    version: str = request.param
+    need_release(version)
+
+    def make(folder: Path) -> None:
+        real_home.run(version, real_home.make(version, folder / "home"), MORE)
+
+    shared = once(tmp_path_factory, f"history-{version}", make)
+    return Patient(version, support.copy_home(shared / "home", tmp_path / "home"))
 
 
 def codes(patient: Patient, *options: str) -> list[str]:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import json
-import os
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,7 +13,7 @@ from typing import Any
 import pytest
 
 from tests import damage, support
-from tests.conftest import RELEASES, need_release
+from tests.conftest import RELEASES, need_release, once
 from tests.real.patients import KILLED, Patient, undo
 from tools import real_home
 
@@ -73,27 +71,22 @@ print(json.dumps([sessions, messages, old, new, more]))
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
     """By release: a folder with a home, an older history of it, and one with a log; made once."""
-    base = tmp_path_factory.getbasetemp()
-    session = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
 
     def make(version: str) -> Path:
         need_release(version)
-        shared = session / f"repairs-{version}"
-        with open(f"{shared}.lock", "w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            if not shared.exists():
-                folder = session / f"making-repairs-{version}"
-                home = real_home.make(version, folder / "home")
-                shutil.copy(home / "state.db", folder / "older.db")
-                real_home.run(version, home, MORE)
-                damage.settle(home / "response_store.db")
-                shutil.copytree(home, folder / "killed")
-                with contextlib.suppress(RuntimeError):
-                    real_home.run(version, folder / "killed", KILLED)
-                folder.rename(shared)
-        return shared
+        return once(tmp_path_factory, f"repairs-{version}", lambda folder: _make(version, folder))
 
     return make
+
+
+def _make(version: str, folder: Path) -> None:
+    home = real_home.make(version, folder / "home")
+    shutil.copy(home / "state.db", folder / "older.db")
+    real_home.run(version, home, MORE)
+    damage.settle(home / "response_store.db")
+    shutil.copytree(home, folder / "killed")
+    with contextlib.suppress(RuntimeError):
+        real_home.run(version, folder / "killed", KILLED)
 
 
 @dataclass(frozen=True)

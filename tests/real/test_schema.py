@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import shutil
 import sqlite3
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -12,11 +13,12 @@ import pytest
 from hermes_doctor.knowledge import atlas
 from hermes_doctor.sqlite import declaration
 from tests import support
-from tests.conftest import RELEASES, need_release
+from tests.conftest import RELEASES, need_release, once
 from tests.real.patients import ROWS, MakeHome, Patient, cure, lose, undo
 from tools import learn_schemas, releases, schema_lesson
 
 pytestmark = pytest.mark.real
+Full = Callable[[str], Patient]
 MESSAGES = [f"message number {n}" for n in range(40)]
 CODES = ("KANBAN-SCHEMA", "DB-SCHEMA", "DB-NEWER")
 
@@ -49,12 +51,20 @@ def patient(request: pytest.FixtureRequest, hermes_home: MakeHome) -> Patient:
     return Patient(version, hermes_home(version))
 
 
-def full(version: str, folder: Path) -> Patient:
-    """A home with every database that the release can make, used by it."""
-    need_release(version)
-    learn_schemas.empty(folder / "fresh")
-    learn_schemas.visit(version, folder)
-    return Patient(version, folder / "fresh")
+@pytest.fixture
+def full(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Full:
+    """Homes with every database that a release can make, used by it; made once a session."""
+
+    def make(version: str) -> Patient:
+        def visit(folder: Path) -> None:
+            learn_schemas.empty(folder / "fresh")
+            learn_schemas.visit(version, folder)
+
+        need_release(version)
+        shared = once(tmp_path_factory, f"full-{version}", visit)
+        return Patient(version, support.copy_home(shared / "fresh", tmp_path / "homes" / "fresh"))
+
+    return make
 
 
 def complaints(patient: Patient) -> list[str]:
@@ -66,9 +76,9 @@ def complaints(patient: Patient) -> list[str]:
 
 
 @pytest.mark.parametrize("version", releases.ALL)
-def test_whole(version: str, tmp_path: Path) -> None:
+def test_whole(version: str, full: Full) -> None:
     """Every database of every release, lazily made tables included, lacks nothing."""
-    patient = full(version, tmp_path / "homes")
+    patient = full(version)
     assert {name for name in atlas.DATABASES if atlas.blueprint(name, version)} == {
         name for name in atlas.DATABASES if (patient.home / name).exists()
     }
@@ -77,9 +87,9 @@ def test_whole(version: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", [("0.13.0", "0.19.0"), ("0.13.0", "0.16.0", "0.18.1", "0.19.0")])
-def test_upgraded(path: tuple[str, ...], tmp_path: Path) -> None:
+def test_upgraded(path: tuple[str, ...], full: Full, tmp_path: Path) -> None:
     """Before an upgraded Hermes starts, what is missing is information; afterwards nothing is."""
-    patient = full(path[0], tmp_path / "homes")
+    patient = full(path[0])
     before = Patient(path[-1], patient.home).check()
     assert {f["severity"] for f in before.json["findings"] if f["code"] in CODES} == {"info"}
     for version in path[1:]:
@@ -89,9 +99,9 @@ def test_upgraded(path: tuple[str, ...], tmp_path: Path) -> None:
     assert complaints(Patient(path[-1], patient.home)) == []
 
 
-def test_an_older_hermes_again(tmp_path: Path) -> None:
+def test_an_older_hermes_again(full: Full) -> None:
     """After a downgrade the file has more than the release asks for, which is no fault."""
-    patient = full("0.19.0", tmp_path / "homes")
+    patient = full("0.19.0")
     need_release("0.16.0")
 
     assert complaints(Patient("0.16.0", patient.home)) == []
@@ -123,7 +133,9 @@ def test_column_of_the_history(patient: Patient, column: tuple[str, str]) -> Non
 
 @pytest.mark.parametrize("version", ["0.13.0", "0.18.0", "0.19.0"])
 @pytest.mark.parametrize("database", [name for name in atlas.DATABASES if name != "state.db"])
-def test_column_of_every_other_database(database: str, version: str, tmp_path: Path) -> None:
+def test_column_of_every_other_database(
+    database: str, version: str, full: Full, tmp_path: Path
+) -> None:
     """The first column that the release dies without and that can be made up for."""
     plan = atlas.blueprint(database, version)
     if plan is None:
@@ -135,7 +147,7 @@ def test_column_of_every_other_database(database: str, version: str, tmp_path: P
         if column.if_missing == "crash" and declaration.stand_in(table, column) is not None
         if not column.key
     ]
-    patient = full(version, tmp_path / "homes")
+    patient = full(version)
     lose(patient.home / database, columns[0])
     sick = support.contents(patient.home)
     code = "KANBAN-SCHEMA" if database == "kanban.db" else "DB-SCHEMA"

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import shutil
 import subprocess
 import sys
+import tempfile
 import zipfile
 from pathlib import Path
 
 import pytest
 
 from tests import support
+from tests.conftest import once
 
 pytestmark = pytest.mark.real
 TREE = Path(__file__).parents[2]
@@ -38,23 +39,18 @@ def run(*command: str | Path, cwd: Path, env: dict[str, str] | None = None) -> s
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The wheel, built once a session from a copy of the tree."""
-    session = tmp_path_factory.getbasetemp()
-    if os.environ.get("PYTEST_XDIST_WORKER"):
-        session = session.parent
-    built = session / "wheel"
-    with (session / "wheel.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not built.exists():
-            copy = tmp_path_factory.mktemp("tree") / "tree"
-            shutil.copytree(
-                TREE, copy, ignore=shutil.ignore_patterns(".*", "__pycache__", "tests", "dist")
-            )
-            options = ["--no-deps", "--no-build-isolation", "--quiet", "--wheel-dir"]
-            made = copy.parent / "made"
-            run(sys.executable, "-m", "pip", "wheel", ".", *options, made, cwd=copy)
-            made.rename(built)
+    built = once(tmp_path_factory, "wheel", _build)
     (path,) = built.glob("hermes_gateway_doctor-*.whl")
     return path
+
+
+def _build(target: Path) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        copy = Path(folder) / "tree"
+        left = shutil.ignore_patterns(".*", "__pycache__", "tests", "dist")
+        shutil.copytree(TREE, copy, ignore=left)
+        options = ["--no-deps", "--no-build-isolation", "--quiet", "--wheel-dir"]
+        run(sys.executable, "-m", "pip", "wheel", ".", *options, target, cwd=copy)
 
 
 def interpreter(version: str) -> Path | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import json
 import os
 import sqlite3
@@ -16,7 +15,7 @@ import pytest
 from benchmarks import salvage_fixture
 from benchmarks.faults import LIVE, damage
 from hermes_doctor.knowledge import atlas
-from tests.conftest import RELEASES, need_release
+from tests.conftest import RELEASES, need_release, once
 from tests.sqlite.salvaging import copy, rows, saved, zero
 from tools import releases
 
@@ -61,18 +60,18 @@ SessionDB(Path(sys.argv[1])).close()
 @pytest.fixture
 def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
     """The databases of a release, made once a session."""
-    base = tmp_path_factory.getbasetemp()
-    session = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
 
     def make(version: str) -> Path:
         need_release(version)
-        folder = session / f"salvage-{version}"
-        with open(f"{folder}.lock", "w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            if not (folder / "complete").exists():
-                hermes(version, Path(salvage_fixture.__file__).read_text(), folder, "600")
-                (folder / "complete").touch()
-        return folder
+        script = Path(salvage_fixture.__file__).read_text()
+        return (
+            once(
+                tmp_path_factory,
+                f"salvage-{version}",
+                lambda folder: hermes(version, script, folder / "made", "600"),
+            )
+            / "made"
+        )
 
     return make
 
