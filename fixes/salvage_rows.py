@@ -14,6 +14,7 @@ from hermes_doctor.api import Finding, Probes, Safety, Step, database_repair, fi
         "DB-MALFORMED",
         "KANBAN-CORRUPT",
         "DB-WAL-BROKEN",
+        "DB-JOURNAL",
     ],
     safety=Safety.CONFIRM,
 )

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from hermes_doctor.sqlite.blueprint import Blueprint
     from hermes_doctor.sqlite.completion import complete
     from hermes_doctor.sqlite.condition import Condition
+    from hermes_doctor.sqlite.cutoff import Cutoff
     from hermes_doctor.sqlite.difference import Missing
     from hermes_doctor.sqlite.repairs import (
         bring_back,
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
         database_repair,
         evict,
         mend_rows,
+        take_back,
     )
     from hermes_doctor.sqlite.verdict import Damage
     from hermes_doctor.steps import (
@@ -66,6 +68,7 @@ __all__ = [
     "Check",
     "Condition",
     "CouldNotLook",
+    "Cutoff",
     "Damage",
     "Evidence",
     "Finding",
@@ -100,6 +103,7 @@ __all__ = [
     "shown",
     "size",
     "snapshot",
+    "take_back",
 ]
 
 _LATER = {
@@ -107,6 +111,7 @@ _LATER = {
     "hermes_doctor.sqlite.blueprint": ("Blueprint",),
     "hermes_doctor.sqlite.completion": ("complete",),
     "hermes_doctor.sqlite.condition": ("Condition",),
+    "hermes_doctor.sqlite.cutoff": ("Cutoff",),
     "hermes_doctor.sqlite.difference": ("Missing",),
     "hermes_doctor.sqlite.repairs": (
         "bring_back",
@@ -114,6 +119,7 @@ _LATER = {
         "database_repair",
         "evict",
         "mend_rows",
+        "take_back",
     ),
     "hermes_doctor.sqlite.verdict": ("Damage",),
     "hermes_doctor.steps": (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -27,6 +28,21 @@ def database_repair(probes: Probes, path: Path, rungs: Sequence[str], why: str) 
     steps = [step for name in rungs for step in _rungs(probes, path, name)]
     return ReplaceDatabase(
         path, lambda copy: ladder.climb(copy, steps), why=why, expect=snapshot(real(path))
+    )
+
+
+def take_back(probes: Probes, path: Path) -> ReplaceDatabase:
+    """Let SQLite play the journal of a database back; repair it if it was damaged before that."""
+    from hermes_doctor.sqlite.mending import ladder, transactions
+
+    rungs: list[Rung] = [("taking the transaction back", transactions.take_back)]
+    with suppress(CannotFix):  # what the database is made of is not known: then only the one
+        rungs += _rungs(probes, path, "rows")
+    return ReplaceDatabase(
+        path,
+        lambda copy: ladder.climb(copy, rungs),
+        why="take back the transaction that was cut off",
+        expect=snapshot(real(path)),
     )
 
 

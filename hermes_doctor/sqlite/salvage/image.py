@@ -9,7 +9,8 @@ from pathlib import Path
 
 from hermes_doctor.files import open_regular
 from hermes_doctor.model import CouldNotLook
-from hermes_doctor.sqlite.salvage import geometry, log as logs, rollback
+from hermes_doctor.sqlite import journal as journals
+from hermes_doctor.sqlite.salvage import geometry, log as logs
 
 BLOCK = 1 << 20
 """Bytes read at once when all pages are looked at."""
@@ -28,9 +29,11 @@ class Image:
         self.wal = wal
         self.journal = journal
         self.log = logs.read(wal, self.page_size) if wal is not None else logs.Log()
-        self.rollback = (
-            rollback.read(journal, self.page_size) if journal is not None else rollback.Rollback()
+        self.undo = (
+            journals.read(journal, self.page_size) if journal is not None else journals.NOTHING
         )
+        if self.undo.page_size != self.page_size:
+            self.undo = journals.NOTHING  # of another database
         self.count = 0
         self.over: Mapping[int, int] = {}
         self.over_fd = -1
@@ -44,9 +47,9 @@ class Image:
 
     def use_journal(self) -> None:
         """Look at the file as it was before the transaction that the journal undoes."""
-        self._overlay(self.rollback.places, self.journal)
-        if self.rollback.pages:
-            self.count = min(self.count, self.rollback.pages)
+        self._overlay(self.undo.places, self.journal)
+        if self.undo.pages:
+            self.count = min(self.count, self.undo.pages)
 
     def use_file(self) -> None:
         """Look at the file alone."""
@@ -63,7 +66,7 @@ class Image:
 
     def undone_counter(self) -> int | None:
         """The same before the transaction that the journal undoes, if that is in it."""
-        at = self.rollback.places.get(1)
+        at = self.undo.places.get(1)
         if at is None or self.journal is None:
             return None
         return int.from_bytes(os.pread(self.journal, 4, at + 24), "big")
