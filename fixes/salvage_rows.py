@@ -10,6 +10,7 @@ from hermes_doctor.api import Finding, Probes, Safety, Step, database_repair, fi
     codes=[
         "DB-NOTADB",
         "DB-EMPTY",
+        "DB-GONE",
         "DB-TRUNCATED",
         "DB-MALFORMED",
         "KANBAN-CORRUPT",
@@ -21,4 +22,5 @@ from hermes_doctor.api import Finding, Probes, Safety, Step, database_repair, fi
 def salvage_rows(probes: Probes, finding: Finding) -> Iterator[Step]:
     """Read every page that can be read and build a new database; the old one stays in the vault."""
     path = probes.home / finding.subject
-    yield database_repair(probes, path, ["rows"], why="save its rows into a new database")
+    rungs = ["rows", "copies"] if finding.code in ("DB-EMPTY", "DB-GONE") else ["rows"]
+    yield database_repair(probes, path, rungs, why="save its rows into a new database")

@@ -98,7 +98,7 @@ class Probes:
         """Which processes have the databases of this home open or locked."""
         from hermes_doctor.probes import openfiles
 
-        return openfiles.find(self.databases().paths)
+        return openfiles.find(self.databases().paths or self.databases().missing[:1])
 
     @once(limit=2)
     def lost_files(self) -> list[Lost]:
@@ -109,7 +109,8 @@ class Probes:
             gateways = [gateway.pid for gateway in self.gateways()]
         except CouldNotLook:
             gateways = []
-        return openfiles.lost(self.held(), self.databases().paths, gateways)
+        found = self.databases()
+        return openfiles.lost(self.held(), (*found.paths, *found.missing), gateways)
 
     @once(limit=3)
     def stuck_locks(self) -> list[Stuck]:

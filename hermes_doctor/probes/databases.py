@@ -17,19 +17,21 @@ class Databases(NamedTuple):
 
     paths: tuple[Path, ...]
     doubts: tuple[str, ...]
+    missing: tuple[Path, ...] = ()
+    """The places at which there is none."""
 
 
 def find(home: Home) -> Databases:
     """Look at every place; one that cannot be looked at does not hide the others."""
     paths: list[Path] = []
+    missing: list[Path] = []
     doubts: list[str] = []
     for path in _places(home, doubts):
         try:
-            if snapshot(path).kind != "absent":
-                paths.append(path)
+            (missing if snapshot(path).kind == "absent" else paths).append(path)
         except CouldNotLook as doubt:
             doubts.append(f"{home.name_of(path)}: {doubt}")
-    return Databases(tuple(paths), tuple(doubts))
+    return Databases(tuple(paths), tuple(doubts), tuple(missing))
 
 
 def _places(home: Home, doubts: list[str]) -> Iterator[Path]:

@@ -134,9 +134,8 @@ def _once(
         found = Condition(beside, header, holders)
         if header.empty:
             return found._replace(log=book.read_log(most=256))
-        if beside.journal.kind == "file":
-            if cut := _cut_off(book, found, deep=deep):
-                return found._replace(journal=cut)
+        if beside.journal.kind == "file" and (cut := _cut_off(book, found, deep=deep)):
+            return found._replace(journal=cut)
         from hermes_doctor.sqlite.look import Look
 
         return Look(book, found, deep, seconds, watch).run()

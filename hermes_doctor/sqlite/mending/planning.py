@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def database_repair(probes: Probes, path: Path, rungs: Sequence[str], why: str) -> ReplaceDatabase:
     """Repair a database by the first of the named rungs that leads to a sound one.
 
-    header, indexes, full text and rows are the rungs, from the least invasive to the most.
+    header, indexes, full text, rows and copies are the rungs, from the least invasive to the most.
     """
     from hermes_doctor.sqlite.mending import ladder
 
@@ -56,6 +56,11 @@ def _rungs(probes: Probes, path: Path, name: str) -> list[Rung]:
             ("rebuilding its indexes", indexes.reindex),
             ("declaring its indexes again", indexes.remake),
         ]
+    if name == "copies":
+        from hermes_doctor.sqlite.mending import copies
+
+        older = probes.copies(path)
+        return [("bringing an older copy back", partial(copies.bring_back, candidates=older))]
     plan = plan_of(probes, path)
     if name == "full text":
         return [("rebuilding its full-text search", partial(fulltext.rebuild, blueprint=plan))]
@@ -82,7 +87,7 @@ def plan_of(probes: Probes, path: Path) -> Blueprint:
         if atlas.is_newer(kind, found):
             raise CannotFix(f"{name} was made by a newer Hermes than is known here")
         plan = atlas.richest(kind, release, found)
-    except CouldNotLook:  # its own list of tables is damaged too
+    except (CouldNotLook, FileNotFoundError):  # its own list of tables is damaged or gone too
         plan = atlas.at_or_below(kind, release)
     if plan is None:
         raise CannotFix(f"the installed Hermes has no {name}")

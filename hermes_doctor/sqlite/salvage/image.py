@@ -14,6 +14,8 @@ from hermes_doctor.sqlite.salvage import geometry, log as logs
 
 BLOCK = 1 << 20
 """Bytes read at once when all pages are looked at."""
+GAP = 1 << 20
+"""Pages that may be missing between the file and what its log says of its length."""
 
 
 class Image:
@@ -43,7 +45,7 @@ class Image:
         """Look at the file through its write-ahead log, as SQLite would."""
         self._overlay(self.log.places, self.wal)
         if not self.log.damaged and self.log.pages:
-            self.count = min(self.log.pages, self.file_pages + len(self.over))
+            self.count = min(self.log.pages, self._reach(len(self.over)))
 
     def use_journal(self) -> None:
         """Look at the file as it was before the transaction that the journal undoes."""
@@ -72,10 +74,18 @@ class Image:
         return int.from_bytes(os.pread(self.journal, 4, at + 24), "big")
 
     def _overlay(self, places: Mapping[int, int], fd: int | None) -> None:
-        reach = self.file_pages + len(places)  # a hostile log may name any page
+        reach = self._reach(len(places))
         self.over = {page: at for page, at in places.items() if page <= reach}
         self.over_fd = -1 if fd is None else fd
         self.count = max(self.file_pages, max(self.over, default=0))
+
+    def _reach(self, places: int) -> int:
+        """The last page that is believed in: a hostile log may name any.
+
+        Where the file is gone or cut off, what its log or journal says of its length counts.
+        """
+        told = max(self.log.pages, self.undo.pages)
+        return max(self.file_pages + places, min(told, self.file_pages + GAP))
 
     def page(self, number: int) -> bytes:
         """One page, from 1."""

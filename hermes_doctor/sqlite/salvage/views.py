@@ -39,7 +39,7 @@ def _with_journal(image: Image, alone: View, progress: Callable[[int], None]) ->
     """Undo the transaction that a crash left half-done, if that is what the journal is of."""
     ignored = "A rollback journal of another time lies beside the file; it was not followed."
     begun, now = image.undone_counter(), image.counter()
-    if begun is not None and now - begun not in (0, 1):
+    if image.size and begun is not None and now - begun not in (0, 1):
         return alone, ignored
     image.use_journal()
     undone = _look(image, progress)
