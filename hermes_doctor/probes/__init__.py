@@ -74,6 +74,13 @@ class Probes:
         return databases.find(self.home)
 
     @once(limit=2)
+    def kind(self, path: Path) -> str | None:
+        """What lies in the place of a file and is none; None for a file, or where none is."""
+        from hermes_doctor.probes import databases
+
+        return databases.kind_of(path)
+
+    @once(limit=2)
     def header(self, path: Path) -> Header:
         """The first page of a database, judged."""
         from hermes_doctor.sqlite import header

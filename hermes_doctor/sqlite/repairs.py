@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 def database_repair(probes: Probes, path: Path, rungs: Sequence[str], why: str) -> ReplaceDatabase:
     """Repair a database by the first of these rungs that leads to a sound one.
 
-    They are "header", "indexes", "full text", "rows" and "copies", from the least invasive to the most.
+    They are "header", "indexes", "full text", "rows" and "copies", from the least invasive to
+    the most.
     """
     from hermes_doctor.sqlite.mending import planning
 
