@@ -22,5 +22,6 @@ from hermes_doctor.api import Finding, Probes, Safety, Step, database_repair, fi
 def salvage_rows(probes: Probes, finding: Finding) -> Iterator[Step]:
     """Read every page that can be read and build a new database; the old one stays in the vault."""
     path = probes.home / finding.subject
-    rungs = ["rows", "copies"] if finding.code in ("DB-EMPTY", "DB-GONE") else ["rows"]
+    lost = finding.code in ("DB-EMPTY", "DB-GONE")
+    rungs = ["layers", "rows", "copies"] if lost else ["rows"]
     yield database_repair(probes, path, rungs, why="save its rows into a new database")

@@ -55,7 +55,7 @@ def add(db: sqlite3.Connection, number: int) -> None:
     )
 
 
-def with_log(path: Path, rows: int = 30, *, index: bool = True) -> Path:
+def with_log(path: Path, rows: int = 30, *, index: bool = True, then: str = "") -> Path:
     """Some more messages that are in the log only, as a killed process leaves them."""
     beside = path.with_name("writing.db")
     shutil.copy(path, beside)
@@ -63,6 +63,7 @@ def with_log(path: Path, rows: int = 30, *, index: bool = True) -> Path:
         db.execute("PRAGMA wal_autocheckpoint=0")
         for n in range(rows):
             add(db, 10_000 + n)
+        db.execute(then or "SELECT 1")
         for suffix in ("", "-wal", "-shm") if index else ("", "-wal"):
             shutil.copy(f"{beside}{suffix}", f"{path}{suffix}")
     beside.unlink()

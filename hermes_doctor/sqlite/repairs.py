@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 def database_repair(probes: Probes, path: Path, rungs: Sequence[str], why: str) -> ReplaceDatabase:
     """Repair a database by the first of these rungs that leads to a sound one.
 
-    They are "header", "indexes", "full text", "rows" and "copies", from the least invasive to
-    the most.
+    They are, from the least invasive to the most, "header", "indexes", "full text" and "rows";
+    and for a database that is lost as a whole "layers" (its log over an older copy) and "copies".
     """
     from hermes_doctor.sqlite.mending import planning
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def database_repair(probes: Probes, path: Path, rungs: Sequence[str], why: str) -> ReplaceDatabase:
     """Repair a database by the first of the named rungs that leads to a sound one.
 
-    header, indexes, full text, rows and copies are the rungs, from the least invasive to the most.
+    header, indexes, full text, rows, layers and copies are the rungs there are.
     """
     from hermes_doctor.sqlite.mending import ladder
 
@@ -62,6 +62,11 @@ def _rungs(probes: Probes, path: Path, name: str) -> list[Rung]:
         older = probes.copies(path)
         return [("bringing an older copy back", partial(copies.bring_back, candidates=older))]
     plan = plan_of(probes, path)
+    if name == "layers":
+        from hermes_doctor.sqlite.mending import layers
+
+        lay_over = partial(layers.lay_over, plan=plan, candidates=probes.copies(path))
+        return [("laying its log over an older copy", lay_over)]
     if name == "full text":
         return [("rebuilding its full-text search", partial(fulltext.rebuild, blueprint=plan))]
     from hermes_doctor.sqlite.mending import rescue

@@ -27,6 +27,8 @@ def choose(image: Image, progress: Callable[[int], None]) -> tuple[View, str]:
         return _with_journal(image, view, progress)
     if not image.log.places or image.log.damaged or not torn(view) or _own_log(image):
         return view, ""
+    if not image.size:  # the file is empty or gone: its log is all there is
+        return view, ""
     image.use_file()
     alone = _look(image, progress)
     if not torn(alone):
