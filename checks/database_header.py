@@ -28,6 +28,9 @@ def database_header(probes: Probes) -> Iterator[Finding | CouldNotLook]:
     yield from map(CouldNotLook, databases.doubts)
     for path in databases.paths:
         name = probes.home.name_of(path)
+        if other := probes.kind(path):
+            yield _other(name, other)
+            continue
         try:
             found = probes.condition(path)
         except CouldNotLook as doubt:
@@ -40,6 +43,21 @@ def database_header(probes: Probes) -> Iterator[Finding | CouldNotLook]:
             yield from _empty(probes, path, found.log.size)
         elif found.fault is not None:
             yield _fault(name, found.fault.kind, found.fault.what, dict(found.fault.fields))
+
+
+def _other(name: str, what: str) -> Finding:
+    return Finding(
+        code="DB-NOTADB",
+        severity=Severity.CRITICAL,
+        title=f"{name} is no file at all",
+        subject=name,
+        detail=(
+            f"{loss(name)} Move it to another place; what the database was may be in a backup."
+            + (" A container makes one where the file of a mount is missing." * ("folder" in what))
+        ),
+        evidence=(Evidence(name, what),),
+        data={"kind": "no file"},
+    )
 
 
 def _fault(name: str, kind: str, what: str, fields: dict[str, int]) -> Finding:

@@ -12,10 +12,12 @@ _CODES = ["DB-DELETED-WAL", "DB-REPLACED", "DB-LOCKED"]
 @check(id="database-holders", group="databases", codes=_CODES)
 def database_holders(probes: Probes) -> Iterator[Finding]:
     """Does every process work on the databases that are there, and let others in?"""
+    gone = set(probes.databases().missing)
+    lost_files = [one for one in probes.lost_files() if one.database not in gone]
     if not probes.databases().paths:
         raise Skip("there is no database yet")
     replaced = set()
-    for lost in probes.lost_files():
+    for lost in lost_files:
         name = probes.home.name_of(lost.database)
         who = _who(probes, lost.pid)
         if lost.kind == "database":

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from hermes_doctor.api import Evidence, Finding, Probes, Severity, Skip, check, size
 
 if TYPE_CHECKING:
-    from hermes_doctor.api import Condition
+    from hermes_doctor.api import Condition, Cutoff
 
 HUGE, VERY_HUGE = 64 * 1024**2, 512 * 1024**2
 _CODES = ["DB-WAL-STALE", "DB-WAL-BROKEN", "DB-WAL-HUGE", "DB-JOURNAL"]
@@ -22,7 +22,7 @@ def database_log(probes: Probes) -> Iterator[Finding]:
         raise Skip("there is no database yet")
     for name, _, found in probes.conditions():
         if found.journal:
-            yield _journal(name, found)
+            yield _journal(name, found, found.journal)
         elif found.stale_log:
             yield _stale(name, found)
         elif found.log.broken is not None or found.log.head == "damaged":
@@ -103,36 +103,56 @@ def _huge(name: str, found: Condition) -> Finding:
     )
 
 
-def _journal(name: str, found: Condition) -> Finding:
-    main, journal = found.files.main, found.files.journal
-    foreign = found.header.head[18:20] == b"\x02\x02"
-    older = main.mtime_ns - journal.mtime_ns > 60 * 10**9
-    wrong = foreign or older
-    if foreign:
-        what = "the database keeps a write-ahead log, which never leaves a journal"
-    elif older:
-        what = "the database was written long after it, so it belongs to another life of the file"
-    else:
-        what = "a transaction was cut off; SQLite takes it back at the next start"
+_JOURNALS: dict[str, tuple[Severity, str, str, str | None]] = {
+    "own": (
+        Severity.WARNING,
+        "{} was left in the middle of a transaction",
+        "SQLite takes the half that is in the file back at the next opening. Keep both files "
+        "together: without the journal that half stays for good.",
+        "roll-back",
+    ),
+    "foreign": (
+        Severity.CRITICAL,
+        "a journal beside {} is not its own",
+        "The next start writes old pages from the journal over the database, and rows are lost. "
+        "Do not start Hermes before the journal is set aside.",
+        "set-aside-log",
+    ),
+    "damaged": (
+        Severity.CRITICAL,
+        "{} is damaged, with the journal beside it and without",
+        "Do not start Hermes: it would play the journal back, whosever it is. Keep both files.",
+        "salvage-rows",
+    ),
+    "unclear": (
+        Severity.CRITICAL,
+        "whose journal lies beside {} cannot be told",
+        "If it is the database's own, setting it aside keeps half a transaction for good; if it "
+        "is not, the next start writes old pages over the database. So nothing is done by itself: "
+        "copy both files away before Hermes starts again.",
+        None,
+    ),
+}
+"""By what was found out about it: how bad, what to say, and which fix."""
+
+
+def _journal(name: str, found: Condition, cut: Cutoff) -> Finding:
+    severity, title, detail, fix = _JOURNALS[cut.kind]
+    journal = found.files.journal
+    what = f"{size(journal.size)}, {cut.records} pages: {cut.evidence[0]}"
     return Finding(
         code="DB-JOURNAL",
-        severity=Severity.CRITICAL if wrong else Severity.WARNING,
-        title=(
-            f"a journal beside {name} is not its own"
-            if wrong
-            else f"{name} was left in the middle of a transaction"
-        ),
+        severity=severity,
+        title=title.format(name),
         subject=name,
-        detail=(
-            "The next start writes old pages from the journal over the database, and rows are "
-            "lost. Do not start Hermes before the journal is set aside."
-            if wrong
-            else "Nothing is wrong with that by itself. Keep both files together."
+        detail=detail,
+        evidence=(
+            Evidence(f"{name}-journal", what),
+            *(Evidence(name, said) for said in cut.evidence[1:]),
         ),
-        evidence=(Evidence(f"{name}-journal", f"{what} ({size(journal.size)})"),),
         since=_moment(journal.mtime_ns),
-        fix="set-aside-log" if wrong else None,
-        data={"journal": journal},
+        fix=fix,
+        data={"kind": cut.kind},
     )
 
 

@@ -15,7 +15,7 @@ from hermes_doctor.api import (
 )
 
 
-@fix(id="restore-database", codes=["DB-EMPTY"], safety=Safety.CONFIRM)
+@fix(id="restore-database", codes=["DB-EMPTY", "DB-GONE"], safety=Safety.CONFIRM)
 def restore_database(probes: Probes, finding: Finding) -> Iterator[Step]:
     """Put the newest sound copy in its place: a snapshot of Hermes', or a backup."""
     path = probes.home / finding.subject

@@ -10,6 +10,7 @@ from hermes_doctor.api import Finding, Probes, Safety, Step, database_repair, fi
     codes=[
         "DB-NOTADB",
         "DB-EMPTY",
+        "DB-GONE",
         "DB-TRUNCATED",
         "DB-MALFORMED",
         "DB-INDEX",
@@ -17,10 +18,13 @@ from hermes_doctor.api import Finding, Probes, Safety, Step, database_repair, fi
         "KANBAN-CORRUPT",
         "RESPSTORE",
         "DB-WAL-BROKEN",
+        "DB-JOURNAL",
     ],
     safety=Safety.CONFIRM,
 )
 def salvage_rows(probes: Probes, finding: Finding) -> Iterator[Step]:
     """Read every page that can be read and build a new database; the old one stays in the vault."""
     path = probes.home / finding.subject
-    yield database_repair(probes, path, ["rows"], why="save its rows into a new database")
+    lost = finding.code in ("DB-EMPTY", "DB-GONE")
+    rungs = ["layers", "rows", "copies"] if lost else ["rows"]
+    yield database_repair(probes, path, rungs, why="save its rows into a new database")

@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from hermes_doctor.sqlite.blueprint import Blueprint
     from hermes_doctor.sqlite.completion import complete
     from hermes_doctor.sqlite.condition import Condition
+    from hermes_doctor.sqlite.cutoff import Cutoff
     from hermes_doctor.sqlite.deviation import Changed
     from hermes_doctor.sqlite.difference import Missing
     from hermes_doctor.sqlite.repairs import (
@@ -59,6 +60,7 @@ if TYPE_CHECKING:
         database_repair,
         evict,
         mend_rows,
+        take_back,
     )
     from hermes_doctor.sqlite.verdict import Damage
     from hermes_doctor.steps import (
@@ -83,6 +85,7 @@ __all__ = [
     "Condition",
     "Connection",
     "CouldNotLook",
+    "Cutoff",
     "Damage",
     "Evidence",
     "Finding",
@@ -133,6 +136,7 @@ __all__ = [
     "shown",
     "size",
     "snapshot",
+    "take_back",
 ]
 
 _LATER = {
@@ -153,6 +157,7 @@ _LATER = {
     "hermes_doctor.sqlite.completion": ("complete",),
     "hermes_doctor.sqlite.condition": ("Condition",),
     "hermes_doctor.sqlite.deviation": ("Changed",),
+    "hermes_doctor.sqlite.cutoff": ("Cutoff",),
     "hermes_doctor.sqlite.difference": ("Missing",),
     "hermes_doctor.sqlite.repairs": (
         "bring_back",
@@ -160,6 +165,7 @@ _LATER = {
         "database_repair",
         "evict",
         "mend_rows",
+        "take_back",
     ),
     "hermes_doctor.sqlite.verdict": ("Damage",),
     "hermes_doctor.steps": (

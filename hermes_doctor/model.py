@@ -208,9 +208,14 @@ class Report:
         """The one word for the whole home."""
         if any(f.severity.rank <= Severity.WARNING.rank for f in self.findings):
             return Status.PROBLEM
-        if any(c.status in (Status.UNKNOWN, Status.CRASHED) for c in self.checks):
+        if self.open:
             return Status.UNKNOWN
         return Status.OK
+
+    @property
+    def open(self) -> bool:
+        """Whether some question found no answer."""
+        return any(c.status in (Status.UNKNOWN, Status.CRASHED) for c in self.checks)
 
     def offer(self, finding: Finding) -> FixOffer | None:
         """The fix on offer for this finding."""

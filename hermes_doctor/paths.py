@@ -7,6 +7,7 @@ import errno
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 
 from hermes_doctor import durable, rights
@@ -101,15 +102,26 @@ def used_since(home: Home, log: Journal, path: Path) -> bool:
         return False
     database = main_of(path)
     known = {home.path / record.path: record for record in log.paths}
+    begun = _begun(log)
     for one in (database, *sidecars(database)):
         record = known.get(one)
         if record is not None:
             now = look(one, content=not only_mode(record))
             if not matches(now, record.before) and not _ours(now, record):
                 return True
-        elif one != database and one.name.endswith(("-wal", "-journal")) and snapshot(one).size:
-            return True
+        elif one != database and one.name.endswith(("-wal", "-journal")):
+            taken = snapshot(one)
+            if taken.size and taken.ctime_ns >= begun:  # else it lay there before the run
+                return True
     return False
+
+
+def _begun(log: Journal) -> float:
+    """When a run began, in nanoseconds; a receipt that does not tell counts as ever so old."""
+    try:
+        return datetime.fromisoformat(log.started_at).timestamp() * 1e9
+    except (ValueError, OverflowError, OSError):
+        return 0.0
 
 
 def _committed(path: Path, record: PathRecord, run: str) -> bool:

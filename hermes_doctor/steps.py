@@ -154,6 +154,8 @@ class ReplaceDatabase(Step):
         return tuple(self.said)
 
     def sentence(self) -> str:
+        if self.expect.kind == "absent":
+            return f"make {self.path.name}, which is gone: {self.why}"
         also = _other_names(self.path)
         return f"rebuild {self.path.name} on a copy and swap it in: {self.why}{also}"
 
@@ -169,7 +171,8 @@ class ReplaceDatabase(Step):
         working.tell(f"copying {self.path.name}")
         try:
             with durable.fresh(target) as fd:
-                durable.copy(source, fd)
+                if self.expect.kind != "absent":
+                    durable.copy(source, fd)
             for suffix in ("-wal", "-journal"):  # SQLite replays the one and rolls back the other
                 log = source.with_name(source.name + suffix)
                 if snapshot(log).kind == "file":

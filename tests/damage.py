@@ -57,7 +57,7 @@ def add(db: sqlite3.Connection, number: int) -> None:
     )
 
 
-def with_log(path: Path, rows: int = 30, *, index: bool = True) -> Path:
+def with_log(path: Path, rows: int = 30, *, index: bool = True, then: str = "") -> Path:
     """Some more messages that are in the log only, as a killed process leaves them."""
     beside = path.with_name("writing.db")
     shutil.copy(path, beside)
@@ -65,7 +65,63 @@ def with_log(path: Path, rows: int = 30, *, index: bool = True) -> Path:
         db.execute("PRAGMA wal_autocheckpoint=0")
         for n in range(rows):
             add(db, 10_000 + n)
+        db.execute(then or "SELECT 1")
         for suffix in ("", "-wal", "-shm") if index else ("", "-wal"):
+            shutil.copy(f"{beside}{suffix}", f"{path}{suffix}")
+    beside.unlink()
+    return path
+
+
+def cut_off_transaction(path: Path, *statements: str, mode: str = "DELETE") -> Path:
+    """A database as a process leaves it that is killed in the middle of a transaction."""
+    beside = Path(shutil.copy(path, path.with_name("writing.db")))
+    with opened(beside) as db:
+        db.execute(f"PRAGMA journal_mode={mode}")
+        db.execute("PRAGMA cache_size=5")
+        db.execute("BEGIN IMMEDIATE")
+        for statement in statements:
+            db.execute(statement)
+        for suffix in ("", "-journal"):
+            shutil.copy(f"{beside}{suffix}", f"{path}{suffix}")
+        db.execute("ROLLBACK")
+    beside.unlink()
+    return path
+
+
+def sound(path: Path) -> bool:
+    """What SQLite says of the file alone."""
+    address = f"file:{path}?mode=ro&immutable=1"
+    with contextlib.closing(sqlite3.connect(address, uri=True)) as db:
+        return bool(db.execute("PRAGMA integrity_check").fetchall() == [("ok",)])
+
+
+MANY = "UPDATE messages SET content = replace(content, 'e', 'o')"
+"""A change of most pages: half of it is a damaged database."""
+LONG = "UPDATE sessions SET system_prompt = replace(hex(zeroblob(1500)), '0', 'e')"
+QUIET = "UPDATE sessions SET system_prompt = replace(system_prompt, 'e', 'f')"
+"""A change after `LONG` that moves nothing: half of it is a sound database."""
+
+
+def log_with_a_broken_index(path: Path) -> Path:
+    """A log with rows of its own, in which an index lacks every seventh."""
+    with_log(path, index=False)
+    name = "idx_messages_session"
+    whole = f"CREATE INDEX {name} ON messages(session_id, timestamp)"
+    beside = path.with_name("writing.db")
+    for suffix in ("", "-wal"):
+        shutil.copy(f"{path}{suffix}", f"{beside}{suffix}")
+    change = f"UPDATE sqlite_master SET sql = ? WHERE name = '{name}'"
+    with opened(beside) as first, opened(beside) as db:
+        first.execute("PRAGMA wal_autocheckpoint=0")
+        first.execute("PRAGMA writable_schema=ON")
+        first.execute(change, (whole + " WHERE id % 7 <> 0",))
+        first.execute("PRAGMA schema_version=5000")
+        db.execute("PRAGMA wal_autocheckpoint=0")
+        db.execute(f"REINDEX {name}")
+        db.execute("PRAGMA writable_schema=ON")
+        db.execute(change, (whole,))
+        db.execute("PRAGMA schema_version=5001")
+        for suffix in ("", "-wal"):
             shutil.copy(f"{beside}{suffix}", f"{path}{suffix}")
     beside.unlink()
     return path

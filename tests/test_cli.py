@@ -418,6 +418,19 @@ def test_nothing_to_fix(home: Path) -> None:
     assert not (home / "backups").exists()
 
 
+def test_nothing_found_is_not_nothing_there(home: Path) -> None:
+    """A check that could not look: fix does not say that all is well, and exits 1."""
+    (home / "state.db").unlink()
+    (home / "state.db").symlink_to("nowhere")
+    for args in ([], ["--apply"]):
+        done = support.doctor("fix", *args, "--home", home)
+        assert done.code == 1
+        assert "not everything was seen" in done.out
+        assert "database-header could not look" in done.out
+        assert "There is nothing to fix" not in done.out
+    assert not (home / "backups").exists()
+
+
 def test_undo(home: Path) -> None:
     """undo needs consent, finds the last run, can be repeated by id, and refuses nonsense."""
     support.put(home / ".env", MARKED)

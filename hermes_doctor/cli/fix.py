@@ -34,7 +34,8 @@ Examples:
 \b
 Exit codes:
   0  all done and verified, or nothing to do
-  1  something is left, was refused or taken back, or the plan was only shown
+  1  something is left, was refused or taken back, the plan was only shown,
+     or nothing was found while some check could not look
   2  could not run; nothing was changed
 """
 ROUNDS = 5
@@ -151,9 +152,12 @@ def _show(session: Session, *, json: bool) -> int:
         from hermes_doctor.render.lines import row, show
 
         show([row(("! ", "warning"), text, hang=2) for text in said])
+        if not planned:
+            show([repaired.nothing(report)])
         show(repaired.plan_lines(planned, session.apply_command(), session.page_options))
         show(examined.open_questions(report))
-    return int(_left([one.finding for one in planned]) or any(one.ready for one in planned))
+    unseen = not planned and report.open
+    return int(unseen or _left([one.finding for one in planned]) or any(p.ready for p in planned))
 
 
 def _apply(
@@ -198,6 +202,7 @@ def _apply(
     else:
         _close(session, report, planned, shown, runs, words)
     failed = any(outcome != "verified" for outcome in outcomes.values())
+    failed = failed or (not shown and report.open)
     return int(failed or bool(words.declined) or _left([one.finding for one in planned]))
 
 
@@ -274,11 +279,11 @@ def _close(
     words: Words,
 ) -> None:
     """What is left, and what to do about it."""
-    from hermes_doctor.render import examined
+    from hermes_doctor.render import examined, repaired
     from hermes_doctor.render.lines import row, show
 
     if not shown:
-        show([row(("✓ ", "good"), "There is nothing to fix.")])
+        show([repaired.nothing(report)])
     show(examined.open_questions(report))
     for one in planned:
         finding = one.finding

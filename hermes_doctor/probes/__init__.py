@@ -96,6 +96,13 @@ class Probes:
         return databases.find(self.home)
 
     @once(limit=2)
+    def kind(self, path: Path) -> str | None:
+        """What lies in the place of a file and is none; None for a file, or where none is."""
+        from hermes_doctor.probes import databases
+
+        return databases.kind_of(path)
+
+    @once(limit=2)
     def header(self, path: Path) -> Header:
         """The first page of a database, judged."""
         from hermes_doctor.sqlite import header
@@ -120,7 +127,7 @@ class Probes:
         """Which processes have the databases of this home open or locked."""
         from hermes_doctor.probes import openfiles
 
-        return openfiles.find(self.databases().paths)
+        return openfiles.find(self.databases().paths or self.databases().missing[:1])
 
     @once(limit=2)
     def lost_files(self) -> list[Lost]:
@@ -131,7 +138,8 @@ class Probes:
             gateways = [gateway.pid for gateway in self.gateways()]
         except CouldNotLook:
             gateways = []
-        return openfiles.lost(self.held(), self.databases().paths, gateways)
+        found = self.databases()
+        return openfiles.lost(self.held(), (*found.paths, *found.missing), gateways)
 
     @once(limit=3)
     def stuck_locks(self) -> list[Stuck]:

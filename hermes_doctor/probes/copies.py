@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -30,7 +31,7 @@ def of(home: Home, path: Path) -> list[Copy]:
             st = os.lstat(place)
         except OSError:
             continue
-        if st.st_size > 4096:
+        if stat.S_ISREG(st.st_mode) and st.st_size > 4096:
             found.append(Copy(place, st.st_size, st.st_mtime_ns))
     return sorted(found, key=lambda copy: copy.mtime_ns, reverse=True)
 
@@ -51,7 +52,8 @@ def leftovers(path: Path) -> list[Copy]:
 
 def sessions(home: Home) -> int:
     """How many files of sessions lie beside the database that holds them too."""
-    return sum(name.endswith((".json", ".jsonl")) for name in _names(home / "sessions"))
+    names = _names(home / "sessions")
+    return sum(name.endswith((".json", ".jsonl")) and name != "sessions.json" for name in names)
 
 
 def _places(home: Home, path: Path) -> Iterator[Path]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -17,19 +19,21 @@ class Databases(NamedTuple):
 
     paths: tuple[Path, ...]
     doubts: tuple[str, ...]
+    missing: tuple[Path, ...] = ()
+    """The places at which there is none."""
 
 
 def find(home: Home) -> Databases:
     """Look at every place; one that cannot be looked at does not hide the others."""
     paths: list[Path] = []
+    missing: list[Path] = []
     doubts: list[str] = []
     for path in _places(home, doubts):
         try:
-            if snapshot(path).kind != "absent":
-                paths.append(path)
+            (missing if snapshot(path).kind == "absent" else paths).append(path)
         except CouldNotLook as doubt:
             doubts.append(f"{home.name_of(path)}: {doubt}")
-    return Databases(tuple(paths), tuple(doubts))
+    return Databases(tuple(paths), tuple(doubts), tuple(missing))
 
 
 def _places(home: Home, doubts: list[str]) -> Iterator[Path]:
@@ -37,6 +41,25 @@ def _places(home: Home, doubts: list[str]) -> Iterator[Path]:
         yield from home.databases()
     except CouldNotLook as doubt:
         doubts.append(f"kanban/boards: {doubt}")
+
+
+_KINDS = {
+    stat.S_IFDIR: "a folder",
+    stat.S_IFIFO: "a named pipe",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+}
+
+
+def kind_of(path: Path) -> str | None:
+    """What lies in the place of a file and is none, also behind a symlink."""
+    try:
+        st = os.stat(path)
+    except OSError as error:
+        return "a symlink that leads back to itself" if error.errno == errno.ELOOP else None
+    what = _KINDS.get(stat.S_IFMT(st.st_mode))
+    return f"a symlink to {what}" if what and os.path.islink(path) else what
 
 
 def share(found: Databases, small: int, seconds: float) -> float:

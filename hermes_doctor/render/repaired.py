@@ -7,7 +7,7 @@ from typing import Any
 
 from hermes_doctor import masking
 from hermes_doctor.journal import ItemRecord, Journal
-from hermes_doctor.model import Safety
+from hermes_doctor.model import Report, Safety
 from hermes_doctor.plan import Planned
 from hermes_doctor.render.lines import BLANK, Line, row, tilde
 
@@ -30,6 +30,13 @@ _WORD = {
 }
 
 
+def nothing(report: Report) -> Line:
+    """There is no finding; whether there is no fault either depends on what was answered."""
+    if report.open:
+        return row(("? ", "warning"), "Nothing to fix was found, but not everything was seen.")
+    return row(("✓ ", "good"), "There is nothing to fix.")
+
+
 def plan_lines(planned: Sequence[Planned], command: str, pages: str = "") -> Iterator[Line]:
     """The plan: what each fix would do, as a sentence and where possible as a diff.
 
@@ -39,7 +46,6 @@ def plan_lines(planned: Sequence[Planned], command: str, pages: str = "") -> Ite
     for one in planned:
         yield from one_plan(one, pages)
     if not planned:
-        yield row(("✓ ", "good"), "There is nothing to fix.")
         return
     if not ready:
         yield row("Nothing here can be fixed automatically.")

@@ -8,19 +8,19 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from hermes_doctor.files import MEGABYTE, Snapshot, read_head
+from hermes_doctor.files import MEGABYTE, Snapshot
 from hermes_doctor.model import CouldNotLook
 from hermes_doctor.sqlite import firstpage, header as headers
 from hermes_doctor.sqlite.catalog import Catalog
 from hermes_doctor.sqlite.freelist import Freelist
 from hermes_doctor.sqlite.header import Header
-from hermes_doctor.sqlite.pages import JOURNAL
 from hermes_doctor.sqlite.reader import Reader
 from hermes_doctor.sqlite.search import Flaw
-from hermes_doctor.sqlite.snapshot import Files, files, opened
+from hermes_doctor.sqlite.snapshot import Book, Files, files, opened
 from hermes_doctor.sqlite.wal import EMPTY, Log
 
 if TYPE_CHECKING:
+    from hermes_doctor.sqlite.cutoff import Cutoff
     from hermes_doctor.sqlite.verdict import Damage
 
 SMALL = 4 * MEGABYTE
@@ -47,7 +47,7 @@ class Condition(NamedTuple):
     """The processes that have it open."""
     fault: firstpage.Fault | None = None
     """Its first page is wrong; nothing further was looked at."""
-    journal: bool = False
+    journal: Cutoff | None = None
     """A transaction that was not finished lies beside it; nothing further was looked at."""
     log: Log = EMPTY
     truncated: tuple[int, int] | None = None
@@ -134,20 +134,22 @@ def _once(
         found = Condition(beside, header, holders)
         if header.empty:
             return found._replace(log=book.read_log(most=256))
-        if _hot(beside):
-            if holders:
-                raise CouldNotLook(f"{path.name}: is being written just now")
-            return found._replace(journal=True)
+        if beside.journal.kind == "file" and (cut := _cut_off(book, found, deep=deep)):
+            return found._replace(journal=cut)
         from hermes_doctor.sqlite.look import Look
 
         return Look(book, found, deep, seconds, watch).run()
 
 
-def _hot(beside: Files) -> bool:
-    """A rollback journal that SQLite would play back at the next opening."""
-    if beside.journal.kind != "file" or beside.journal.size < 512:
-        return False
-    try:
-        return read_head(beside.beside("-journal"), 8)[0] == JOURNAL
-    except (FileNotFoundError, CouldNotLook):
-        return False
+def _cut_off(book: Book, found: Condition, *, deep: bool) -> Cutoff | None:
+    """The verdict on a rollback journal that SQLite would play back at the next opening."""
+    from hermes_doctor.sqlite import cutoff
+    from hermes_doctor.sqlite.guard import in_use
+
+    path = found.files.beside("-journal")
+    if not cutoff.hot(path):
+        return None
+    if found.holders or in_use(found.files.path):
+        raise CouldNotLook(f"{found.files.path.name}: is being written just now")
+    most, limit = (SMALL_DEEP, None) if deep else (SMALL, ATTRIBUTION)
+    return cutoff.judge(book, path, found.header, most=most, limit=limit)

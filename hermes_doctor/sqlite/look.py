@@ -10,6 +10,7 @@ from hermes_doctor.model import CouldNotLook
 from hermes_doctor.sqlite import (
     catalog as catalogs,
     condition,
+    descent as descents,
     firstpage,
     freelist,
     header as headers,
@@ -187,7 +188,7 @@ class Look:
         damage, finished = self.verdict(reader, sheets)
         if counted := self.wrong_count(damage, sheets):
             return self.end(reader, fault=counted)
-        stale = damage is not None and self.stale()
+        stale = damage is not None and self.stale(reader, damage)
         found = self.found._replace(damage=damage, stale_log=stale)
         if stale or (damage and damage.schema):
             return found._replace(reader=reader)
@@ -276,25 +277,53 @@ class Look:
             e.sql for e in self.found.catalog.entries if e.kind == "table" and e.name == name
         )
 
-    def stale(self) -> bool:
-        """Whether the file without its log is a sound database, now that with it it is not."""
-        if self.found.holders or not self.found.log.committed:
+    def stale(self, pair: Reader | None = None, damage: Damage | None = None) -> bool:
+        """Whether the log is of another life of the file, which is sound without it.
+
+        That the pair is damaged proves nothing: a log of the file's own may bring a broken index
+        along with the newest rows. The log must be one that cannot have begun with this file,
+        and with it rows must be out of reach that the file alone has.
+        """
+        if self.found.holders or not self.found.log.committed or self.book.log is None:
+            return False
+        descent = descents.of_log(self.found.header, self.book.log, self.found.log)
+        if descent.level != descents.IMPOSSIBLE:
             return False
         try:
-            alone: Reader
-            if self.small:
-                alone = InMemory(image(self.book, most=2 * condition.SMALL_DEEP, log=EMPTY))
-            else:
-                alone = InProcess(self.found.files.path, inspector.REST)
+            alone = self.alone()
         except CouldNotLook:
             return False
         try:
-            answer = alone.ask(
-                "PRAGMA integrity_check(3)", None if self.deep else condition.ATTRIBUTION
-            )
+            limit = None if self.deep else condition.ATTRIBUTION
+            answer = alone.ask("PRAGMA integrity_check(3)", limit)
+            if [row[0] for row in answer.rows] != ["ok"]:
+                return False
+            readable = pair is not None and damage is not None and not damage.rows
+            return not (readable and pair is not None and self.holds(pair, alone))
         finally:
             alone.close()
-        return [row[0] for row in answer.rows] == ["ok"]
+
+    def alone(self) -> Reader:
+        """The file without its log."""
+        if self.small:
+            return InMemory(image(self.book, most=2 * condition.SMALL_DEEP, log=EMPTY))
+        return InProcess(self.found.files.path, inspector.REST)
+
+    def holds(self, pair: Reader, alone: Reader) -> bool:
+        """Whether every table of the file alone has as many rows with the log, up to as high."""
+        listed = alone.ask("SELECT name FROM sqlite_master WHERE type = 'table' AND rootpage > 0")
+        assert self.found.catalog is not None
+        for name in (str(row[0]) for row in listed.rows):
+            if name.startswith("sqlite_") or self.found.catalog.worth(name) != "rows":
+                continue
+            sql = f"SELECT count(*), max(rowid) FROM {quoted(name)} NOT INDEXED"
+            with_log, without = (one.ask(sql, self.limit(100)) for one in (pair, alone))
+            if with_log.error or without.error:
+                return False
+            counts = zip(with_log.rows[0], without.rows[0], strict=True)
+            if any((more or 0) < (less or 0) for more, less in counts):
+                return False
+        return True
 
     def verified(self, reader: Reader, seen: tuple[Flaw, ...]) -> list[Flaw]:
         """FTS5's own check, where the database is small enough for a picture to write on."""

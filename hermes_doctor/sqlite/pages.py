@@ -10,9 +10,8 @@ from pathlib import Path
 
 from hermes_doctor.files import MEGABYTE, Snapshot, open_regular, read_head, size
 from hermes_doctor.model import CouldNotLook
-from hermes_doctor.sqlite import header as headers
+from hermes_doctor.sqlite import header as headers, journal as journals
 
-JOURNAL = bytes.fromhex("d9d505f920a163d7")
 WAL_LIMIT = 64 * MEGABYTE
 """Only the frame heads of a log are read (24 bytes each), so this bounds time, not memory."""
 
@@ -53,8 +52,8 @@ def opened(path: Path) -> Iterator[Pages]:
     try:
         journal = path.with_name(path.name + "-journal")
         with suppress(FileNotFoundError):
-            if read_head(journal, 8)[0] == JOURNAL:
-                raise CouldNotLook("a crash left half a transaction in it")
+            if read_head(journal, 8)[0] == journals.MAGIC:
+                raise CouldNotLook("a transaction in it has not ended")
         with suppress(FileNotFoundError):
             descriptors.append(open_regular(path.with_name(path.name + "-wal")))
         yield Pages(descriptors[0], descriptors[1] if len(descriptors) > 1 else None)

@@ -16,12 +16,20 @@ if TYPE_CHECKING:
 def database_repair(probes: Probes, path: Path, rungs: Sequence[str], why: str) -> ReplaceDatabase:
     """Repair a database by the first of these rungs that leads to a sound one.
 
-    They are "magic", "header", "indexes", "full text" and "rows", from the least invasive to
-    the most.
+    They are, from the least invasive to the most, "magic", "header", "indexes", "full text" and
+    "rows"; and for a database that is lost as a whole "layers" (its log over an older copy) and
+    "copies".
     """
     from hermes_doctor.sqlite.mending import planning
 
     return planning.database_repair(probes, path, rungs, why)
+
+
+def take_back(probes: Probes, path: Path) -> ReplaceDatabase:
+    """Undo a transaction that was cut off; where that is not enough, repair what is left."""
+    from hermes_doctor.sqlite.mending import planning
+
+    return planning.take_back(probes, path)
 
 
 def mend_rows(copy: Path, fault: str) -> list[str]:

@@ -193,17 +193,44 @@ def test_no_database(home: Path) -> None:
     assert (result.status, findings) == (Status.SKIPPED, [])
 
 
-@pytest.mark.parametrize("kind", ["folder", "fifo", "dangling", "loop"])
-def test_could_not_look(home: Path, kind: str) -> None:
-    """What cannot be read is unknown, and the other databases are still looked at."""
-    path = home / "state.db"
+NO_FILES = {
+    "folder": "a folder",
+    "fifo": "a named pipe",
+    "loop": "a symlink that leads back to itself",
+    "device": "a symlink to a device",
+}
+
+
+def put_other(path: Path, kind: str) -> None:
+    """Something that is no file, in the place of a database."""
     path.unlink()
     if kind == "folder":
         path.mkdir()
     elif kind == "fifo":
         os.mkfifo(path)
     else:
-        path.symlink_to("state.db" if kind == "loop" else "nowhere")
+        path.symlink_to({"loop": "state.db", "device": "/dev/zero"}.get(kind, "nowhere"))
+
+
+@pytest.mark.parametrize("kind", NO_FILES)
+def test_no_file(home: Path, kind: str) -> None:
+    """What is no file is named for what it is, and the other databases are still looked at."""
+    put_other(home / "state.db", kind)
+    support.clobber(home / "kanban.db")
+
+    _, findings = look(home)
+
+    assert [(f.code, f.subject) for f in findings] == [
+        ("DB-NOTADB", "kanban.db"),
+        ("DB-NOTADB", "state.db"),
+    ]
+    assert findings[1].evidence[0].what == NO_FILES[kind]
+    assert (findings[1].severity, findings[1].fix) == (Severity.CRITICAL, None)
+
+
+def test_could_not_look(home: Path) -> None:
+    """What cannot be read is unknown, and the other databases are still looked at."""
+    put_other(home / "state.db", "dangling")
 
     result, findings = look(home)
     assert (result.status, findings) == (Status.UNKNOWN, [])

@@ -148,12 +148,85 @@ def test_own_journal(home: Path) -> None:
     assert (finding.code, finding.severity) == ("DB-JOURNAL", Severity.WARNING)
 
 
-def test_old_journal(home: Path) -> None:
-    """One that is older than the last change of its database is not its own."""
+def test_times_prove_nothing(home: Path) -> None:
+    """A long transaction, a copy or a restore: the journal is much older, and still its own."""
     path = journal(home, "own")
     then = path.stat().st_mtime - 3600
     os.utime(f"{path}-journal", (then, then))
 
     _, [finding] = ask("database-log", home)
 
+    assert (finding.severity, finding.fix) == (Severity.WARNING, "roll-back")
+
+
+@pytest.mark.parametrize("deep", [False, True], ids=["quick", "deep"])
+def test_half_a_transaction_that_is_sound(home: Path, deep: bool) -> None:
+    """SQLite finds nothing wrong with the half that is in the file; it is half all the same."""
+    path = damage.history(home / "state.db")
+    damage.execute(path, damage.LONG)
+    before = path.read_bytes()
+    damage.cut_off_transaction(path, damage.QUIET)
+    os.utime(f"{path}-journal", (1_700_000_000, 1_700_000_000))
+    assert path.read_bytes() != before
+    assert damage.sound(path), "the case itself is wrong"
+
+    _, [finding] = ask("database-log", home, deep=deep)
+
+    assert (finding.data["kind"], finding.fix) == ("own", "roll-back")
+
+
+@pytest.mark.parametrize("deep", [False, True], ids=["quick", "deep"])
+def test_a_journal_of_another_time(home: Path, deep: bool) -> None:
+    """Transactions were committed since it began: it is not of this database any more."""
+    path = damage.cut_off_transaction(damage.history(home / "state.db"), damage.MANY)
+    left = Path(shutil.move(f"{path}-journal", home / "left"))
+    damage.history(path)
+    damage.execute(path, "PRAGMA journal_mode=DELETE")
+    for n in range(5):
+        damage.execute(path, f"UPDATE sessions SET title = 'newer {n} ' || id", "VACUUM")
+    shutil.move(left, f"{path}-journal")
+
+    _, [finding] = ask("database-log", home, deep=deep)
+
+    assert (finding.data["kind"], finding.fix) == ("foreign", "set-aside-log")
+
+
+def test_it_cannot_be_told(home: Path) -> None:
+    """Page 1 does not tell, and both pictures are sound or not looked at: nobody touches it."""
+    path = damage.history(home / "state.db")
+    damage.execute(path, damage.LONG)
+    damage.cut_off_transaction(path, damage.QUIET)
+    damage.write(path, b"\xff\xff\xff\xff", 92)
+
+    _, [finding] = ask("database-log", home)
+
+    assert (finding.data["kind"], finding.fix) == ("unclear", None)
     assert finding.severity is Severity.CRITICAL
+
+
+def test_a_journal_beside_a_log(home: Path) -> None:
+    """A stale journal says nothing of the log beside it."""
+    path = damage.with_log(damage.history(home / "state.db"), index=False)
+    other = damage.cut_off_transaction(damage.history(home / "other.db"), damage.MANY)
+    shutil.move(f"{other}-journal", f"{path}-journal")
+    other.unlink()
+
+    _, [finding] = ask("database-log", home)
+
+    assert (finding.code, finding.data["kind"]) == ("DB-JOURNAL", "foreign")
+
+
+@pytest.mark.parametrize("head", [b"\0" * 512, b"\xd9\xd5\x05\xf9\x20\xa1\x63\xd7" + b"\xff" * 600])
+def test_a_journal_that_is_none(home: Path, head: bytes) -> None:
+    """Zeros, or a head that makes no sense: SQLite would not play it back."""
+    damage.history(home / "state.db")
+    (home / "state.db-journal").write_bytes(head)
+
+    assert codes(home) == []
+
+
+def test_a_broken_index_in_a_log(home: Path) -> None:
+    """The rows in the log can all be read: it is the database's own, and the index is damaged."""
+    damage.log_with_a_broken_index(damage.history(home / "state.db"))
+
+    assert codes(home, deep=True) == ["DB-INDEX"]

@@ -81,3 +81,16 @@ def test_a_log_beside_the_empty_file(home: Path) -> None:
 
     assert curing.messages(path) == kept
     cured.undo()
+
+
+def test_a_file_that_is_gone(home: Path) -> None:
+    """The newest copy is in its place; undo takes it away again."""
+    kept = curing.messages(copy_of(home, 1, 100))
+    (home / "state.db").unlink()
+
+    cured = curing.cure(home, "DB-GONE", "restore-database")
+
+    assert curing.messages(home / "state.db") == kept
+    assert (home / "state.db").stat().st_mode & 0o777 == 0o600
+    cured.undo()
+    assert not (home / "state.db").exists()

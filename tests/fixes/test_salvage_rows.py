@@ -225,3 +225,31 @@ def test_no_source_is_blamed_that_is_none(home: Path) -> None:
 
     assert done.code == 0, done.err
     assert "was not used" not in done.out
+
+
+@pytest.mark.parametrize("left", ["empty", "gone"])
+@pytest.mark.parametrize("snapshot", [False, True], ids=["log only", "log and copy"])
+def test_only_its_log_is_left(home: Path, left: str, snapshot: bool) -> None:
+    """Rows on the pages of the log are saved although no page of it says what tables there are."""
+    path = curing.history(home / "state.db")
+    of_today = "UPDATE messages SET timestamp = timestamp + 1800000000 WHERE timestamp < 1e9"
+    damage.execute(path, of_today)
+    old = curing.messages(path)
+    if snapshot:
+        copy = home / "state-snapshots" / "2026" / "state.db"
+        copy.parent.mkdir(parents=True)
+        copy.write_bytes(path.read_bytes())
+    damage.with_log(path, index=False, then=of_today)
+    os.truncate(path, 0)
+    if left == "gone":
+        path.unlink()
+
+    cured = curing.cure(home, "DB-GONE" if left == "gone" else "DB-EMPTY", "salvage-rows")
+
+    found = curing.messages(path)
+    late = [row for row in found if row[4] >= 1800010000]
+    assert len(late) == 30
+    assert len({row[0] for row in found}) == len(found)
+    if snapshot:
+        assert set(old) <= set(found)
+    cured.undo()

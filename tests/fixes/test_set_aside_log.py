@@ -52,6 +52,21 @@ def test_a_foreign_journal(home: Path) -> None:
     cured.undo()
 
 
+def test_a_log_beside_the_journal_stays(home: Path) -> None:
+    """Only what was proven to be foreign moves: the log holds rows that are nowhere else."""
+    path = damage.with_log(curing.history(home / "state.db"), index=False)
+    log = Path(f"{path}-wal").read_bytes()
+    other = damage.cut_off_transaction(damage.history(home / "other.db"), damage.MANY)
+    shutil.move(f"{other}-journal", f"{path}-journal")
+    other.unlink()
+
+    cured = curing.cure(home, "DB-JOURNAL", "set-aside-log")
+
+    assert Path(f"{path}-wal").read_bytes() == log
+    assert not Path(f"{path}-journal").exists()
+    cured.undo()
+
+
 def test_it_asks_first(home: Path) -> None:
     """A log may hold the newest rows, so somebody has to say yes."""
     stale(home)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,14 +21,30 @@ if TYPE_CHECKING:
 def database_repair(probes: Probes, path: Path, rungs: Sequence[str], why: str) -> ReplaceDatabase:
     """Repair a database by the first of the named rungs that leads to a sound one.
 
-    magic, header, indexes, full text and rows are the rungs, from the least invasive to the most.
-    Only the last needs to know the release: the others work by what the file itself declares.
+    magic, header, indexes, full text and rows are the rungs, from the least invasive to the most;
+    layers and copies are for a database that is lost as a whole. Those that make a new one need
+    to know the release; the others work by what the file itself declares.
     """
     from hermes_doctor.sqlite.mending import ladder
 
     steps = [step for name in rungs for step in _rungs(probes, path, name)]
     return ReplaceDatabase(
         path, lambda copy: ladder.climb(copy, steps), why=why, expect=snapshot(real(path))
+    )
+
+
+def take_back(probes: Probes, path: Path) -> ReplaceDatabase:
+    """Let SQLite play the journal of a database back; repair it if it was damaged before that."""
+    from hermes_doctor.sqlite.mending import ladder, transactions
+
+    rungs: list[Rung] = [("taking the transaction back", transactions.take_back)]
+    with suppress(CannotFix):  # what the database is made of is not known: then only the one
+        rungs += _rungs(probes, path, "rows")
+    return ReplaceDatabase(
+        path,
+        lambda copy: ladder.climb(copy, rungs),
+        why="take back the transaction that was cut off",
+        expect=snapshot(real(path)),
     )
 
 
@@ -43,13 +60,23 @@ def _rungs(probes: Probes, path: Path, name: str) -> list[Rung]:
             ("rebuilding its indexes", indexes.reindex),
             ("declaring its indexes again", indexes.remake),
         ]
+    if name == "copies":
+        from hermes_doctor.sqlite.mending import copies
+
+        older = probes.copies(path)
+        return [("bringing an older copy back", partial(copies.bring_back, candidates=older))]
     if name == "full text":
         known = _known(probes, path)
         return [("rebuilding its full-text search", partial(fulltext.rebuild, blueprint=known))]
-    from hermes_doctor.sqlite.mending import rescue
-
     plan = plan_of(probes, path)
     sources = probes.copies(path)
+    if name == "layers":
+        from hermes_doctor.sqlite.mending import layers
+
+        lay_over = partial(layers.lay_over, plan=plan, candidates=sources)
+        return [("laying its log over an older copy", lay_over)]
+    from hermes_doctor.sqlite.mending import rescue
+
     return [("saving its rows", partial(rescue.rows, plan=plan, home=probes.home, copies=sources))]
 
 
@@ -78,7 +105,7 @@ def plan_of(probes: Probes, path: Path) -> Blueprint:
         if atlas.is_newer(kind, found):
             raise CannotFix(f"{name} was made by a newer Hermes than is known here")
         plan = atlas.richest(kind, release, found)
-    except CouldNotLook:  # its own list of tables is damaged too
+    except (CouldNotLook, FileNotFoundError):  # its own list of tables is damaged or gone too
         plan = atlas.at_or_below(kind, release)
     if plan is None:
         raise CannotFix(f"the installed Hermes has no {name}")

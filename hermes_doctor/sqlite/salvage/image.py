@@ -9,11 +9,14 @@ from pathlib import Path
 
 from hermes_doctor.files import open_regular
 from hermes_doctor.model import CannotFix, CouldNotLook
+from hermes_doctor.sqlite import journal as journals
 from hermes_doctor.sqlite.header import MAGIC
-from hermes_doctor.sqlite.salvage import geometry, log as logs, rollback
+from hermes_doctor.sqlite.salvage import geometry, log as logs
 
 BLOCK = 1 << 20
 """Bytes read at once when all pages are looked at."""
+GAP = 1 << 20
+"""Pages that may be missing between the file and what its log says of its length."""
 
 
 class Image:
@@ -29,9 +32,11 @@ class Image:
         self.wal = wal
         self.journal = journal
         self.log = logs.read(wal, self.page_size) if wal is not None else logs.Log()
-        self.rollback = (
-            rollback.read(journal, self.page_size) if journal is not None else rollback.Rollback()
+        self.undo = (
+            journals.read(journal, self.page_size) if journal is not None else journals.NOTHING
         )
+        if self.undo.page_size != self.page_size:
+            self.undo = journals.NOTHING  # of another database
         self.count = 0
         self.over: Mapping[int, int] = {}
         self.over_fd = -1
@@ -41,13 +46,13 @@ class Image:
         """Look at the file through its write-ahead log, as SQLite would."""
         self._overlay(self.log.places, self.wal)
         if not self.log.damaged and self.log.pages:
-            self.count = min(self.log.pages, self.file_pages + len(self.over))
+            self.count = min(self.log.pages, self._reach(len(self.over)))
 
     def use_journal(self) -> None:
         """Look at the file as it was before the transaction that the journal undoes."""
-        self._overlay(self.rollback.places, self.journal)
-        if self.rollback.pages:
-            self.count = min(self.count, self.rollback.pages)
+        self._overlay(self.undo.places, self.journal)
+        if self.undo.pages:
+            self.count = min(self.count, self.undo.pages)
 
     def use_file(self) -> None:
         """Look at the file alone."""
@@ -71,16 +76,24 @@ class Image:
 
     def undone_counter(self) -> int | None:
         """The same before the transaction that the journal undoes, if that is in it."""
-        at = self.rollback.places.get(1)
+        at = self.undo.places.get(1)
         if at is None or self.journal is None:
             return None
         return int.from_bytes(os.pread(self.journal, 4, at + 24), "big")
 
     def _overlay(self, places: Mapping[int, int], fd: int | None) -> None:
-        reach = self.file_pages + len(places)  # a hostile log may name any page
+        reach = self._reach(len(places))
         self.over = {page: at for page, at in places.items() if page <= reach}
         self.over_fd = -1 if fd is None else fd
         self.count = max(self.file_pages, max(self.over, default=0))
+
+    def _reach(self, places: int) -> int:
+        """The last page that is believed in: a hostile log may name any.
+
+        Where the file is gone or cut off, what its log or journal says of its length counts.
+        """
+        told = max(self.log.pages, self.undo.pages)
+        return max(self.file_pages + places, min(told, self.file_pages + GAP))
 
     def page(self, number: int) -> bytes:
         """One page, from 1."""

@@ -46,7 +46,7 @@ def fits(layout: Layout, row: Row) -> bool:
         if place == layout.rowid_column:
             if kind:
                 return False
-        elif (kind == 0 and column.notnull) or not affine(column.type, kind):
+        elif (kind == 0 and (column.notnull or column.key)) or not affine(column.type, kind):
             return False
     return True
 

@@ -6,8 +6,12 @@ earlier life of this one, tears it apart.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 
+from hermes_doctor.files import Snapshot
+from hermes_doctor.sqlite import descent, wal
+from hermes_doctor.sqlite.header import Header
 from hermes_doctor.sqlite.salvage import catalog as catalogs, trees
 from hermes_doctor.sqlite.salvage.catalog import Catalog
 from hermes_doctor.sqlite.salvage.image import Image
@@ -19,13 +23,15 @@ View = tuple[Survey, Catalog]
 def choose(image: Image, progress: Callable[[int], None]) -> tuple[View, str]:
     """The view of the file that fits together best, and a sentence when it is not SQLite's."""
     view = _look(image, progress)
-    if image.rollback.places and not image.log.places:
+    if image.undo.places and not image.log.places:
         return _with_journal(image, view, progress)
-    if not image.log.places or image.log.damaged or not misfits(view):
+    if not image.log.places or image.log.damaged or not torn(view) or _own_log(image):
+        return view, ""
+    if not image.size:  # the file is empty or gone: its log is all there is
         return view, ""
     image.use_file()
     alone = _look(image, progress)
-    if not misfits(alone):
+    if not torn(alone):
         return alone, "The write-ahead log is not this file's, which is sound without it."
     image.use_log()
     return view, ""
@@ -35,7 +41,7 @@ def _with_journal(image: Image, alone: View, progress: Callable[[int], None]) ->
     """Undo the transaction that a crash left half-done, if that is what the journal is of."""
     ignored = "A rollback journal of another time lies beside the file; it was not followed."
     begun, now = image.undone_counter(), image.counter()
-    if begun is not None and now - begun not in (0, 1):
+    if image.size and begun is not None and now - begun not in (0, 1):
         return alone, ignored
     image.use_journal()
     undone = _look(image, progress)
@@ -51,16 +57,27 @@ def _look(image: Image, progress: Callable[[int], None]) -> View:
     return survey, catalogs.read(survey)
 
 
+def _own_log(image: Image) -> bool:
+    """Whether the log goes on from this very file: then what is wrong with the pair is damage."""
+    assert image.wal is not None
+    header = Header(os.pread(image.fd, 128, 0), Snapshot.of(os.fstat(image.fd)))
+    log = wal.read(image.wal, seconds=1.0)
+    return descent.of_log(header, image.wal, log).level == descent.PROVEN
+
+
 def misfits(view: View) -> int:
     """Places at which trees do not hold together."""
     survey, catalog = view
+    roots = [entry.root for entry in catalog.entries if entry.kind == "index" and entry.root]
+    return torn(view) + sum(not trees.index(survey, root).whole for root in roots)
+
+
+def torn(view: View) -> int:
+    """The same in the trees that hold rows; an index can be made anew."""
+    survey, catalog = view
     count = len(trees.table(survey, 1).gaps)
     for entry in catalog.entries:
-        if not entry.root:
-            continue
-        if entry.kind == "index":
-            count += not trees.index(survey, entry.root).whole
-        elif entry.kind == "table" and _rows(catalog, entry.name):
+        if entry.root and entry.kind == "table" and _rows(catalog, entry.name):
             count += len(trees.table(survey, entry.root).gaps)
     return count
 

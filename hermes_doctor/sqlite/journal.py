@@ -1,0 +1,123 @@
+"""A rollback journal read by our own code: the pages that a transaction had overwritten."""
+
+from __future__ import annotations
+
+import os
+import struct
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from hermes_doctor.sqlite.header import PAGE_SIZES
+
+MAGIC = bytes.fromhex("d9d505f920a163d7")
+HEAD = 28
+_UNCOUNTED = 0xFFFFFFFF
+"""As many records as there is room for: what a writer says that does not wait for the disk."""
+_LONGEST_NAME = 4096
+
+
+class Undo(NamedTuple):
+    """What SQLite does when it plays a journal back: it writes these pages, and cuts the file."""
+
+    pages: int = 0
+    """How long the database was when the transaction began, in pages."""
+    page_size: int = 0
+    places: Mapping[int, int] = {}
+    """Where the older version of each page lies in the journal."""
+    whole: bool = True
+    """Every record that the journal promises is there and has the right checksum."""
+    shared: bool = False
+    """It names a second journal, of a transaction over several databases."""
+
+    def page(self, fd: int, number: int) -> bytes | None:
+        """One page as it was, if the journal has it."""
+        at = self.places.get(number)
+        return None if at is None else os.pread(fd, self.page_size, at)
+
+
+NOTHING = Undo()
+
+
+def read(fd: int, page_size: int) -> Undo:
+    """A journal as SQLite reads it: up to the first record that is not what it should be.
+
+    `page_size` is that of the database, for journals that do not name their own.
+    """
+    length = os.fstat(fd).st_size
+    undo = NOTHING
+    places: dict[int, int] = {}
+    whole, at = True, 0
+    while head := _head(fd, at, page_size):
+        count, nonce, pages, sector, size = head
+        if not at:
+            undo = Undo(pages, size, shared=_shared(fd, length))
+        elif size != undo.page_size:
+            break
+        room = max(0, (length - at - sector) // (size + 8))
+        wanted = room if count == _UNCOUNTED else count
+        at += sector
+        done = _records(fd, at, min(wanted, room), size, nonce, undo.pages, places)
+        if done < wanted:
+            whole = False
+            break
+        at = -(-(at + wanted * (size + 8)) // sector) * sector
+    return undo._replace(places=places, whole=whole)
+
+
+def is_hot(fd: int) -> bool:
+    """Whether SQLite would play a journal back: it has a head, which says what to do."""
+    return _head(fd, 0, min(PAGE_SIZES)) is not None
+
+
+def _head(fd: int, at: int, page_size: int) -> tuple[int, int, int, int, int] | None:
+    """Records, nonce, pages of the database, bytes of a sector and of a page."""
+    head = os.pread(fd, HEAD, at)
+    if len(head) < HEAD or head[:8] != MAGIC:
+        return None
+    count, nonce, pages, sector, size = struct.unpack_from(">5I", head, 8)
+    size = size or page_size
+    if size not in PAGE_SIZES or not 32 <= sector <= 65536 or sector & (sector - 1):
+        return None
+    return count, nonce, pages, sector, size
+
+
+def _records(
+    fd: int, at: int, most: int, size: int, nonce: int, pages: int, places: dict[int, int]
+) -> int:
+    """How many records in a row are sound; where their pages lie goes into `places`."""
+    for done in range(most):
+        record = os.pread(fd, size + 8, at)
+        if len(record) < size + 8:
+            return done
+        (number,) = struct.unpack_from(">I", record)
+        (stored,) = struct.unpack_from(">I", record, size + 4)
+        if not number or _sum(record[4:-4], nonce, size) != stored:
+            return done
+        if number <= pages:  # what lay behind its end is cut off anyway
+            places.setdefault(number, at + 4)
+        at += size + 8
+    return most
+
+
+def _sum(page: bytes, nonce: int, size: int) -> int:
+    """SQLite's checksum of a journalled page: every 200th byte."""
+    return (nonce + sum(page[n] for n in range(size - 200, 0, -200))) & 0xFFFFFFFF
+
+
+def _shared(fd: int, length: int) -> bool:
+    """Whether it ends with the name of a second journal."""
+    if length < HEAD + 16:
+        return False
+    tail = os.pread(fd, 16, length - 16)
+    name = struct.unpack_from(">I", tail)[0] if len(tail) == 16 else 0
+    return tail[8:] == MAGIC and 0 < name < min(length, _LONGEST_NAME)
+
+
+def rolled_back(fd: int, undo: Undo, data: bytes) -> bytes:
+    """A whole database in memory as SQLite leaves it after playing the journal back."""
+    size = undo.page_size
+    out = bytearray(data[: undo.pages * size])
+    out.extend(bytes(undo.pages * size - len(out)))
+    for number in undo.places:
+        out[(number - 1) * size : number * size] = undo.page(fd, number) or bytes(size)
+    return bytes(out)
