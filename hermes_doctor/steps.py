@@ -303,6 +303,15 @@ class Service(Protocol):
     def start(self, limit: float) -> None:
         """Bring a gateway up and see that it stays."""
 
+    def settled(self, limit: float) -> int | None:
+        """Wait for the end of a process that was asked to stop; the one that runs then."""
+
+    def remember(self, file: Path) -> None:
+        """Keep in a private file what a later command needs to start it as it was."""
+
+    def notes(self) -> Sequence[str]:
+        """What came to light on the way, for the receipt."""
+
 
 @dataclass(frozen=True)
 class GatewayStep(Step):
@@ -315,6 +324,38 @@ class GatewayStep(Step):
     def sentence(self) -> str:
         verb = "restart" if self.restart else "start"
         return f"{verb} the gateway through {self.service.describe()}: {self.why}"
+
+    def changes(self) -> Sequence[Change]:
+        return []
+
+    def notes(self) -> Sequence[str]:
+        return self.service.notes()
+
+
+class Act(Step):
+    """Something that is asked of the machine and changes no file of the plan.
+
+    It is done when the files are in place and before the gateway starts. Done twice it equals
+    done once. The receipt keeps its `kind` and `words`, from which `undo` makes it again.
+    """
+
+    kind = ""
+    lasting = False
+    """Whether it leaves something that can be taken back."""
+
+    def words(self) -> dict[str, str]:
+        """What the receipt keeps of it; no secret, and nothing that the home's owner may forge."""
+        return {}
+
+    def refuse(self) -> None:
+        """Raise CannotFix where it cannot be done, before anything is changed."""
+
+    def do(self) -> None:
+        """Do it; raises CannotFix."""
+        raise NotImplementedError
+
+    def take_back(self) -> None:
+        """Take it back, as far as that can be done."""
 
     def changes(self) -> Sequence[Change]:
         return []

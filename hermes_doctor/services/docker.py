@@ -1,0 +1,38 @@
+"""A gateway in a container, seen from its host."""
+
+from __future__ import annotations
+
+import re
+
+from hermes_doctor.home import Home
+from hermes_doctor.model import CannotFix
+from hermes_doctor.services.commands import begin, insist
+from hermes_doctor.services.owned import Owned
+from hermes_doctor.services.process import Held
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,127}")
+PATIENCE = 300
+"""Seconds that the container gets to drain; Docker would kill it after ten."""
+
+
+class Container(Owned):
+    """A gateway that is a container, by its exact name or id. Compose knows it by the same."""
+
+    def __init__(self, home: Home, name: str) -> None:
+        super().__init__(home)
+        if not _NAME.fullmatch(name):
+            raise CannotFix("its container has a name that none can have")
+        self.name = name
+
+    def describe(self) -> str:
+        return f"its container {self.name}"
+
+    def refuse(self) -> None:
+        insist(["docker", "inspect", "--type", "container", "--format", "{{.Id}}", self.name])
+
+    def ask_to_stop(self, process: Held) -> None:
+        begin(["docker", "stop", "--time", str(PATIENCE), self.name])
+
+    def ask_to_start(self) -> None:
+        insist(["docker", "wait", self.name], limit=60)  # one that still stops would not start
+        insist(["docker", "start", self.name], limit=120)
