@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from hermes_doctor.probes.runs import UnfinishedRun
     from hermes_doctor.probes.secrets import SecretFile
     from hermes_doctor.probes.structure import Structure
+    from hermes_doctor.probes.supervision import Supervision
     from hermes_doctor.probes.waiting import Stuck
     from hermes_doctor.sqlite.condition import Condition
     from hermes_doctor.sqlite.header import Header
@@ -231,6 +232,13 @@ class Probes:
         from hermes_doctor.probes import processes
 
         return processes.gateways_of(self.home)
+
+    @once(limit=6)
+    def supervision(self) -> Supervision:
+        """Who would start the gateway of this home again."""
+        from hermes_doctor.probes import supervision
+
+        return supervision.find(self.home, self.gateways)
 
     @once(limit=3)
     def installation(self) -> Installation | None:

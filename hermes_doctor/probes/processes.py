@@ -170,7 +170,8 @@ def _without_profile(words: list[str]) -> list[str]:
     return kept
 
 
-def _profile(argv: list[str]) -> str | None:
+def profile(argv: list[str]) -> str | None:
+    """The profile that a command line asks for."""
     for n, word in enumerate(argv):
         if word in ("-p", "--profile") and n + 1 < len(argv):
             return argv[n + 1]
@@ -214,8 +215,8 @@ def _home_by_environment(pid: int, argv: list[str]) -> Path | None:
         base = Path(process.cwd()) / root
     except (psutil.Error, OSError):
         return None
-    profile = _profile(argv)
-    home = base / "profiles" / profile if profile and base.parent.name != "profiles" else base
+    name = profile(argv)
+    home = base / "profiles" / name if name and base.parent.name != "profiles" else base
     try:
         return home.resolve()
     except (OSError, RuntimeError):

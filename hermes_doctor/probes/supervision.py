@@ -1,37 +1,51 @@
-"""Who would start the gateway of this home again: systemd, launchd, s6, Docker, or nobody."""
+"""Who would start the gateway of this home again: systemd, launchd, s6, Docker, or nobody.
+
+A running gateway belongs to whatever the kernel says: the control group that it is in, the
+processes that it descends from. A name alone proves nothing. Where none runs, the definition
+that would run one is the owner.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from pathlib import Path
+import os
+import sys
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
-SYSTEMD_USER, SYSTEMD_SYSTEM = "systemd-user", "systemd-system"
-LAUNCHD, S6, DOCKER, TASK = "launchd", "s6", "docker", "windows-task"
-NOBODY = "nobody"
+from hermes_doctor.home import Home
+from hermes_doctor.model import CouldNotLook, Gateway
+from hermes_doctor.probes.supervisors import docker, s6, systemd
+from hermes_doctor.probes.supervisors.lineage import Ancestor, Place, ancestors, place_of
+from hermes_doctor.probes.supervisors.unit import (
+    DOCKER,
+    LAUNCHD,
+    NOBODY,
+    OTHER,
+    S6,
+    SYSTEMD_SYSTEM,
+    SYSTEMD_USER,
+    TASK,
+    Unit,
+    runs_gateway,
+)
 
+__all__ = [
+    "DOCKER",
+    "LAUNCHD",
+    "NOBODY",
+    "OTHER",
+    "S6",
+    "SYSTEMD_SYSTEM",
+    "SYSTEMD_USER",
+    "TASK",
+    "Supervision",
+    "Unit",
+    "find",
+]
 
-class Unit(NamedTuple):
-    """One definition that runs a gateway of this home: a unit, a plist, a slot, a container."""
-
-    kind: str
-    """One of the constants above."""
-    name: str
-    """How its manager calls it: `hermes-gateway.service`, `ai.hermes.gateway`, `gateway-default`."""
-    path: Path | None
-    """The file that defines it."""
-    home: Path | None
-    """The home that it would run on."""
-    pid: int | None
-    """Its main process by the word of its manager."""
-    state: str
-    """`active`, `activating`, `inactive`, `failed`, or `unknown` when its manager cannot be asked."""
-    settings: Mapping[str, str]
-    """What its manager says of it: Restart, Result, NRestarts, ExecMainStatus and the like."""
-    environment: Mapping[str, str]
-    """The variables that it gives to the gateway. Holds secrets: never shown, only names are."""
-    user: str | None
-    """As whom it runs, where it says so."""
+_OTHERS = ("supervisord", "runsv", "circusd", "monit", "supervise-daemo", "dinit", "PM2")
+_BY_HAND = ("sshd", "tmux", "screen", "login", "cron", "crond", "konsole", "gnome-terminal")
+"""What stands between a person and a process; beyond it no supervisor looks after that."""
 
 
 class Supervision(NamedTuple):
@@ -49,3 +63,198 @@ class Supervision(NamedTuple):
     """What could not be asked, and why."""
     linger: bool | None
     """Whether the user's services outlive the login; None where it does not matter."""
+    others: tuple[Unit, ...] = ()
+    """Definitions of gateways for other homes."""
+    usual: str = ""
+    """How Hermes' own installer would name the unit of this home."""
+    booted: bool = False
+    """Whether a systemd runs on this machine that could look after it."""
+
+
+def find(home: Home, gateways: Callable[[], list[Gateway]]) -> Supervision:
+    """Who looks after the gateway of this home."""
+    unsure: list[str] = []
+    try:
+        running = gateways()
+    except CouldNotLook as why:
+        running, blind = [], True
+        unsure.append(str(why))
+    else:
+        blind = False
+    pid = running[0].pid if running else None
+    found, owner = _by_system(home, pid, unsure)
+    if owner is not None and owner.home != home.path:
+        owner = owner._replace(home=home.path)  # its process holds this home, whatever it says
+    mine = [unit for unit in found if unit.home == home.path and not _same(unit, owner)]
+    if owner is None and pid is None:
+        owner = _likely(mine)
+        mine = [unit for unit in mine if not _same(unit, owner)]
+    units = (*([owner] if owner else []), *mine)
+    unsure += [f"{unit.name}: {unit.silence}" for unit in units if unit.silence]
+    revives, why_so = _revival(owner, units, pid, blind)
+    return Supervision(
+        owner=owner,
+        units=units,
+        revives=revives,
+        why=why_so,
+        unsure=tuple(dict.fromkeys(unsure)),
+        linger=_linger(owner or _likely(mine)),
+        others=tuple(unit for unit in found if unit.home != home.path and not _same(unit, owner)),
+        usual=_usual(home),
+        booted=os.path.isdir("/run/systemd/system"),
+    )
+
+
+def _by_system(home: Home, pid: int | None, unsure: list[str]) -> tuple[list[Unit], Unit | None]:
+    """Every definition on this machine, and that which the process belongs to."""
+    if sys.platform == "darwin":
+        from hermes_doctor.probes.supervisors import launchd
+
+        jobs = launchd.jobs()
+        return jobs, next((job for job in jobs if pid is not None and job.pid == pid), None)
+    if sys.platform == "win32":
+        from hermes_doctor.probes.supervisors import windows
+
+        tasks = windows.tasks(home)
+        return tasks, next(iter(tasks), None) if pid is not None else None
+    return _on_linux(home, pid, unsure)
+
+
+def _on_linux(home: Home, pid: int | None, unsure: list[str]) -> tuple[list[Unit], Unit | None]:
+    if s6.here():
+        slots = s6.slots()
+        line = {pid, *(one.pid for one in ancestors(pid))} if pid is not None else set()
+        return slots, next((slot for slot in slots if slot.pid and slot.pid in line), None)
+    place = place_of(pid) if pid is not None else Place()
+    units = _units(home, pid, place, unsure)
+    if pid is None:
+        outside = None if docker.inside() else _container_of(home, unsure)
+        return [*units, *([outside] if outside else [])], None
+    if place.container and not docker.inside():
+        held = docker.of_process(place.container, home.path)
+        return [*units, held], held
+    above_all = ancestors(pid)
+    for unit in units:
+        if place.unit == unit.name and place.manager == unit.manager and _runs(unit, pid):
+            return units, unit
+    if docker.inside() and docker.is_main(pid, above_all):
+        held = docker.this(pid, home.path)
+        return [*units, held], held
+    return units, _other(above_all, home)
+
+
+def _runs(unit: Unit, pid: int) -> bool:
+    """Whether a process in a unit's group is what the unit keeps alive, not a bystander."""
+
+    if unit.pid is None:
+        return runs_gateway(unit.program)
+    if unit.pid == pid:
+        return True
+    return runs_gateway(unit.program) and any(one.pid == unit.pid for one in ancestors(pid))
+
+
+def _units(home: Home, pid: int | None, place: Place, unsure: list[str]) -> list[Unit]:
+    """The units of systemd for any home; those of this one with their manager's word."""
+    found: list[Unit] = []
+    for scope in systemd.scopes(_users(home, pid, place)):
+        units = systemd.definitions(scope)
+        here = place.unit if place.unit and place.manager == scope.uid else None
+        names = [unit.name for unit in units if unit.home == home.path]
+        asked = list(dict.fromkeys([*names, *([here] if here else [])]))
+        if not asked:
+            found += units
+            continue
+        try:
+            said = systemd.ask(scope, asked)
+        except CouldNotLook as why:
+            found += [
+                unit._replace(silence=str(why)) if unit.name in asked else unit for unit in units
+            ]
+            if here and here not in names:
+                unsure.append(f"{here}: {why}")
+            continue
+        found += [systemd.told(unit, said.get(unit.name, {})) for unit in units]
+        if here and here not in [unit.name for unit in units]:
+            extra = systemd.foreign(scope, here, said.get(here, {}))
+            found += [extra] if extra else []
+    return found
+
+
+def _users(home: Home, pid: int | None, place: Place) -> list[int]:
+    """Whose managers may have a say: the home's owner's, the process's, the service's."""
+    uids = []
+    for path in [str(home.path), *([f"/proc/{pid}"] if pid is not None else [])]:
+        try:
+            uids.append(os.stat(path).st_uid)
+        except OSError:
+            continue
+    return [*uids, *([place.manager] if place.manager is not None else [])]
+
+
+def _container_of(home: Home, unsure: list[str]) -> Unit | None:
+    try:
+        return docker.of_home(home)
+    except CouldNotLook as why:
+        unsure.append(str(why))
+        return None
+
+
+def _other(above: Iterable[Ancestor], home: Home) -> Unit | None:
+    """A supervisor that we know by its name only, with no person in between."""
+    for one in above:
+        if one.name.startswith(_BY_HAND):
+            return None
+        if one.name.startswith(_OTHERS):
+            return Unit(OTHER, one.name, None, home.path, None, "active", {}, {}, None)
+    return None
+
+
+def _same(unit: Unit, other: Unit | None) -> bool:
+    return other is not None and unit[:3] == other[:3] and unit.manager == other.manager
+
+
+def _likely(units: Sequence[Unit]) -> Unit | None:
+    """The definition that would run a gateway: one at work, else one that starts by itself."""
+    order = {"active": 0, "activating": 1, "deactivating": 1, "failed": 2}
+    return min(
+        units, key=lambda unit: (order.get(unit.state, 3), unit.enabled is not True), default=None
+    )
+
+
+def _linger(unit: Unit | None) -> bool | None:
+    if unit is None or unit.kind != SYSTEMD_USER or unit.user is None:
+        return None
+    return systemd.lingers(unit.user)
+
+
+def _usual(home: Home) -> str:
+    try:
+        scope = systemd.of_user(os.stat(home.path).st_uid) if sys.platform == "linux" else None
+    except OSError:
+        scope = None
+    return systemd.hermes_name(home.path, scope.user) if scope else ""
+
+
+def _revival(
+    owner: Unit | None, units: Sequence[Unit], pid: int | None, blind: bool
+) -> tuple[bool | None, str]:
+    if owner is None:
+        if blind:
+            return None, "its process cannot be seen"
+        beside = f"; {units[0].name} is there, but does not run it" if units else ""
+        return False, ("it was started by hand" if pid is not None else "nothing runs it") + beside
+    if pid is None and owner.state in ("failed", "inactive"):
+        return False, f"{owner.name} is {owner.state}"
+    if owner.systemd:
+        return systemd.revival(owner)
+    if owner.kind == DOCKER:
+        return docker.revival(owner)
+    if owner.kind == LAUNCHD:
+        from hermes_doctor.probes.supervisors import launchd
+
+        return launchd.revival(owner)
+    if owner.kind == TASK:
+        from hermes_doctor.probes.supervisors import windows
+
+        return windows.revival(owner)
+    return True, f"{'s6' if owner.kind == S6 else owner.name} looks after it"

@@ -1,0 +1,1 @@
+"""Whatever can start a gateway again: one module for each kind of supervisor."""

@@ -1,0 +1,165 @@
+"""Containers: from inside told by their first process, from outside by their engine."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from hermes_doctor.home import Home
+from hermes_doctor.model import CouldNotLook
+from hermes_doctor.probes.supervisors import asking
+from hermes_doctor.probes.supervisors.lineage import Ancestor, command_line
+from hermes_doctor.probes.supervisors.unit import DOCKER, Unit
+
+_MARKS = ("/.dockerenv", "/run/.containerenv")
+_INITS = ("tini", "dumb-init", "docker-init", "catatonit", "gosu", "su-exec", "setpriv", "uv")
+_SHELLS = ("sh", "bash", "dash", "ash", "entrypoint.sh", "docker-entrypoi")
+_SOCKET = "/var/run/docker.sock"
+_TRACES = (".container-mode", "logs/container-boot.log")
+_STATES = {
+    **{"running": "active", "restarting": "activating", "created": "inactive"},
+    **{"paused": "inactive", "exited": "inactive", "dead": "failed", "removing": "inactive"},
+}
+POLICIES = ("always", "unless-stopped", "on-failure")
+
+
+def inside() -> bool:
+    """Whether this is a container."""
+    return any(map(os.path.exists, _MARKS))
+
+
+def is_main(pid: int, above: Sequence[Ancestor]) -> bool:
+    """Whether the container ends with this process: only a first process is above it.
+
+    What `docker exec` starts has no ancestor in here, and what somebody started from a shell has
+    that shell.
+    """
+    if pid == 1:
+        return True
+    if not above or above[-1].pid != 1:
+        return False
+    return all(
+        one.name in _INITS or (one.name in _SHELLS and len(command_line(one.pid)) > 1)
+        for one in above
+    )
+
+
+def this(pid: int, home: Path) -> Unit:
+    """The container that we are in; what its engine would do cannot be seen from here."""
+    return Unit(
+        kind=DOCKER,
+        name="this container",
+        path=None,
+        home=home,
+        pid=pid,
+        state="active",
+        settings={},
+        environment={},
+        user=None,
+        silence="the restart policy of a container cannot be seen from inside",
+    )
+
+
+def engine() -> str | None:
+    """The command of a container engine that we may talk to."""
+    if shutil.which("docker") and (
+        os.environ.get("DOCKER_HOST") or os.access(_SOCKET, os.R_OK | os.W_OK)
+    ):
+        return "docker"
+    return "podman" if shutil.which("podman") else None
+
+
+def of_process(container: str, home: Path) -> Unit:
+    """The container that a process runs in, by the id in its control group."""
+    nameless = Unit(
+        kind=DOCKER,
+        name=f"container {container[:12]}",
+        path=None,
+        home=home,
+        pid=None,
+        state="active",
+        settings={},
+        environment={},
+        user=None,
+    )
+    command = engine()
+    if command is None:
+        return nameless._replace(silence="its container engine cannot be asked from here")
+    try:
+        found = inspect(command, container, home)
+    except CouldNotLook as why:
+        return nameless._replace(silence=str(why))
+    return found or nameless._replace(silence=f"{command} does not know its container")
+
+
+def of_home(home: Home) -> Unit | None:
+    """The container that this home is a volume of, where the home bears traces of one."""
+    if not any(os.path.lexists(home / name) for name in _TRACES):
+        return None
+    command = engine()
+    if command is None:
+        return None
+    filters = ("ps", "--all", "--no-trunc", "--format", "{{.ID}}", "--filter")
+    answer = asking.ask(command, *filters, f"volume={home.path}")
+    ids = answer.out.split()
+    return inspect(command, ids[0], home.path) if not answer.code and ids else None
+
+
+def inspect(command: str, container: str, home: Path) -> Unit | None:
+    """What an engine says of a container."""
+    answer = asking.ask(command, "inspect", container)
+    if answer.code:
+        return None
+    return read_inspect(answer.out, home)
+
+
+def read_inspect(text: str, home: Path) -> Unit | None:
+    """A container out of the document that `docker inspect` or `podman inspect` prints."""
+    import json
+
+    try:
+        document = json.loads(text)
+        one: dict[str, Any] = document[0]
+        state: dict[str, Any] = one.get("State") or {}
+        host: dict[str, Any] = one.get("HostConfig") or {}
+        config: dict[str, Any] = one.get("Config") or {}
+        policy: dict[str, Any] = host.get("RestartPolicy") or {}
+        labels: dict[str, Any] = config.get("Labels") or {}
+        status = str(state.get("Status") or "")
+        settings = {
+            "Id": str(one.get("Id") or ""),
+            "Status": status,
+            "Restart": str(policy.get("Name") or "no"),
+            "NRestarts": str(one.get("RestartCount") or 0),
+            "ExecMainStatus": str(state.get("ExitCode") or 0),
+            "OOMKilled": "yes" if state.get("OOMKilled") else "no",
+            "Project": str(labels.get("com.docker.compose.project") or ""),
+            "Service": str(labels.get("com.docker.compose.service") or ""),
+            "ProjectFolder": str(labels.get("com.docker.compose.project.working_dir") or ""),
+        }
+        pairs = [str(pair).partition("=") for pair in config.get("Env") or ()]
+        return Unit(
+            kind=DOCKER,
+            name=str(one.get("Name") or settings["Id"][:12]).lstrip("/"),
+            path=None,
+            home=home,
+            pid=int(state.get("Pid") or 0) or None,
+            state=_STATES.get(status, "unknown"),
+            settings=settings,
+            environment={name: value for name, _, value in pairs},
+            user=str(config.get("User") or "") or None,
+        )
+    except (ValueError, LookupError, TypeError, AttributeError):
+        raise CouldNotLook("the container engine answers in unknown words") from None
+
+
+def revival(unit: Unit) -> tuple[bool | None, str]:
+    """Whether the engine starts a container again, and one clause of why."""
+    policy = unit.settings.get("Restart")
+    if policy is None:
+        return None, unit.silence or "its restart policy is not known"
+    why = f"container {unit.name} has the restart policy {policy}"
+    return policy in POLICIES, why
