@@ -8,15 +8,23 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from pathlib import Path
 from typing import ClassVar
 
+from hermes_doctor import durable
+from hermes_doctor.files import snapshot
 from hermes_doctor.home import Home
 from hermes_doctor.journal import ActRecord
 from hermes_doctor.model import CannotFix
-from hermes_doctor.services.commands import insist, owner_of
+from hermes_doctor.probes import Probes
+from hermes_doctor.probes.supervisors.systemd import of_user
+from hermes_doctor.services.commands import ask, insist, owner_of
+from hermes_doctor.services.detached import python_of
 from hermes_doctor.services.systemd import Manager, manager_of
 from hermes_doctor.steps import Act
 
+OLDEST_INSTALLER = (0, 18)
+"""The first release whose installer does without a terminal."""
 _OURS = re.compile(r"hermes[A-Za-z0-9_.@-]*\.service")
 
 
@@ -102,6 +110,69 @@ class EnableLinger(Act):
         if name is None:
             raise CannotFix("the owner of the home has no name on this machine")
         return name
+
+
+@dataclass(frozen=True)
+class InstallService(Act):
+    """Let Hermes' own installer make a user unit of systemd for this home."""
+
+    home: Home
+    unit: str
+    kind: ClassVar[str] = "install-unit"
+    lasting: ClassVar[bool] = True
+
+    @property
+    def manager(self) -> Manager:
+        """The manager of the home's owner."""
+        return manager_of(self.home, system=False)
+
+    @property
+    def path(self) -> Path:
+        """Where the unit lies once it is installed."""
+        scope = of_user(owner_of(self.home).uid)
+        if scope is None:
+            raise CannotFix("the owner of the home has no name on this machine")
+        return scope.folders[0] / self.unit
+
+    def words(self) -> dict[str, str]:
+        return {"unit": self.unit}
+
+    def sentence(self) -> str:
+        return f"install {self.unit} with Hermes' own installer: hermes gateway install"
+
+    def refuse(self) -> None:
+        self.manager.refuse()
+        if self.path.parent.is_relative_to(self.home.path):
+            raise CannotFix("the units of its user would lie inside the home")
+
+    def do(self) -> None:
+        if snapshot(self.path).kind != "absent":
+            return
+        installation = Probes(self.home).installation()
+        if installation is None:
+            raise CannotFix("no installation of Hermes was found")
+        if installation.release < OLDEST_INSTALLER:
+            raise CannotFix(f"the installer of Hermes {installation.version} asks questions")
+        profile = ["--profile", self.home.profile] if self.home.profile else []
+        python = str(python_of(installation.where))
+        said = ask(
+            [
+                *(python, "-m", "hermes_cli.main", *profile, "gateway", "install"),
+                *("--no-start-now", "--start-on-login"),
+            ],
+            user=owner_of(self.home),
+            env=self.manager.environment() | {"HERMES_HOME": str(self.home.path)},
+            limit=120,
+            cwd=self.home.path,
+        )
+        if snapshot(self.path).kind != "file":
+            raise CannotFix(f"Hermes' installer made no {self.unit}: {said.text or said.code}")
+
+    def take_back(self) -> None:
+        if snapshot(self.path).kind == "file":
+            self.manager.insist("disable", self.unit)
+            durable.remove(self.path)
+            self.manager.insist("daemon-reload")
 
 
 @dataclass(frozen=True)

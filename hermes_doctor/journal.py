@@ -122,6 +122,11 @@ class Journal:
         """Whether the run has come to an end."""
         return self.state in FINAL
 
+    @property
+    def undoable(self) -> bool:
+        """Whether it left anything that can be taken back."""
+        return bool(self.paths or [act for act in self.acts if act.begun and not act.reverted])
+
     def finish(self, state: str, note: str | None = None) -> None:
         """Decide how the run ends; `close` ends it once nothing of it lies about any more."""
         self.state, self.end = ENDING, state

@@ -8,6 +8,7 @@ from contextlib import redirect_stdout
 from dataclasses import dataclass
 
 from hermes_doctor.api import Fix
+from hermes_doctor.attending import attended, restarts
 from hermes_doctor.examination import crash, examine
 from hermes_doctor.journal import ItemRecord
 from hermes_doctor.model import CannotFix, CouldNotLook, Finding, Safety, Status
@@ -25,6 +26,14 @@ class Planned:
     fix: Fix | None
     steps: tuple[Step, ...]
     refusal: str | None = None
+
+    restarts: bool = False
+    """Whether a gateway that is at work is interrupted for it."""
+
+    @property
+    def asks(self) -> bool:
+        """Whether it waits for the operator's yes."""
+        return self.restarts or (self.fix is not None and self.fix.safety is Safety.CONFIRM)
 
     @property
     def ready(self) -> bool:
@@ -57,14 +66,16 @@ def _plan(probes: Probes, plugins: Plugins, finding: Finding) -> Planned:
     if fix.safety is Safety.MANUAL:
         return Planned(finding, fix, (), f"by hand: {fix.title}")
     try:
-        steps = tuple(fix.plan(probes, finding))
+        steps = tuple(attended(probes, list(fix.plan(probes, finding))))
         for step in steps:
             step.changes()
+        interrupts = restarts(steps)
     except (CannotFix, CouldNotLook) as why:
         return Planned(finding, fix, (), str(why))
     except (Exception, SystemExit, GeneratorExit) as error:  # noqa: BLE001 (an operator's fix may raise anything)
         return Planned(finding, fix, (), f"the fix {fix.id} crashed: {crash(error)}")
-    return Planned(finding, fix, steps, None if steps else "there is nothing left to do")
+    why = None if steps else "there is nothing left to do"
+    return Planned(finding, fix, steps, why, interrupts)
 
 
 def _about(record: ItemRecord, reason: str) -> bool:

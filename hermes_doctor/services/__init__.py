@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
 
 from hermes_doctor.model import CannotFix, CouldNotLook
 
@@ -20,8 +21,18 @@ INSIDE = (
 )
 
 
+_known: WeakKeyDictionary[Probes, Owned] = WeakKeyDictionary()
+"""Asking a manager takes a while, and several fixes of one plan want the same answer."""
+
+
 def of(probes: Probes) -> Owned:
     """Whatever owns the gateway of this home; CannotFix where that is not for us to steer."""
+    if probes not in _known:
+        _known[probes] = _of(probes)
+    return _known[probes]
+
+
+def _of(probes: Probes) -> Owned:
     try:
         gateways = probes.gateways()
     except CouldNotLook as why:
@@ -70,31 +81,31 @@ def _choose(probes: Probes, gateways: list[Gateway]) -> Owned:
         found = probes.supervision()
     except CouldNotLook as why:
         raise CannotFix(f"who looks after the gateway cannot be told: {why}") from None
-    unit = found.owner
-    if unit is None:
-        return _nobodys(probes, found)
     running = gateways[0].pid if gateways else None
-    rivals = [other for other in found.units if other is not unit and other.state == "active"]
-    if rivals:
-        names = " and ".join(one.name for one in (unit, *rivals))
-        raise CannotFix(f"{names} all run a gateway of this home: switch all but one off first")
-    if running is not None and unit.pid not in (None, running) and unit.state == "active":
-        raise CannotFix(
-            f"process {running} is the gateway, but {unit.name} runs process {unit.pid}: it is "
-            f"not clear which one is meant"
-        )
-    return of_unit(probes, unit)
-
-
-def _nobodys(probes: Probes, found: Supervision) -> Owned:
-    from hermes_doctor.services.detached import Detached
-
+    _refuse_rivals(found, running)
+    if found.owner is not None:
+        if found.owner.silence:
+            raise CannotFix(f"{found.owner.name} cannot be steered: {found.owner.silence}")
+        return of_unit(probes, found.owner)
     if found.unsure:
         raise CannotFix(f"who looks after the gateway cannot be told: {found.unsure[0]}")
-    if len(found.units) > 1:
-        names = " and ".join(unit.name for unit in found.units)
-        raise CannotFix(f"{names} could each run it, and it is not clear which one should")
+    from hermes_doctor.services.detached import Detached
+
     return Detached(probes.home, probes.installation(), proxies(found.units))
+
+
+def _refuse_rivals(found: Supervision, running: int | None) -> None:
+    """Where two could claim the gateway, stopping it for one would let the other start it."""
+    others = [unit for unit in found.units if unit is not found.owner]
+    busy = [unit for unit in others if unit.state in ("active", "activating")]
+    if busy:
+        whose = found.owner.name if found.owner else f"process {running}"
+        names = " and ".join([whose, *(unit.name for unit in busy)])
+        raise CannotFix(f"{names} all claim the gateway of this home: switch all but one off first")
+    ready = [unit for unit in found.units if unit.enabled]
+    if running is None and len(ready) > 1:
+        names = " and ".join(unit.name for unit in ready)
+        raise CannotFix(f"{names} would each start it: switch all but one off first")
 
 
 def proxies(units: tuple[Unit, ...]) -> dict[str, str]:
@@ -116,7 +127,7 @@ def of_unit(probes: Probes, unit: Unit) -> Owned:
         from hermes_doctor.services.commands import account
         from hermes_doctor.services.systemd import Manager, SystemdUnit
 
-        user = None if unit.kind == kinds.SYSTEMD_SYSTEM else account(_manager(probes, unit))
+        user = account(unit.manager) if unit.manager is not None else None
         return SystemdUnit(home, unit.name, Manager(user))
     if unit.kind == kinds.LAUNCHD:
         from hermes_doctor.services.launchd import LaunchAgent
@@ -125,15 +136,15 @@ def of_unit(probes: Probes, unit: Unit) -> Owned:
     if unit.kind == kinds.S6:
         from hermes_doctor.services.s6 import Slot
 
-        return Slot(home, unit.name, unit.path)
+        return Slot(home, unit.name, unit.path.parent if unit.path else None)
     if unit.kind == kinds.DOCKER:
+        from hermes_doctor.probes.supervisors import docker
         from hermes_doctor.services.docker import Container
 
-        return Container(home, unit.name)
+        if docker.inside():
+            raise CannotFix(
+                "the gateway is the main process of this container: restart the container from "
+                "outside (docker restart)"
+            )
+        return Container(home, unit.settings.get("Id") or unit.name, docker.engine())
     raise CannotFix(f"it belongs to {unit.name} ({unit.kind}), which this tool cannot steer")
-
-
-def _manager(probes: Probes, unit: Unit) -> int:
-    """The user whose systemd runs it."""
-    uid = getattr(unit, "manager", None)
-    return uid if uid is not None else os.stat(probes.home.path).st_uid

@@ -18,21 +18,23 @@ PATIENCE = 300
 class Container(Owned):
     """A gateway that is a container, by its exact name or id. Compose knows it by the same."""
 
-    def __init__(self, home: Home, name: str) -> None:
+    def __init__(self, home: Home, name: str, engine: str | None = None) -> None:
         super().__init__(home)
         if not _NAME.fullmatch(name):
             raise CannotFix("its container has a name that none can have")
         self.name = name
+        self.engine = engine or "docker"
+        """The command: docker, or podman."""
 
     def describe(self) -> str:
         return f"its container {self.name}"
 
     def refuse(self) -> None:
-        insist(["docker", "inspect", "--type", "container", "--format", "{{.Id}}", self.name])
+        insist([self.engine, "inspect", "--type", "container", "--format", "{{.Id}}", self.name])
 
     def ask_to_stop(self, process: Held) -> None:
-        begin(["docker", "stop", "--time", str(PATIENCE), self.name])
+        begin([self.engine, "stop", "--time", str(PATIENCE), self.name])
 
     def ask_to_start(self) -> None:
-        insist(["docker", "wait", self.name], limit=60)  # one that still stops would not start
-        insist(["docker", "start", self.name], limit=120)
+        insist([self.engine, "wait", self.name], limit=60)  # one that still stops would not start
+        insist([self.engine, "start", self.name], limit=120)

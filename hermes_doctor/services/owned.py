@@ -38,6 +38,12 @@ class Owned:
         self._asked: int | None = None
         """The process that was asked to stop."""
 
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self) and other.describe() == self.describe()
+
+    def __hash__(self) -> int:
+        return hash(self.describe())
+
     # -- what each owner says for itself ---------------------------------------------------
 
     def describe(self) -> str:

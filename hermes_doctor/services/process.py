@@ -124,11 +124,11 @@ def origin(pid: int) -> Origin:
     return Origin(argv, environment, uid, umask)
 
 
-def ancestors() -> list[int]:
-    """Our parent, grandparent and so on."""
+def ancestors(pid: int | None = None) -> list[int]:
+    """The parent, grandparent and so on of a process, or our own."""
     import psutil
 
     try:
-        return [parent.pid for parent in psutil.Process().parents()]
+        return [parent.pid for parent in psutil.Process(pid).parents()]
     except (psutil.Error, OSError):
-        return [os.getppid()]
+        return [os.getppid()] if pid is None else []

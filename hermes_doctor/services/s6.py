@@ -30,12 +30,16 @@ class Slot(Owned):
         return f"its s6 slot {self.name}"
 
     def refuse(self) -> None:
-        control = self.folder / "supervise" / "control"
-        if not os.access(control, os.W_OK):
+        if not os.access(self.folder / "supervise" / "control", os.W_OK):
             raise CannotFix(f"you may not steer the slot {self.name}: run it as root there")
 
     def ask_to_stop(self, process: Held) -> None:
-        insist(["s6-svc", "-d", str(self.folder)])
+        self._steer("-d")
 
     def ask_to_start(self) -> None:
-        insist(["s6-svc", "-u", str(self.folder)])
+        self._steer("-u")
+
+    def _steer(self, option: str) -> None:
+        """The container keeps the commands of s6 off the PATH."""
+        own = "/command/s6-svc"
+        insist([own if os.access(own, os.X_OK) else "s6-svc", option, str(self.folder)])

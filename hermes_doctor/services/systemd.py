@@ -11,7 +11,7 @@ from hermes_doctor.model import CannotFix
 from hermes_doctor.services import marker
 from hermes_doctor.services.commands import Account, Said, ask, insist, login, owner_of
 from hermes_doctor.services.owned import Owned
-from hermes_doctor.services.process import Held
+from hermes_doctor.services.process import Held, ancestors
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9:_.@\\-]{0,200}\.service")
 _LASTING = ("failed",)
@@ -110,9 +110,9 @@ class SystemdUnit(Owned):
 
     def ask_to_stop(self, process: Held) -> None:
         main = self.manager.tell(self.name, "MainPID")
-        if main != str(process.pid):
+        if main not in map(str, (process.pid, *ancestors(process.pid))):  # uv or a shell may be it
             raise CannotFix(
-                f"process {process.pid} is not the main process of {self.name} (that is {main})"
+                f"process {process.pid} is not a process of {self.name}, whose main one is {main}"
             )
         marker.leave(self.home, process)
         # Only asked for: systemd's own limit may be longer than ours for a frozen loop.

@@ -1,0 +1,60 @@
+"""Where a database is to be replaced under a running gateway, the plan takes that down and up."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from hermes_doctor.home import is_database
+from hermes_doctor.model import CannotFix, CouldNotLook
+from hermes_doctor.steps import Change, GatewayStep, Step
+
+if TYPE_CHECKING:
+    from hermes_doctor.probes import Probes
+
+
+def attended(probes: Probes, steps: Sequence[Step]) -> list[Step]:
+    """The steps, and what has the gateway down meanwhile; CannotFix where that cannot be had."""
+    names = _replaced(steps)
+    if not names or any(isinstance(step, GatewayStep) and step.restart for step in steps):
+        return list(steps)
+    try:
+        gateways = probes.gateways()
+    except CouldNotLook:  # the run itself looks at who has them open
+        return list(steps)
+    if not gateways:
+        return list(steps)
+    from hermes_doctor import services
+
+    try:
+        service = services.of(probes)
+    except CannotFix as why:
+        raise CannotFix(
+            f"{names[0]} is in use by the gateway (process {gateways[0].pid}), and that cannot "
+            f"be stopped for it: {why}"
+        ) from None
+    kept = [step for step in steps if not isinstance(step, GatewayStep)]
+    why = f"{' and '.join(names)} must not be open while it is replaced"
+    return [*kept, GatewayStep(service, restart=True, why=why)]
+
+
+def restarts(steps: Sequence[Step]) -> bool:
+    """Whether the steps interrupt a gateway that is at work."""
+    for step in steps:
+        if isinstance(step, GatewayStep) and step.restart:
+            try:
+                return step.service.running() is not None
+            except CannotFix:
+                return True
+    return False
+
+
+def _replaced(steps: Sequence[Step]) -> list[str]:
+    changes: list[Change] = [change for step in steps for change in step.changes()]
+    return [
+        change.path.name
+        for change in changes
+        if is_database(change.path) and change.make is not None
+    ] or [
+        change.path.name for change in changes if is_database(change.path) and change.absent
+    ]
