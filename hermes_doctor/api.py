@@ -33,7 +33,11 @@ from hermes_doctor.model import (
 from hermes_doctor.probes import Probes
 
 if TYPE_CHECKING:
+    from hermes_doctor.probes.runtime import Life, Runtime
+    from hermes_doctor.probes.space import Space
     from hermes_doctor.probes.structure import Structure
+    from hermes_doctor.probes.supervision import Supervision
+    from hermes_doctor.probes.vitals import Vitals
     from hermes_doctor.sqlite.blueprint import Blueprint
     from hermes_doctor.sqlite.completion import complete
     from hermes_doctor.sqlite.condition import Condition
@@ -72,6 +76,7 @@ __all__ = [
     "Fix",
     "GatewayStep",
     "Home",
+    "Life",
     "Missing",
     "MoveAside",
     "Probes",
@@ -79,6 +84,7 @@ __all__ = [
     "ReplaceDatabase",
     "ReplaceFile",
     "ReplaceSpan",
+    "Runtime",
     "Safety",
     "Service",
     "SetMode",
@@ -86,8 +92,11 @@ __all__ = [
     "Severity",
     "Skip",
     "Snapshot",
+    "Space",
     "Step",
     "Structure",
+    "Supervision",
+    "Vitals",
     "bring_back",
     "check",
     "compact",
@@ -103,7 +112,11 @@ __all__ = [
 ]
 
 _LATER = {
+    "hermes_doctor.probes.runtime": ("Life", "Runtime"),
+    "hermes_doctor.probes.space": ("Space",),
     "hermes_doctor.probes.structure": ("Structure",),
+    "hermes_doctor.probes.supervision": ("Supervision",),
+    "hermes_doctor.probes.vitals": ("Vitals",),
     "hermes_doctor.sqlite.blueprint": ("Blueprint",),
     "hermes_doctor.sqlite.completion": ("complete",),
     "hermes_doctor.sqlite.condition": ("Condition",),

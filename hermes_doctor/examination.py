@@ -13,12 +13,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from hermes_doctor.api import Check
+from hermes_doctor.liveness import ladder
 from hermes_doctor.model import (
     CheckResult,
     CouldNotLook,
     Finding,
     Gateway,
     Report,
+    Rung,
     Severity,
     Skip,
     Status,
@@ -202,6 +204,7 @@ def report(
         options=options,
         page_options=page_options,
         gateways=_gateways(probes),
+        ladder=_ladder(probes),
     )
 
 
@@ -218,6 +221,13 @@ def _version(probes: Probes) -> str | None:
     except CouldNotLook:
         return None
     return found.version if found else None
+
+
+def _ladder(probes: Probes) -> tuple[Rung, ...]:
+    try:
+        return ladder(probes)
+    except Exception:
+        return ()
 
 
 def _gateways(probes: Probes) -> tuple[Gateway, ...] | None:

@@ -124,6 +124,20 @@ def read_head(path: Path, length: int) -> tuple[bytes, Snapshot]:
         os.close(fd)
 
 
+def read_tail(path: Path, length: int) -> tuple[bytes, Snapshot]:
+    """The last bytes of a file of any size; whole lines only where it was cut off before them."""
+    fd = open_regular(path)
+    try:
+        taken = Snapshot.of(os.fstat(fd))
+        start = max(0, taken.size - length)
+        data = os.pread(fd, length, start)
+    except OSError as error:
+        raise CouldNotLook(reason(error, path)) from error
+    finally:
+        os.close(fd)
+    return (data.partition(b"\n")[2] if start else data), taken
+
+
 def listing(folder: Path, limit: int = 20_000) -> list[str]:
     """The names in a folder, sorted; an absent folder is empty, an endless one is refused."""
     names: list[str] = []
@@ -138,6 +152,15 @@ def listing(folder: Path, limit: int = 20_000) -> list[str]:
     except (OSError, ValueError) as error:
         raise CouldNotLook(reason(error, folder)) from error
     return sorted(names)
+
+
+def folder_entries(folder: Path, limit: int) -> Iterator[os.DirEntry[str]]:
+    """The first entries of a folder in the order in which they lie there."""
+    with _folder(folder) as fd, os.scandir(fd) as entries:
+        for number, entry in enumerate(entries):
+            if number >= limit:
+                return
+            yield entry
 
 
 @contextmanager

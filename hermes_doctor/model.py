@@ -137,6 +137,27 @@ class Gateway(NamedTuple):
     python: str | None = None
 
 
+class Hold(enum.StrEnum):
+    """Whether one rung of the ladder of liveness holds."""
+
+    OK = "ok"
+    FAILED = "failed"
+    UNKNOWN = "unknown"
+
+
+class Rung(NamedTuple):
+    """One rung of the ladder of liveness: what was seen, and since when it is so."""
+
+    name: str
+    hold: Hold
+    what: str
+    since: datetime | None = None
+
+
+SUPPORT = "supervised"
+"""The rung without which a gateway still works, as long as it runs."""
+
+
 @dataclass(frozen=True)
 class Report:
     """Everything one examination of one home found out; renderers see this and nothing else."""
@@ -155,6 +176,18 @@ class Report:
     """The same for a hint at a page, which belongs to no home."""
     gateways: tuple[Gateway, ...] | None = None
     """None when that could not be looked at."""
+    ladder: tuple[Rung, ...] = ()
+    """From the process up to its answers; empty when nobody looked."""
+
+    @property
+    def stands_on(self) -> Rung | None:
+        """The highest rung that holds with none broken below it."""
+        found = None
+        for rung in self.ladder:
+            if rung.hold is Hold.FAILED and rung.name != SUPPORT:
+                break
+            found = rung if rung.hold is Hold.OK else found
+        return found
 
     @property
     def counts(self) -> dict[Severity, int]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,18 +14,27 @@ from hermes_doctor.probes.once import Cell, once
 
 if TYPE_CHECKING:
     from hermes_doctor.model import Gateway
+    from hermes_doctor.probes.changes import Change
     from hermes_doctor.probes.configuration import ConfigCopy, ConfigFile
     from hermes_doctor.probes.copies import Copy
     from hermes_doctor.probes.databases import Databases
     from hermes_doctor.probes.environment import EnvFile
     from hermes_doctor.probes.installation import Installation
+    from hermes_doctor.probes.kills import Kill
     from hermes_doctor.probes.library import Library
     from hermes_doctor.probes.openfiles import Held, Lost
+    from hermes_doctor.probes.orphans import Orphan
+    from hermes_doctor.probes.piles import Dumps, LogFile
     from hermes_doctor.probes.place import Mount, User
+    from hermes_doctor.probes.pulse import Pulse
     from hermes_doctor.probes.runs import UnfinishedRun
+    from hermes_doctor.probes.runtime import Life, Runtime
     from hermes_doctor.probes.secrets import SecretFile
+    from hermes_doctor.probes.space import Space
     from hermes_doctor.probes.structure import Structure
     from hermes_doctor.probes.supervision import Supervision
+    from hermes_doctor.probes.traffic import Traffic
+    from hermes_doctor.probes.vitals import Stat, Vitals
     from hermes_doctor.probes.waiting import Stuck
     from hermes_doctor.sqlite.condition import Condition
     from hermes_doctor.sqlite.header import Header
@@ -39,9 +49,10 @@ class Probes:
     raises `CouldNotLook` with the reason when there is no answer.
     """
 
-    def __init__(self, home: Home, *, deep: bool = False) -> None:
+    def __init__(self, home: Home, *, deep: bool = False, network: bool = False) -> None:
         self.home = home
         self.deep = deep
+        self.network = network
         self.cells: dict[tuple[object, ...], Cell] = {}
         self.guard = threading.Lock()
         self.shares: dict[str, Callable[[], float]] = {}
@@ -239,6 +250,144 @@ class Probes:
         from hermes_doctor.probes import supervision
 
         return supervision.find(self.home, self.gateways)
+    def supervision(self) -> Supervision:
+        """Who would start the gateway of this home again."""
+        raise CouldNotLook("who supervises the gateway is not looked at yet")
+
+    @once(limit=2)
+    def runtime(self) -> Runtime:
+        """What the gateway of this home writes about itself."""
+        from hermes_doctor.probes import runtime
+
+        return runtime.find(self.home)
+
+    @once(limit=2)
+    def diary(self) -> list[Life]:
+        """The latest lives of gateways on this home, oldest first."""
+        from hermes_doctor.probes import diary
+
+        running = {gateway.pid for gateway in self.gateways()}
+        return diary.read(self.home, running.__contains__)
+
+    @once(limit=2)
+    def cut_off(self) -> dict[int, datetime]:
+        """Gateways whose own watchdog ended them while they shut down."""
+        from hermes_doctor.probes import diary
+
+        return diary.cut_off(self.home)
+
+    @once(limit=3)
+    def kill(self, pid: int, began: datetime) -> Kill | None:
+        """Whether the kernel killed this process for want of memory."""
+        from hermes_doctor.probes import kills
+
+        return kills.find(pid, began)
+
+    @once(limit=2)
+    def memory_kills(self) -> int:
+        """How many processes of our own control group the kernel killed so."""
+        from hermes_doctor.probes import kills
+
+        return kills.here()
+
+    def rebooted_since(self, moment: datetime) -> bool:
+        """Whether the machine was started after that moment."""
+        from hermes_doctor.probes import vitals
+
+        try:
+            return vitals.boot_time() > moment.timestamp()
+        except CouldNotLook:
+            return False
+
+    def process(self, pid: int) -> Stat | None:
+        """What the kernel says of any process, in short."""
+        from hermes_doctor.probes import vitals
+
+        return vitals.stat(pid)
+
+    @once(limit=2)
+    def vitals(self, pid: int) -> Vitals:
+        """One process as the kernel sees it."""
+        from hermes_doctor.probes import vitals
+
+        return vitals.take(pid)
+
+    @once(limit=8)
+    def pulse(self) -> Pulse:
+        """Whether the event loop of the gateway turns; without one nobody can be asked."""
+        from hermes_doctor.probes import listening, pulse
+
+        gateways = self.gateways()
+        if not gateways:
+            if not pulse.address():
+                raise CouldNotLook("no gateway runs")
+            return pulse.elsewhere(pulse.address(), network=self.network)
+        runtime = self.runtime()
+        pids = [gateway.pid for gateway in gateways]
+        pid = runtime.lock_holder if runtime.lock_holder in pids else pids[0]
+        vitals = self.vitals(pid)
+        env, config = self.env(), self.config()
+        ports = pulse.ports(
+            vitals.environment, (env and env.text) or "", (config and config.values) or {}
+        )
+        return pulse.take(vitals, runtime, listening.of(pid), ports, self.space())
+
+    @once(limit=2)
+    def space(self) -> Space:
+        """What is left on the disk of this home, for the user as whom its gateway runs."""
+        from hermes_doctor.probes import space
+
+        return space.of(self.home.path, root=self.gateway_user().uid == 0)
+
+    @once(limit=2)
+    def logs(self) -> list[LogFile]:
+        """The files among the logs, largest first."""
+        from hermes_doctor.probes import piles
+
+        return piles.logs(self.home)
+
+    @once(limit=2)
+    def dumps(self) -> Dumps:
+        """The requests that Hermes dumped."""
+        from hermes_doctor.probes import piles
+
+        return piles.dumps(self.home)
+
+    @once(limit=2)
+    def orphans(self) -> list[Orphan]:
+        """Processes that an earlier gateway of this home left behind."""
+        from hermes_doctor.probes import orphans
+
+        running = [gateway.pid for gateway in self.gateways()]
+        return [*orphans.servers(self.home, running), *orphans.browsers(self.diary())]
+
+    @once(limit=2)
+    def traffic(self) -> Traffic:
+        """The last message that came in and the last answer that went out."""
+        from hermes_doctor.probes import traffic
+
+        return traffic.read(self.home)
+
+    @once(limit=2)
+    def code_change(self) -> Change | None:
+        """When the code that the gateway of this home runs was last changed on disk."""
+        from hermes_doctor.probes import changes
+
+        found = self.installation()
+        return changes.code(found.where) if found else None
+
+    @once(limit=2)
+    def last_update(self) -> Change | None:
+        """The last update that Hermes itself finished."""
+        from hermes_doctor.probes import changes
+
+        return changes.update(self.home)
+
+    def modified(self, path: Path) -> datetime | None:
+        """When a file was last written."""
+        from hermes_doctor.probes import changes
+
+        return changes.modified(path)
 
     @once(limit=3)
     def installation(self) -> Installation | None:

@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import NamedTuple
+
+from hermes_doctor.model import CouldNotLook
+from hermes_doctor.probes import memory
+
+_DELETED = " (deleted)"
+_LIKE_SOURCE = (".py", ".so", ".pyc")
+MOST_PARENTS = 64
+MOST_DELETED = 100
+MOST_BYTES = 8 * 1024 * 1024
 
 
 class Vitals(NamedTuple):
@@ -29,3 +39,186 @@ class Vitals(NamedTuple):
     """The cgroup's, where it has one."""
     environment: Mapping[str, str] | None
     """What it was started with. Holds secrets: never shown, only names are."""
+    memory_used: int | None = None
+    """What all processes of the cgroup use together, without what the kernel can drop."""
+    start_time: int | None = None
+    """When it began, in the kernel's ticks, as gateway.pid names it."""
+    waits_in: str = ""
+    """The place in the kernel where it waits; often hidden."""
+    frozen: bool = False
+    """Its cgroup is paused, as `docker pause` does."""
+
+    @property
+    def halted(self) -> bool:
+        """It does nothing until somebody wakes it."""
+        return self.doing in ("T", "t") or self.frozen
+
+
+class Stat(NamedTuple):
+    """The fields of /proc/PID/stat that matter here."""
+
+    name: str
+    doing: str
+    parent: int
+    start_time: int
+
+
+def stat(pid: int) -> Stat | None:
+    """What the kernel says of a process; None when there is none."""
+    text = _text(pid, "stat")
+    name, found, rest = text.rpartition(")")
+    fields = rest.split()
+    if not found or len(fields) < 20:
+        return None
+    return Stat(name.partition("(")[2], fields[0], int(fields[1]), int(fields[19]))
+
+
+def started(start_time: int) -> datetime:
+    """The moment that a start in ticks since the machine's start means."""
+    return datetime.fromtimestamp(boot_time() + start_time / os.sysconf("SC_CLK_TCK"), UTC)
+
+
+def boot_time() -> float:
+    """When the machine was started."""
+    try:
+        with open("/proc/stat") as file:
+            return float(next(line for line in file if line.startswith("btime")).split()[1])
+    except (OSError, StopIteration, ValueError, IndexError) as error:
+        raise CouldNotLook("when the machine was started is not known") from error
+
+
+def take(pid: int) -> Vitals:
+    """Look at one process."""
+    if not os.path.exists("/proc/self/stat"):
+        return _elsewhere(pid)
+    seen = stat(pid)
+    if seen is None:
+        raise CouldNotLook(f"process {pid} is no longer there")
+    status = dict(line.split(":", 1) for line in _text(pid, "status").splitlines() if ":" in line)
+    open_files = _open_files(pid)
+    group = memory.group_of(_text(pid, "cgroup"))
+    return Vitals(
+        pid=pid,
+        doing=seen.doing,
+        started_at=started(seen.start_time),
+        uid=_number(status.get("Uid", ""), -1),
+        parents=_parents(seen.parent),
+        files=None if open_files is None else len(open_files),
+        files_limit=_limit(_text(pid, "limits")),
+        kinds=None if open_files is None else _kinds(open_files),
+        deleted=None if open_files is None else _deleted(pid, open_files),
+        memory=_number(status.get("VmRSS", ""), 0) * 1024,
+        memory_limit=group.limit,
+        environment=_environment(pid),
+        memory_used=group.used,
+        start_time=seen.start_time,
+        waits_in=_text(pid, "wchan").strip("0\n"),
+        frozen=group.frozen,
+    )
+
+
+def _text(pid: int, name: str) -> str:
+    try:
+        with open(f"/proc/{pid}/{name}", "rb") as file:
+            return os.fsdecode(file.read(MOST_BYTES))
+    except OSError:
+        return ""
+
+
+def _number(text: str, otherwise: int) -> int:
+    words = text.split()
+    return int(words[0]) if words and words[0].isdigit() else otherwise
+
+
+def _parents(pid: int) -> tuple[tuple[int, str], ...]:
+    found: list[tuple[int, str]] = []
+    while pid > 0 and len(found) < MOST_PARENTS and (seen := stat(pid)):
+        found.append((pid, seen.name))
+        pid = seen.parent
+    return tuple(found)
+
+
+def _limit(text: str) -> int | None:
+    for line in text.splitlines():
+        if line.startswith("Max open files"):
+            word = line.split()[3]
+            return int(word) if word.isdigit() else None
+    return None
+
+
+def _open_files(pid: int) -> list[str] | None:
+    folder = f"/proc/{pid}/fd"
+    try:
+        names = os.listdir(folder)
+    except OSError:
+        return None
+    found = []
+    for name in names:
+        try:
+            found.append(os.readlink(f"{folder}/{name}"))
+        except OSError:
+            continue
+    return found
+
+
+def _kinds(targets: list[str]) -> dict[str, int]:
+    """How many lead to each kind; databases and their logs count as one."""
+    kinds: dict[str, int] = {}
+    for target in targets:
+        name = target.removesuffix(_DELETED)
+        if name.startswith("/"):
+            name = name.rpartition("/")[2].removesuffix("-wal").removesuffix("-shm")
+        else:
+            name = name.partition(":")[0]
+        kinds[name] = kinds.get(name, 0) + 1
+    return kinds
+
+
+def _deleted(pid: int, targets: list[str]) -> tuple[str, ...]:
+    found = {t.removesuffix(_DELETED) for t in targets if t.startswith("/") and _DELETED in t}
+    for line in _text(pid, "maps").splitlines():
+        if line.endswith(_DELETED) and "/" in line:
+            path = line[line.index("/") :].removesuffix(_DELETED)
+            if path.endswith(_LIKE_SOURCE) or ".so." in path:
+                found.add(path)
+    return tuple(sorted(found)[:MOST_DELETED])
+
+
+def _environment(pid: int) -> dict[str, str] | None:
+    try:
+        with open(f"/proc/{pid}/environ", "rb") as file:
+            data = os.fsdecode(file.read(MOST_BYTES))
+    except OSError:
+        return None
+    pairs = (entry.partition("=") for entry in data.split("\0") if "=" in entry)
+    return {name: value for name, _, value in pairs}
+
+
+def _elsewhere(pid: int) -> Vitals:
+    """The same where there is no /proc; what such a system does not tell stays None."""
+    import psutil
+
+    letters = {psutil.STATUS_STOPPED: "T", psutil.STATUS_ZOMBIE: "Z", psutil.STATUS_RUNNING: "R"}
+    try:
+        process = psutil.Process(pid)
+        with process.oneshot():
+            found = Vitals(
+                pid=pid,
+                doing=letters.get(process.status(), "S"),
+                started_at=datetime.fromtimestamp(process.create_time(), UTC),
+                uid=process.uids().effective if hasattr(process, "uids") else -1,
+                parents=tuple((one.pid, one.name()) for one in process.parents()),
+                files=None,
+                files_limit=None,
+                kinds=None,
+                deleted=None,
+                memory=process.memory_info().rss,
+                memory_limit=None,
+                environment=None,
+            )
+    except (psutil.Error, OSError) as error:
+        raise CouldNotLook(f"process {pid} cannot be looked at") from error
+    try:
+        return found._replace(files=process.num_fds(), environment=process.environ())
+    except (psutil.Error, OSError, AttributeError):
+        return found

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from hermes_doctor import __version__
-from hermes_doctor.model import Finding, Report, Severity, Status
+from hermes_doctor.model import Finding, Report, Rung, Severity, Status
 
 SCHEMA = "hermes-doctor/report/1"
 MANY = "hermes-doctor/reports/1"
@@ -27,6 +27,10 @@ def of_report(report: Report) -> dict[str, Any]:
             "status": report.status.value,
             "counts": {severity.value: count for severity, count in report.counts.items()},
         },
+        "liveness": {
+            "stands_on": report.stands_on.name if report.stands_on else None,
+            "rungs": [_rung(rung) for rung in report.ladder],
+        },
         "checks": [
             {
                 "id": check.id,
@@ -37,6 +41,15 @@ def of_report(report: Report) -> dict[str, Any]:
             for check in report.checks
         ],
         "findings": [_finding(report, finding) for finding in report.findings],
+    }
+
+
+def _rung(rung: Rung) -> dict[str, Any]:
+    return {
+        "name": rung.name,
+        "status": rung.hold.value,
+        "what": rung.what,
+        "since": rung.since.isoformat() if rung.since else None,
     }
 
 
@@ -88,6 +101,7 @@ def of_trouble(message: str, code: int) -> dict[str, Any]:
             "status": Status.UNKNOWN.value,
             "counts": {severity.value: 0 for severity in Severity},
         },
+        "liveness": {"stands_on": None, "rungs": []},
         "checks": [],
         "findings": [],
         "error": {"message": message, "exit_code": code},

@@ -7,8 +7,8 @@ from datetime import datetime
 from itertools import groupby
 
 from hermes_doctor import __version__
-from hermes_doctor.model import CheckResult, Finding, Report, Safety, Severity, Status
-from hermes_doctor.render.lines import BLANK, Line, row, tilde
+from hermes_doctor.model import CheckResult, Finding, Hold, Report, Safety, Severity, Status
+from hermes_doctor.render.lines import BLANK, Line, Span, row, tilde
 
 MOST_SUBJECTS = 8
 MOST_EVIDENCE = 3
@@ -22,6 +22,7 @@ def lines(report: Report) -> Iterator[Line]:
         f" {__version__} · {tilde(report.home)} · ",
         f"Hermes {report.hermes_version or 'of unknown version'} · {_gateway(report)}",
     )
+    yield from _ladder(report)
     yield BLANK
     yield _verdict(report)
     groups = _groups(_roots(report.findings))
@@ -37,9 +38,32 @@ def _gateway(report: Report) -> str:
     if report.gateways is None:
         return "gateway unknown"
     if not report.gateways:
-        return "gateway not running"
+        since = report.ladder[0].since if report.ladder else None
+        return f"gateway not running{f' since {_time(since)}' if since else ''}"
     pids = ", ".join(str(gateway.pid) for gateway in report.gateways)
     return f"gateway runs since {_time(report.gateways[0].started_at)} (process {pids})"
+
+
+_MARKS = {Hold.OK: ("✓", "good"), Hold.FAILED: ("✗", "error"), Hold.UNKNOWN: ("?", "faint")}
+
+
+def _ladder(report: Report) -> Iterator[Line]:
+    """How far up it is alive; a home without a gateway needs no ladder."""
+    if not report.ladder or report.ladder[0].hold is Hold.FAILED:
+        return
+    parts: list[Span] = []
+    for rung in report.ladder:
+        mark, style = _MARKS[rung.hold]
+        parts += [(f" → {rung.name} " if parts else f"{rung.name} ", ""), (mark, style)]
+    yield row(*parts)
+    top = report.stands_on
+    if top:
+        since = f" since {_time(top.since)}" if top.since else ""
+        place = [rung.name for rung in report.ladder].index(top.name) + 1
+        broken = next((r for r in report.ladder[place:] if r.hold is Hold.FAILED), None)
+        more = f"; {broken.name}: {broken.what}" if broken else ""
+        said = f"Stands on rung {place} of {len(report.ladder)}, {top.name}{since}: {top.what}"
+        yield row(f"{said}{more}.", hang=2)
 
 
 def _verdict(report: Report) -> Line:

@@ -1,0 +1,151 @@
+"""A gateway that is older than what it runs on: its code, its settings."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+
+from hermes_doctor.api import CouldNotLook, Evidence, Finding, Probes, Severity, Skip, check
+
+_SLACK = timedelta(seconds=60)
+"""A starting gateway writes its own settings and compiles its own code."""
+_NAME = re.compile(r"^[ \t]*(?:export[ \t]+)?([A-Z][A-Z0-9_]*)[ \t]*=", re.MULTILINE)
+_AT_START = re.compile(
+    r"(API_SERVER|BLUEBUBBLES|DINGTALK|DISCORD|EMAIL|FEISHU|GATEWAY|HASS|MATRIX|MATTERMOST|MSGRAPH|"
+    r"QQ|QQBOT|SIGNAL|SLACK|SMS|TELEGRAM|TWILIO|WEBHOOK|WECOM|WEIXIN|WHATSAPP|YUANBAO)_"
+    r"(?!\w*(ALLOW|HOME_|REQUIRE|MENTION|FREE_|REACTIONS|REPLY_))\w+"
+)
+"""Variables that a gateway reads once: who it is on a platform, and where it listens."""
+_REFERENCE = re.compile(rb"\$\{[A-Z][A-Z0-9_]*\}")
+_REFERENCES_FROZEN = (0, 18, 0)
+"""Up to this release ${VAR} in config.yaml keeps the value that it had at the start."""
+_FALLBACK_FROZEN = (0, 18, 2)
+
+
+@check(
+    id="gateway-age",
+    group="gateway",
+    codes=["GW-CODE-SKEW", "GW-UPDATE-NOT-RESTARTED", "GW-STALE-SETTINGS"],
+    limit=10,
+)
+def gateway_age(probes: Probes) -> Iterator[Finding]:
+    """Does the gateway run the code and the settings that are on disk?"""
+    gateways = probes.gateways()
+    if not gateways:
+        raise Skip("no gateway runs")
+    pid, began = gateways[0].pid, gateways[0].started_at
+    yield from _code(probes, pid, began)
+    yield from _settings(probes, pid, began)
+
+
+def _code(probes: Probes, pid: int, began: datetime) -> Iterator[Finding]:
+    found = probes.installation()
+    change = probes.code_change()
+    runs = _version(probes)
+    newer = change is not None and change.at > began + _SLACK
+    other = bool(found and runs and found.version != runs and found.running)
+    if not newer and not other:
+        return
+    update = probes.last_update()
+    updated = update is not None and update.at > began
+    evidence = []
+    if change is not None and newer:
+        evidence.append(Evidence(str(change.path), f"written {_time(change.at)}"))
+    if found and runs and other:
+        evidence.append(Evidence("/health", f"it runs {runs}, and {found.version} is installed"))
+    deleted = [path for path in probes.vitals(pid).deleted or () if "/site-packages/" in path]
+    if deleted:
+        evidence.append(Evidence(f"/proc/{pid}/maps", f"{len(deleted)} libraries are deleted"))
+    evidence.append(Evidence(f"process {pid}", f"began {_time(began)}"))
+    yield Finding(
+        code="GW-UPDATE-NOT-RESTARTED" if updated else "GW-CODE-SKEW",
+        severity=Severity.WARNING,
+        title=(
+            "Hermes was updated, and the gateway still runs the old one"
+            if updated
+            else "the code of Hermes was changed under the running gateway"
+        ),
+        subject="gateway",
+        detail=(
+            "What it has not loaded yet it loads from the new code: `cannot import name …` at "
+            "some later message or scheduled job. It needs a restart."
+        ),
+        evidence=tuple(evidence),
+        since=change.at if change is not None and newer else None,
+        fix="restart-gateway",
+        data={"pid": pid},
+    )
+
+
+def _version(probes: Probes) -> str | None:
+    try:
+        return probes.pulse().version
+    except CouldNotLook:
+        return None
+
+
+def _settings(probes: Probes, pid: int, began: datetime) -> Iterator[Finding]:
+    found = probes.installation()
+    release = found.release if found else ()
+    env, config = probes.env(), probes.config()
+    env_at = probes.modified(env.path) if env else None
+    if env and env_at and env_at > began + _SLACK:
+        names = sorted(set(_NAME.findall(env.text or "")))
+        once = [name for name in names if _AT_START.fullmatch(name)]
+        frozen = bool(config and _REFERENCE.search(config.data)) and release <= _REFERENCES_FROZEN
+        yield _stale(
+            pid,
+            ".env",
+            env_at,
+            needed=bool(once) or frozen,
+            detail=(
+                (
+                    f"Read at a start only: {_some(once)}. "
+                    if once
+                    else "Keys of model providers are read anew with the next message. "
+                )
+                + (
+                    "This release also keeps the old value wherever config.yaml says ${NAME}. "
+                    if frozen
+                    else ""
+                )
+                + "A line that was taken out keeps its effect until a restart."
+            ),
+        )
+    config_at = probes.modified(config.path) if config else None
+    if config and config_at and config_at > began + _SLACK:
+        chain = bool(release) and release <= _FALLBACK_FROZEN
+        yield _stale(
+            pid,
+            "config.yaml",
+            config_at,
+            needed=False,
+            detail=(
+                "Model and agent settings are read anew with the next message; platforms, ports, "
+                f"hooks and plugins{', and the fallback models' if chain else ''} at a start only."
+            ),
+        )
+
+
+def _stale(pid: int, name: str, at: datetime, *, needed: bool, detail: str) -> Finding:
+    return Finding(
+        code="GW-STALE-SETTINGS",
+        severity=Severity.WARNING if needed else Severity.INFO,
+        title=f"{name} was changed after the gateway had started",
+        subject=name,
+        detail=detail,
+        evidence=(Evidence(name, f"written {_time(at)}"),),
+        since=at,
+        fix="restart-gateway" if needed else None,
+        data={"pid": pid},
+    )
+
+
+def _some(names: list[str]) -> str:
+    more = f" and {len(names) - 4} more" if len(names) > 4 else ""
+    return ", ".join(names[:4]) + more
+
+
+def _time(at: datetime) -> str:
+    return f"{at:%Y-%m-%d %H:%M:%S} UTC"

@@ -1,0 +1,229 @@
+"""Whether the gateway of this home runs, and if not, how its last life ended."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, NamedTuple
+
+from hermes_doctor.api import CouldNotLook, Evidence, Finding, Probes, Severity, Skip, check
+
+if TYPE_CHECKING:
+    from hermes_doctor.api import Life, Runtime, Supervision
+
+_CODES = ["GW-DOWN", "GW-DIED", "GW-OOM", "GW-CLEAN-EXIT-DEAD", "GW-DRAIN-HANG"]
+_DIARY = "logs/gateway-exit-diag.log"
+_STATE = "gateway_state.json"
+_DRAIN = timedelta(minutes=5)
+"""Releases before 0.19 wait up to three for what is being answered."""
+
+
+class End(NamedTuple):
+    """How the last life ended, as far as that is known."""
+
+    cause: Finding | None
+    detail: str
+    evidence: tuple[Evidence, ...] = ()
+    purpose: bool = False
+    """Somebody wanted it to end."""
+
+
+@check(id="gateway-running", group="gateway", codes=_CODES)
+def gateway_running(probes: Probes) -> Iterator[Finding]:
+    """Is the gateway of this home running?"""
+    gateways, runtime = probes.gateways(), probes.runtime()
+    if gateways:
+        yield from _draining(runtime, [gateway.pid for gateway in gateways])
+        return
+    lives = probes.diary()
+    if runtime.lock_holder == 0:
+        raise Skip("a process outside this container holds gateway.lock: the gateway runs there")
+    _elsewhere(probes)
+    wanted = _wanted(probes, runtime)
+    if not (runtime.ever or lives or wanted):
+        raise Skip("no gateway was ever started on this home")
+    last = lives[-1] if lives else None
+    end = _end(probes, runtime, last, wanted)
+    if end.cause:
+        yield end.cause
+    since = end.cause.since if end.cause else (last and last.ended) or runtime.updated_at
+    calm = end.purpose and not wanted
+    yield Finding(
+        code="GW-DOWN",
+        severity=Severity.WARNING if calm else Severity.ERROR,
+        title="the gateway is stopped" if calm else "the gateway is not running",
+        subject="gateway",
+        detail=end.detail,
+        evidence=end.evidence + ((Evidence(*wanted),) if wanted else ()),
+        since=since,
+        caused_by=end.cause.code if end.cause else _blocked(runtime),
+        fix="start-gateway",
+        data={"pid": last.pid if last else None},
+    )
+
+
+def _draining(runtime: Runtime, running: list[int]) -> Iterator[Finding]:
+    """It runs and takes no message: it is about to end and does not come to it, or was told so."""
+    owner, since = runtime.state_owner, runtime.updated_at
+    if runtime.state != "draining" or owner is None or owner.pid not in running or since is None:
+        return
+    told = ".drain_request.json" in runtime.markers
+    spent = datetime.now(UTC) - since
+    if told or spent > _DRAIN:
+        yield Finding(
+            code="GW-DRAIN-HANG",
+            severity=Severity.WARNING if told else Severity.ERROR,
+            title=(
+                "the gateway was told to take no more messages"
+                if told
+                else "the gateway wants to end and does not come to it"
+            ),
+            subject="gateway",
+            detail=(
+                "The dashboard, or what prepares an update, left .drain_request.json; every "
+                "message is refused until that file is gone."
+                if told
+                else "It waits for a job or a platform that does not let go, and refuses messages."
+            ),
+            evidence=(Evidence(_STATE, f"says draining since {since:%Y-%m-%d %H:%M} UTC"),),
+            since=since,
+            fix=None if told else "restart-gateway",
+            data={"pid": owner.pid},
+        )
+
+
+def _elsewhere(probes: Probes) -> None:
+    """A gateway that only its address is known of is as good as one that runs here."""
+    try:
+        pulse = probes.pulse()
+    except CouldNotLook:
+        return
+    if pulse.turns:
+        raise Skip(f"the gateway runs elsewhere and answers ({pulse.what})")
+    if pulse.turns is None:
+        raise CouldNotLook(f"no gateway runs here, and of one elsewhere: {pulse.what}")
+
+
+def _wanted(probes: Probes, runtime: Runtime) -> tuple[str, str] | None:
+    """Who says that it should run."""
+    try:
+        supervision: Supervision | None = probes.supervision()
+    except CouldNotLook:
+        supervision = None
+    for unit in supervision.units if supervision else ():
+        enabled = unit.settings.get("UnitFileState") == "enabled"
+        if enabled or unit.state in ("failed", "activating"):
+            return unit.name, f"should run it, and is {unit.state}"
+    if supervision and supervision.owner and supervision.revives:
+        return supervision.owner.name, "should run it"
+    if runtime.desired_state == "running":
+        return _STATE, "the operator wants it to run (desired_state)"
+    return None
+
+
+def _blocked(runtime: Runtime) -> str | None:
+    return "GW-STALE-PID" if runtime.lock_holder else None
+
+
+def _end(
+    probes: Probes, runtime: Runtime, last: Life | None, wanted: tuple[str, str] | None
+) -> End:
+    if last is None:
+        claims = runtime.state in ("running", "starting", "degraded", "draining")
+        seen = (Evidence(_STATE, f"still says {runtime.state}"),) if claims else ()
+        purpose = runtime.desired_state == "stopped" or runtime.state == "stopped"
+        return End(None, "Nothing tells how it ended.", seen, purpose)
+    diary = Evidence(_DIARY, _told(last))
+    if last.how in ("gone", "alive"):
+        return _killed(probes, runtime, last, diary)
+    if last.how == "restart" or (last.how == "clean" and runtime.restart_requested):
+        what = "It ended to be started again (exit code 75), and nobody started it."
+        return End(_left_dead(last, "a restart was asked for and never came", what), what)
+    if last.how == "clean":
+        if not wanted and runtime.exit_reason is None:
+            return End(None, "It was stopped in order.", (diary,), purpose=True)
+        why = "It ended in order by itself, and whoever supervises it let it be."
+        return End(_left_dead(last, "it ended in order and was not started again", why), why)
+    if runtime.clean_shutdown:
+        return End(
+            None,
+            "Something told it to end (SIGTERM) that was not `hermes gateway stop`: a shutdown, "
+            "the end of a login, another process. It shut down in order.",
+            (diary, Evidence(".clean_shutdown", "it had time to shut down")),
+        )
+    return End(
+        None, "It ended with an error of its own; logs/errors.log has its last words.", (diary,)
+    )
+
+
+def _told(last: Life) -> str:
+    began = f"process {last.pid} began {last.began:%Y-%m-%d %H:%M} UTC"
+    if last.ended is None:
+        return f"{began} and left no last word"
+    code = f" with exit code {last.exit_code}" if last.exit_code is not None else ""
+    return f"{began} and ended {last.ended:%Y-%m-%d %H:%M} UTC{code}"
+
+
+def _left_dead(last: Life, title: str, detail: str) -> Finding:
+    return Finding(
+        code="GW-CLEAN-EXIT-DEAD",
+        severity=Severity.ERROR,
+        title=title,
+        subject="gateway",
+        detail=detail,
+        evidence=(Evidence(_DIARY, _told(last)),),
+        since=last.ended,
+        data={"pid": last.pid},
+    )
+
+
+def _killed(probes: Probes, runtime: Runtime, last: Life, diary: Evidence) -> End:
+    """It had no time for a last word: killed, out of memory, or the machine went down."""
+    seen = [at for at in (runtime.updated_at, runtime.beat and runtime.beat.at) if at]
+    since = max([last.began, *seen])
+    if probes.rebooted_since(since):
+        return End(
+            None,
+            "The machine was restarted while it ran, and nobody started it after that.",
+            (diary,),
+        )
+    kill = probes.kill(last.pid, last.began)
+    if kill:
+        cause = Finding(
+            code="GW-OOM",
+            severity=Severity.CRITICAL,
+            title="the kernel killed the gateway for want of memory",
+            subject="gateway",
+            detail="It will happen again unless it needs less or may use more.",
+            evidence=(Evidence(kill.where, f"killed process {kill.pid} ({kill.name})"), diary),
+            since=kill.at,
+            data={"pid": last.pid},
+        )
+        return End(cause, "It was killed for want of memory.")
+    hung = probes.cut_off().get(last.pid)
+    if hung and hung >= last.began:
+        cause = Finding(
+            code="GW-DRAIN-HANG",
+            severity=Severity.ERROR,
+            title="the gateway hung while it shut down and was cut off",
+            subject="gateway",
+            detail="Its own watchdog ended it; the dump in that file shows where it hung.",
+            evidence=(Evidence("logs/gateway-shutdown-watchdog.log", f"process {last.pid}"), diary),
+            since=hung,
+            data={"pid": last.pid},
+        )
+        return End(cause, "It was cut off while it shut down, and nobody started it again.")
+    evidence: tuple[Evidence, ...] = (diary, Evidence(_STATE, f"still says {runtime.state}"))
+    if probes.memory_kills():
+        evidence += (Evidence("cgroup", "processes here were killed for want of memory"),)
+    cause = Finding(
+        code="GW-DIED",
+        severity=Severity.ERROR,
+        title="the gateway died at once, without a last word",
+        subject="gateway",
+        detail="SIGKILL, want of memory or a crash of Python itself ends a process so.",
+        evidence=evidence,
+        since=since,
+        data={"pid": last.pid},
+    )
+    return End(cause, "It died and nobody started it again.")

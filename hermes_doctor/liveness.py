@@ -1,0 +1,137 @@
+"""The ladder of liveness: from a process that is there up to answers that go out.
+
+Each rung says what was seen and since when. A gateway stands on the highest rung that holds with
+none broken below it; that nobody would start it again does not keep a running one from working.
+What a rung cannot know is unknown, and a rung above it may still hold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+
+from hermes_doctor.model import SUPPORT, CouldNotLook, Gateway, Hold, Rung
+from hermes_doctor.probes import Probes
+
+PATIENCE = timedelta(minutes=10)
+"""So long an answer may take before nothing seems to go out."""
+
+
+def ladder(probes: Probes) -> tuple[Rung, ...]:
+    """All rungs, the lowest first."""
+    rungs: list[Rung] = []
+    for name, look in _RUNGS:
+        fallen = next((rung for rung in rungs if rung.hold is Hold.FAILED), None)
+        if fallen and fallen.name in (PROCESS, LOOP):
+            rungs.append(Rung(name, Hold.FAILED, f"no {fallen.name}", fallen.since))
+            continue
+        try:
+            hold, what, since = look(probes)
+        except CouldNotLook as doubt:
+            hold, what, since = Hold.UNKNOWN, str(doubt), None
+        rungs.append(Rung(name, hold, what, since))
+    return tuple(rungs)
+
+
+Seen = tuple[Hold, str, datetime | None]
+
+
+def _gateway(probes: Probes) -> Gateway:
+    """The gateway that holds the lock, else any of them."""
+    gateways = probes.gateways()
+    if not gateways:
+        raise CouldNotLook("it does not run here")
+    holder = probes.runtime().lock_holder
+    return next((one for one in gateways if one.pid == holder), gateways[0])
+
+
+def _process(probes: Probes) -> Seen:
+    if probes.gateways():
+        found = _gateway(probes)
+        return Hold.OK, f"process {found.pid}", found.started_at
+    runtime = probes.runtime()
+    if runtime.lock_holder == 0:
+        return Hold.UNKNOWN, "a process outside this container holds gateway.lock", None
+    try:
+        pulse = probes.pulse()
+    except CouldNotLook:
+        lives = probes.diary()
+        ended = lives[-1].ended if lives else None
+        return Hold.FAILED, "no gateway of this home runs", ended or runtime.updated_at
+    return Hold.UNKNOWN, f"none here; {pulse.what}", None
+
+
+def _lock(probes: Probes) -> Seen:
+    found, holder = _gateway(probes), probes.runtime().lock_holder
+    if holder == found.pid:
+        return Hold.OK, "it holds gateway.lock", found.started_at
+    if holder is not None:
+        return Hold.FAILED, f"process {holder} holds gateway.lock", None
+    kinds = probes.vitals(found.pid).kinds
+    if kinds is None:
+        return Hold.UNKNOWN, "you may not see what it holds", None
+    if probes.runtime().state == "starting":
+        return Hold.UNKNOWN, "it is still starting", found.started_at
+    return Hold.FAILED, "it does not hold gateway.lock", None
+
+
+def _supervised(probes: Probes) -> Seen:
+    found = probes.supervision()
+    hold = {True: Hold.OK, False: Hold.FAILED, None: Hold.UNKNOWN}[found.revives]
+    return hold, found.why, None
+
+
+def _loop(probes: Probes) -> Seen:
+    pulse = probes.pulse()
+    if pulse.turns is None:
+        return Hold.UNKNOWN, pulse.what, None
+    if pulse.turns:
+        return Hold.OK, pulse.what, _gateway(probes).started_at if pulse.pid else None
+    certain = pulse.certain or pulse.pid is None
+    return Hold.FAILED if certain else Hold.UNKNOWN, pulse.what, pulse.since
+
+
+def _platforms(probes: Probes) -> Seen:
+    """By the gateway's own word in this life of it; connections are another probe's matter."""
+    began = _gateway(probes).started_at
+    states = [
+        one
+        for one in probes.runtime().platforms.values()
+        if one.updated_at is not None and one.updated_at >= began
+    ]
+    if not states:
+        return Hold.UNKNOWN, "it has named no platform since it started", None
+    bad = [one for one in states if one.state != "connected"]
+    since = max(one.updated_at for one in bad or states if one.updated_at)
+    if bad:
+        return Hold.FAILED, ", ".join(f"{one.name} {one.state}" for one in bad[:6]), since
+    return Hold.OK, "by its own word: " + ", ".join(one.name for one in states[:6]), since
+
+
+def _messages_in(probes: Probes) -> Seen:
+    last, began = probes.traffic().last_in, _gateway(probes).started_at
+    if last is None or last < began:
+        return Hold.UNKNOWN, "no message since it started", None
+    return Hold.OK, "the last message came in", last
+
+
+def _answers_out(probes: Probes) -> Seen:
+    found, began = probes.traffic(), _gateway(probes).started_at
+    waits = found.waits_since
+    if waits is not None and waits >= began and datetime.now(UTC) - waits > PATIENCE:
+        return Hold.FAILED, "a message waits for its answer", waits
+    if found.last_out is None or found.last_out < began:
+        return Hold.UNKNOWN, "no answer since it started", None
+    return Hold.OK, "the last answer went out", found.last_out
+
+
+PROCESS, LOOP = "process", "event loop"
+_RUNGS: tuple[tuple[str, Callable[[Probes], Seen]], ...] = (
+    (PROCESS, _process),
+    ("lock", _lock),
+    (SUPPORT, _supervised),
+    (LOOP, _loop),
+    ("platforms", _platforms),
+    ("messages in", _messages_in),
+    ("answers out", _answers_out),
+)

@@ -1,0 +1,140 @@
+"""Processes that an earlier gateway of this home left behind: MCP servers and browsers.
+
+Only what is certain counts. An MCP server writes its errors into the home's own log for them; a
+browser's folder names the process that started it, and the diary knows that one as a gateway.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import tempfile
+from collections.abc import Iterable, Iterator
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import NamedTuple
+
+from hermes_doctor.files import folder_entries, read
+from hermes_doctor.home import Home
+from hermes_doctor.model import CouldNotLook
+from hermes_doctor.probes import processes, vitals
+from hermes_doctor.probes.runtime import Life
+
+_BROWSERS = ("agent-browser-h_", "agent-browser-cdp_", "agent-browser-hermes_")
+MOST = 2000
+MCP, BROWSER = "mcp", "browser"
+
+
+class Orphan(NamedTuple):
+    """One such process."""
+
+    pid: int
+    name: str
+    kind: str
+    """One of the constants above."""
+    began: datetime
+    proof: str
+    """Where it is written that it belongs to this home."""
+
+
+def servers(home: Home, now: Iterable[int]) -> list[Orphan]:
+    """MCP servers of this home without a Hermes above them; `now` are the gateways that run."""
+    log = home / "logs" / "mcp-stderr.log"
+    try:
+        known = os.stat(log)
+    except OSError:
+        return []
+    living = set(now)
+    found = []
+    for pid in processes.every():
+        try:
+            st = os.stat(f"/proc/{pid}/fd/2")
+        except OSError:
+            continue
+        if (st.st_dev, st.st_ino) != (known.st_dev, known.st_ino) or pid in living:
+            continue
+        seen = vitals.stat(pid)
+        if seen and seen.doing != "Z" and not _has_hermes_above(seen.parent, log):
+            began = vitals.started(seen.start_time)
+            found.append(Orphan(pid, seen.name, MCP, began, home.name_of(log)))
+    return found
+
+
+def _has_hermes_above(parent: int, log: Path) -> bool:
+    """Whether it hangs on a process that is Hermes, or on another server of it."""
+    for _ in range(vitals.MOST_PARENTS):
+        if parent <= 1:
+            return False
+        for _, target in processes.open_files(parent):
+            if target.removesuffix(" (deleted)") == str(log):
+                return True
+        seen = vitals.stat(parent)
+        if seen is None:
+            return False
+        if seen.name == "hermes":
+            return True
+        parent = seen.parent
+    return False
+
+
+def browsers(lives: Iterable[Life]) -> list[Orphan]:
+    """Browsers of gateways that the diary of this home knows and that are no more."""
+    dead = {life.pid: life for life in lives if life.how != "alive"}
+    found = []
+    for folder in _folders() if dead else ():
+        session = folder.name.removeprefix("agent-browser-")
+        owner = _number(folder / f"{session}.owner_pid")
+        pid = _number(folder / f"{session}.pid")
+        life = dead.get(owner or 0)
+        seen = vitals.stat(pid) if pid and life else None
+        if not (seen and life and pid) or seen.doing == "Z" or _alive(life):
+            continue
+        began = vitals.started(seen.start_time)
+        if _is_browser(pid, session) and _in_life(began, life):
+            found.append(Orphan(pid, seen.name, BROWSER, began, str(folder)))
+    return found
+
+
+def _folders() -> Iterator[Path]:
+    """The folders of browser sessions that belong to whoever looks, or to anybody for root."""
+    for place in {Path(tempfile.gettempdir()), Path("/tmp")}:
+        try:
+            for entry in folder_entries(place, MOST):
+                if entry.name.startswith(_BROWSERS) and entry.is_dir(follow_symlinks=False):
+                    yield place / entry.name
+        except OSError:
+            continue
+
+
+def _number(path: Path) -> int | None:
+    """A process id out of a file in a folder where anybody may write."""
+    try:
+        text = read(path, 64)[0].strip() if stat.S_ISREG(os.lstat(path).st_mode) else b""
+    except (OSError, CouldNotLook):
+        return None
+    return int(text) if text.isdigit() and len(text) < 10 else None
+
+
+def _is_browser(pid: int, session: str) -> bool:
+    """The process says itself that it is that session's; a planted number proves nothing."""
+    words = b""
+    for name in ("cmdline", "environ"):
+        try:
+            with open(f"/proc/{pid}/{name}", "rb") as file:
+                words += file.read(65536)
+        except OSError:
+            return False
+    return b"agent-browser" in words and os.fsencode(session) in words
+
+
+def _in_life(began: datetime, life: Life) -> bool:
+    slack = timedelta(seconds=5)
+    return life.began - slack <= began and (life.ended is None or began <= life.ended + slack)
+
+
+def _alive(life: Life) -> bool:
+    """Whether that very gateway is still there, by its start and not by its number alone."""
+    seen = vitals.stat(life.pid)
+    if seen is None or seen.doing == "Z":
+        return False
+    return abs((vitals.started(seen.start_time) - life.began).total_seconds()) < 120

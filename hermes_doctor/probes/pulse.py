@@ -1,0 +1,193 @@
+"""Does the event loop of a gateway turn? Its heartbeat, its own API server, and the kernel tell."""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any, NamedTuple
+
+from hermes_doctor.probes import health, space
+from hermes_doctor.probes.runtime import Beat, Runtime
+from hermes_doctor.probes.sockets import Connection
+from hermes_doctor.probes.space import Space
+from hermes_doctor.probes.vitals import Vitals
+
+FRESH, OLD = 90.0, 120.0
+"""Seconds. A heart beats every 30; a busy machine or an installation delays one."""
+LONG, SHORT = 4.0, 1.0
+"""Seconds to wait for an answer: a busy loop may take some, one without a heartbeat takes none."""
+DEFAULT_PORT = "8642"
+_IN_ENV = re.compile(r"""^\s*(?:export\s+)?API_SERVER_PORT\s*=\s*["']?(\d{1,5})""", re.MULTILINE)
+NEARLY = 4
+"""With so few descriptors left neither a caller is let in nor a heartbeat written."""
+
+
+class Pulse(NamedTuple):
+    """What is known of an event loop."""
+
+    pid: int | None
+    """None for a gateway elsewhere that only its address is known of."""
+    turns: bool | None
+    """None: no telling."""
+    what: str
+    """One clause for people: "its last heartbeat is 12 s old"."""
+    since: datetime | None = None
+    """When it last was seen to turn, if it does not."""
+    certain: bool = False
+    """It does not turn, and not for a moment only: by its heartbeat, or having none to go by."""
+    halted: bool = False
+    """The whole process is stopped or its cgroup paused."""
+    age: float | None = None
+    """Seconds since the last heartbeat of this very process."""
+    answer: str = health.NOT_ASKED
+    """What /health gave: one of the words of the health probe."""
+    waiting: int | None = None
+    """How many callers waited at its door when we came."""
+    version: str | None = None
+    """The Hermes that it runs, by its own word."""
+
+
+def take(
+    vitals: Vitals,
+    runtime: Runtime,
+    listens: Iterable[Connection],
+    ports: Iterable[int],
+    room: Space | None,
+) -> Pulse:
+    """Feel the pulse of one process that listens there and may have its API server at a port."""
+    since = _seen(vitals, runtime)
+    if vitals.halted:
+        what = "its cgroup is paused" if vitals.frozen else "it was stopped by a signal (SIGSTOP)"
+        return Pulse(vitals.pid, False, what, since, certain=True, halted=True)
+    age = beat_age(runtime.beat, vitals)
+    serves = runtime.platforms.get("api_server")
+    door = _door(listens, set(ports), serves is not None and serves.state == "connected")
+    asked = health.Answer(health.NOT_ASKED)
+    if door is not None and health.reachable(vitals.pid):
+        asked = health.ask(door.local, SHORT if age is not None and age > OLD else LONG)
+    found = Pulse(
+        pid=vitals.pid,
+        turns=None,
+        what="",
+        since=since,
+        age=age,
+        answer=asked.word,
+        waiting=door.unread if door else None,
+        version=asked.version,
+    )
+    return _judge(found, asked, vitals, runtime, room)
+
+
+def _judge(
+    found: Pulse, asked: health.Answer, vitals: Vitals, runtime: Runtime, room: Space | None
+) -> Pulse:
+    age, silent = found.age, asked.word == health.SILENT
+    if asked.word == health.ANSWERED:
+        said = f"its API server answered within {max(1, round(asked.seconds * 1000))} ms"
+        return found._replace(turns=True, what=said)
+    quiet = f"its API server said nothing for {asked.seconds:.0f} s"
+    excuse = _excuse(vitals, room)
+    if excuse and (silent or age is None or age > FRESH):
+        return found._replace(what=f"{excuse}, so that neither heartbeat nor answer would prove it")
+    if age is not None and age > OLD:
+        old = f"its last heartbeat is {_span(age)} old"
+        return found._replace(
+            turns=False, certain=True, what=f"{old} and {quiet}" if silent else old
+        )
+    if silent and age is not None:
+        return found._replace(turns=False, what=f"{quiet}, {_span(age)} after its last heartbeat")
+    if silent:
+        return found._replace(turns=False, certain=not beats(runtime, vitals), what=quiet)
+    if age is not None:
+        return found._replace(turns=True, what=f"its last heartbeat is {_span(age)} old")
+    if runtime.state == "starting":
+        return found._replace(what="it is still starting")
+    return found._replace(what="it has neither a heartbeat nor an API server that could be asked")
+
+
+def elsewhere(url: str, *, network: bool) -> Pulse:
+    """The pulse of a gateway in another container, by the address that GATEWAY_HEALTH_URL names."""
+    place = health.parse(url)
+    if place is None:
+        return Pulse(None, None, "GATEWAY_HEALTH_URL is not an address that can be asked")
+    if not network and not place.loopback:
+        return Pulse(None, None, "GATEWAY_HEALTH_URL leads off this machine: ask with --network")
+    asked = health.ask_place(place, LONG)
+    turns = {health.ANSWERED: True, health.SILENT: False, health.REFUSED: False}.get(asked.word)
+    what = f"GATEWAY_HEALTH_URL: {asked.word}"
+    return Pulse(None, turns, what, answer=asked.word, version=asked.version)
+
+
+def beats(runtime: Runtime, vitals: Vitals) -> bool:
+    """Whether this very process has ever left a heartbeat."""
+    return runtime.beat is not None and beat_age(runtime.beat, vitals) is not None
+
+
+def beat_age(beat: Beat | None, vitals: Vitals) -> float | None:
+    """How old the last heartbeat of this process is; the machine's sleep does not count."""
+    if beat is None or beat.pid != vitals.pid or beat.at < vitals.started_at - timedelta(seconds=5):
+        return None
+    by_wall = max(0.0, (datetime.now(UTC) - beat.at).total_seconds())
+    if beat.monotonic is None:
+        return by_wall
+    by_clock = time.monotonic() - beat.monotonic
+    return min(by_wall, by_clock) if by_clock >= 0 else by_wall
+
+
+def _seen(vitals: Vitals, runtime: Runtime) -> datetime | None:
+    """When it last did something that it wrote down."""
+    mine = runtime.state_owner is not None and runtime.state_owner.pid == vitals.pid
+    times = [runtime.updated_at] if mine else []
+    if beat_age(runtime.beat, vitals) is not None and runtime.beat:
+        times.append(runtime.beat.at)
+    return max((at for at in times if at), default=None)
+
+
+def _door(listens: Iterable[Connection], ports: set[int], serves: bool) -> Connection | None:
+    """Where the API server listens: at its configured port, else at the only one there is."""
+    every = list(listens)
+    known = [one for one in every if one.local[1] in ports]
+    if known:
+        return known[0]
+    return every[0] if serves and len({one.local[1] for one in every}) == 1 else None
+
+
+def ports(environment: Mapping[str, str] | None, env: str, config: Mapping[Any, Any]) -> set[int]:
+    """The ports that the API server may have been given, and the one that it takes by itself."""
+    found = {DEFAULT_PORT, (environment or {}).get("API_SERVER_PORT")}
+    found |= set(_IN_ENV.findall(env))
+    platforms = config.get("platforms")
+    server = platforms.get("api_server") if isinstance(platforms, dict) else None
+    if isinstance(server, dict):
+        extra = server.get("extra")
+        found |= {_plain(server.get("port"))}
+        found |= {_plain(extra.get("port"))} if isinstance(extra, dict) else set()
+    return {int(one) for one in found if one is not None and str(one).isdigit()}
+
+
+def _plain(value: object) -> str:
+    return str(value)[:6]
+
+
+def _excuse(vitals: Vitals, room: Space | None) -> str:
+    """Why a loop that turns could neither write its heartbeat nor answer."""
+    used, limit = vitals.files, vitals.files_limit
+    if used is not None and limit and limit - used <= NEARLY:
+        return "it has no descriptor left"
+    if room is not None and space.exhausted(room):
+        return "the disk is full"
+    return ""
+
+
+def _span(seconds: float) -> str:
+    if seconds < OLD:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.0f} h"
+
+
+def address() -> str:
+    """The address of a gateway elsewhere, where the operator's environment names one."""
+    return os.environ.get("GATEWAY_HEALTH_URL", "").strip()
