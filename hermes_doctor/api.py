@@ -36,8 +36,10 @@ if TYPE_CHECKING:
     from hermes_doctor.probes.runtime import Life, Runtime
     from hermes_doctor.probes.space import Space
     from hermes_doctor.probes.structure import Structure
-    from hermes_doctor.probes.supervision import Supervision
     from hermes_doctor.probes.vitals import Vitals
+    from hermes_doctor.knowledge.services import service_plan
+    from hermes_doctor.probes.supervision import Supervision, Unit
+    from hermes_doctor.probes.supervisors.unitfile import seconds
     from hermes_doctor.sqlite.blueprint import Blueprint
     from hermes_doctor.sqlite.completion import complete
     from hermes_doctor.sqlite.condition import Condition
@@ -97,6 +99,7 @@ __all__ = [
     "Structure",
     "Supervision",
     "Vitals",
+    "Unit",
     "bring_back",
     "check",
     "compact",
@@ -106,6 +109,8 @@ __all__ = [
     "fix",
     "loss",
     "mend_rows",
+    "seconds",
+    "service_plan",
     "shown",
     "size",
     "snapshot",
@@ -115,8 +120,10 @@ _LATER = {
     "hermes_doctor.probes.runtime": ("Life", "Runtime"),
     "hermes_doctor.probes.space": ("Space",),
     "hermes_doctor.probes.structure": ("Structure",),
-    "hermes_doctor.probes.supervision": ("Supervision",),
     "hermes_doctor.probes.vitals": ("Vitals",),
+    "hermes_doctor.knowledge.services": ("service_plan",),
+    "hermes_doctor.probes.supervision": ("Supervision", "Unit"),
+    "hermes_doctor.probes.supervisors.unitfile": ("seconds",),
     "hermes_doctor.sqlite.blueprint": ("Blueprint",),
     "hermes_doctor.sqlite.completion": ("complete",),
     "hermes_doctor.sqlite.condition": ("Condition",),

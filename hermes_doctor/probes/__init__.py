@@ -250,10 +250,6 @@ class Probes:
         from hermes_doctor.probes import supervision
 
         return supervision.find(self.home, self.gateways)
-    def supervision(self) -> Supervision:
-        """Who would start the gateway of this home again."""
-        raise CouldNotLook("who supervises the gateway is not looked at yet")
-
     @once(limit=2)
     def runtime(self) -> Runtime:
         """What the gateway of this home writes about itself."""

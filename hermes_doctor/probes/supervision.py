@@ -69,6 +69,8 @@ class Supervision(NamedTuple):
     """How Hermes' own installer would name the unit of this home."""
     booted: bool = False
     """Whether a systemd runs on this machine that could look after it."""
+    wsl: bool = False
+    """Whether this is Linux inside of Windows."""
 
 
 def find(home: Home, gateways: Callable[[], list[Gateway]]) -> Supervision:
@@ -102,7 +104,16 @@ def find(home: Home, gateways: Callable[[], list[Gateway]]) -> Supervision:
         others=tuple(unit for unit in found if unit.home != home.path and not _same(unit, owner)),
         usual=_usual(home),
         booted=os.path.isdir("/run/systemd/system"),
+        wsl=_in_windows(),
     )
+
+
+def _in_windows() -> bool:
+    try:
+        with open("/proc/sys/kernel/osrelease") as file:
+            return "microsoft" in file.read(256).lower()
+    except OSError:
+        return False
 
 
 def _by_system(home: Home, pid: int | None, unsure: list[str]) -> tuple[list[Unit], Unit | None]:
@@ -168,7 +179,8 @@ def _units(home: Home, pid: int | None, place: Place, unsure: list[str]) -> list
             said = systemd.ask(scope, asked)
         except CouldNotLook as why:
             found += [
-                unit._replace(silence=str(why)) if unit.name in asked else unit for unit in units
+                systemd.unasked(scope, unit, str(why)) if unit.name in asked else unit
+                for unit in units
             ]
             if here and here not in names:
                 unsure.append(f"{here}: {why}")

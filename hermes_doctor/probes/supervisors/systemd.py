@@ -258,6 +258,17 @@ def told(unit: Unit, properties: Mapping[str, str]) -> Unit:
     )
 
 
+def unasked(scope: Scope, unit: Unit, why: str) -> Unit:
+    """A unit whose manager does not tell of it; without a manager it cannot run."""
+    if scope.uid is not None and _visible(scope.uid) and not bus_of(scope.uid):
+        return unit._replace(state="inactive", settings={**unit.settings, "Manager": "absent"})
+    return unit._replace(silence=why)
+
+
+def _visible(uid: int) -> bool:
+    return os.geteuid() in (0, uid)
+
+
 def foreign(scope: Scope, name: str, properties: Mapping[str, str]) -> Unit | None:
     """A unit that runs a gateway though its files did not show it, out of the manager's word."""
     path = properties.get("FragmentPath", "")

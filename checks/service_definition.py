@@ -1,0 +1,156 @@
+"""Definitions of the gateway's service that lead nowhere, fight each other, or are outdated."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hermes_doctor.api import CouldNotLook, Evidence, Finding, Probes, Severity, Skip, check
+
+if TYPE_CHECKING:
+    from hermes_doctor.api import Unit
+
+_EXEC, _CHDIR = 203, 200
+
+
+@check(
+    id="service-definition",
+    group="supervision",
+    codes=["GW-UNIT-BAD-PATH", "GW-DUP-UNITS", "GW-HOME-MISMATCH"],
+)
+def service_definition(probes: Probes) -> Iterator[Finding | CouldNotLook]:
+    """Does one service, and only one, start what is there on this home?"""
+    found = probes.supervision()
+    defined = [unit for unit in found.units if unit.path is not None]
+    if not defined and not found.others:
+        raise Skip("no service is set up to run the gateway")
+    for unit in defined:
+        yield from _paths(unit)
+    yield from _fight(defined)
+    if not defined and not _runs(probes):
+        yield from _elsewhere(probes, found.others, found.usual)
+
+
+def _paths(unit: Unit) -> Iterator[Finding | CouldNotLook]:
+    """What it starts, and where, must be there."""
+    evidence = []
+    status = unit.number("ExecMainStatus")
+    program = Path(unit.program[0]) if unit.program else None
+    try:
+        if program is None:
+            if unit.systemd:
+                evidence.append(Evidence(unit.name, "says nothing of what to start"))
+        elif program.is_absolute():
+            fault = _fault(program, runs=True)
+            if fault:
+                evidence.append(Evidence(str(program), fault))
+        if unit.folder is not None:
+            fault = _fault(unit.folder, runs=False)
+            if fault:
+                evidence.append(Evidence(str(unit.folder), fault))
+    except OSError as error:
+        yield CouldNotLook(f"{unit.name}: what it starts cannot be seen ({error.strerror})")
+    if status in (_EXEC, _CHDIR) and unit.state != "active":
+        what = "203/EXEC: it could not be started" if status == _EXEC else "200/CHDIR: no folder"
+        evidence.append(Evidence(unit.name, f"last exit status {what}"))
+    if not evidence:
+        return
+    up = unit.state == "active"
+    yield Finding(
+        code="GW-UNIT-BAD-PATH",
+        severity=Severity.WARNING if up else Severity.ERROR,
+        title=f"{unit.name} starts something that is not there",
+        subject=unit.name,
+        detail=(
+            ("The gateway runs now, but will not start again. " if up else "")
+            + "A virtual environment or a checkout was moved, removed or made anew. From the "
+            "Hermes that works, `hermes gateway install --force` writes the service anew."
+        ),
+        evidence=tuple(evidence),
+        data={"unit": unit},
+    )
+
+
+def _fault(path: Path, *, runs: bool) -> str | None:
+    """What hinders a path from being run, or from being a folder to work in."""
+    try:
+        st = os.stat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        if os.path.islink(path):
+            return "is a link to something that is gone"
+        return "is not there"
+    if runs:
+        plain = stat.S_ISREG(st.st_mode) and st.st_mode & 0o111
+        return None if plain else "cannot be run"
+    return None if stat.S_ISDIR(st.st_mode) else "is not a folder"
+
+
+def _fight(defined: list[Unit]) -> Iterator[Finding]:
+    """Two services that both start a gateway on this home end each other's."""
+    live = [u for u in defined if u.enabled or u.state in ("active", "activating", "failed")]
+    if len(live) < 2:
+        return
+    at_once = sum(unit.state in ("active", "activating") for unit in live) > 1
+    yield Finding(
+        code="GW-DUP-UNITS",
+        severity=Severity.ERROR if at_once else Severity.WARNING,
+        title=f"{len(live)} services start a gateway on this home",
+        subject=", ".join(sorted({unit.name for unit in live})),
+        detail=(
+            "Only one can hold the home; the others fail, or end the first one, again and again. "
+            "Keep one and switch the others off, for instance with "
+            f"`{live[-1].command} disable --now {live[-1].name}`."
+        ),
+        evidence=tuple(Evidence(str(unit.path), _how(unit)) for unit in live),
+        data={"units": tuple(live)},
+    )
+
+
+def _how(unit: Unit) -> str:
+    scope = {"systemd-user": "user service", "systemd-system": "system service"}.get(unit.kind)
+    starts = "starts by itself" if unit.enabled else "does not start by itself"
+    return ", ".join(part for part in (scope, unit.state, starts) if part)
+
+
+def _elsewhere(probes: Probes, others: tuple[Unit, ...], usual: str) -> Iterator[Finding]:
+    """The service that Hermes would make for this home works on another one."""
+    for unit in others:
+        if unit.name != usual or unit.home is None:
+            continue
+        empty = not os.path.lexists(unit.home / "config.yaml")
+        yield Finding(
+            code="GW-HOME-MISMATCH",
+            severity=Severity.WARNING if empty or _same_owner(probes, unit) else Severity.INFO,
+            title=f"{unit.name} runs the gateway on another home",
+            subject=unit.name,
+            detail=(
+                "What is changed in this home does not reach that gateway. If it should be this "
+                "one, `hermes gateway install --force` with HERMES_HOME set writes the service "
+                "anew; else name the other home with --home."
+            ),
+            evidence=(Evidence(str(unit.path), f"its home is {unit.home}"),),
+            data={"unit": unit},
+        )
+
+
+def _same_owner(probes: Probes, unit: Unit) -> bool:
+    """Whether it runs as whom this home belongs to, so that it was most likely meant for it."""
+    if unit.manager is not None:
+        return True
+    import pwd
+
+    try:
+        uid = os.stat(probes.home.path).st_uid
+        return unit.user == pwd.getpwuid(uid).pw_name
+    except (OSError, KeyError):
+        return False
+
+
+def _runs(probes: Probes) -> bool:
+    try:
+        return bool(probes.gateways())
+    except CouldNotLook:
+        return True

@@ -1,0 +1,205 @@
+"""A service that has given up on the gateway, or starts it over and over."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, NamedTuple
+
+from hermes_doctor.api import CouldNotLook, Evidence, Finding, Probes, Severity, Skip, check
+
+if TYPE_CHECKING:
+    from hermes_doctor.api import Unit
+
+_CODES = ["GW-EXIT75-LOOP", "GW-EXIT78", "GW-STARTLIMIT", "GW-CRASH-LOOP", "GW-UNIT-FAILED"]
+_RESTART, _CONFIG = 75, 78
+"""How a gateway ends to be started again, and how it ends when its settings are hopeless."""
+_NOT_STARTED = (200, 203)
+"""systemd could not even begin: what the definition says is wrong, which another check tells."""
+_FEW = 3
+_SHORT = 120.0
+_WINDOW = timedelta(minutes=10)
+_SETTLED = timedelta(minutes=5)
+
+
+class Loop(NamedTuple):
+    """A gateway that is started over and over."""
+
+    status: int
+    evidence: tuple[Evidence, ...]
+
+
+@check(id="service-state", group="supervision", codes=_CODES)
+def service_state(probes: Probes) -> Iterator[Finding]:
+    """Has the service given up on the gateway, or does it start it over and over?"""
+    units = probes.supervision().units
+    if not units:
+        raise Skip("no service is set up to run the gateway")
+    for unit in units:
+        if unit.number("ExecMainStatus") in _NOT_STARTED:
+            continue
+        loop = _loop(probes, unit)
+        if unit.state == "failed":
+            yield _given_up(unit)
+        elif loop:
+            yield _endless(unit, loop)
+        elif unit.kind == "launchd" and unit.state != "active" and _status(unit) == _CONFIG:
+            yield _hopeless(unit, ())
+
+
+def _status(unit: Unit) -> int:
+    return unit.number("ExecMainStatus")
+
+
+def _given_up(unit: Unit) -> Finding:
+    if _status(unit) == _CONFIG:
+        return _hopeless(unit, ())
+    limited = unit.settings.get("Result") == "start-limit-hit" or (
+        unit.systemd
+        and unit.settings.get("Restart", "no") not in ("no", "on-success")
+        and unit.settings.get("StartLimitIntervalUSec") not in ("0", None)
+        and unit.number("NRestarts") > 0
+    )
+    if limited:
+        return Finding(
+            code="GW-STARTLIMIT",
+            severity=Severity.ERROR,
+            title=f"systemd has given up on {unit.name}",
+            subject=unit.name,
+            detail=(
+                "It failed too often within a short time, so systemd starts it no more, not even "
+                "after a reboot of the gateway's cause. The newest lines of the log say why it "
+                "failed; mend that first. A unit of a newer Hermes has no such limit."
+            ),
+            evidence=(_seen(unit),),
+            since=_since(unit),
+            fix="reset-failed",
+            data={"unit": unit},
+        )
+    return Finding(
+        code="GW-UNIT-FAILED",
+        severity=Severity.ERROR,
+        title=f"{unit.name} has failed, and nothing starts it again",
+        subject=unit.name,
+        detail="The newest lines of its log say why it ended.",
+        evidence=(_seen(unit),),
+        since=_since(unit),
+        data={"unit": unit},
+    )
+
+
+def _endless(unit: Unit, loop: Loop) -> Finding:
+    if loop.status == _CONFIG:
+        return _hopeless(unit, loop.evidence)
+    if loop.status == _RESTART:
+        return Finding(
+            code="GW-EXIT75-LOOP",
+            severity=Severity.ERROR,
+            title="the gateway asks to be restarted over and over",
+            subject=unit.name,
+            detail=(
+                "Each time it ends with status 75, which means: start me again. One such end is a "
+                "planned restart; a row of them is most often a /restart message that a platform "
+                "delivers again after each start. Stop the service for a minute, move "
+                ".restart_notify.json aside, start it once."
+            ),
+            evidence=loop.evidence,
+            data={"unit": unit},
+        )
+    return Finding(
+        code="GW-CRASH-LOOP",
+        severity=Severity.ERROR,
+        title=f"{unit.name} starts the gateway over and over, and it ends each time",
+        subject=unit.name,
+        detail="The newest lines of logs/errors.log and of the service's log say why it ends.",
+        evidence=loop.evidence,
+        data={"unit": unit},
+    )
+
+
+def _hopeless(unit: Unit, more: tuple[Evidence, ...]) -> Finding:
+    return Finding(
+        code="GW-EXIT78",
+        severity=Severity.ERROR,
+        title="the gateway refuses its settings, so it is not started again",
+        subject=unit.name,
+        detail=(
+            "It ended with status 78: every platform failed in a way that trying again cannot "
+            "mend, such as a token that another gateway uses. `exit_reason` in "
+            "gateway_state.json names it. Mend that, then start the service."
+        ),
+        evidence=(_seen(unit), *more),
+        since=_since(unit),
+        data={"unit": unit},
+    )
+
+
+def _loop(probes: Probes, unit: Unit) -> Loop | None:
+    """What systemd counts, or what the gateway itself wrote down, within the last minutes."""
+    again = unit.number("NRestarts")
+    life = _life(unit)
+    waits = unit.settings.get("SubState") == "auto-restart" or (
+        unit.kind in ("docker", "s6") and unit.state == "activating"
+    )
+    if waits and again >= _FEW and (life is None or life < _SHORT):
+        return Loop(_status(unit), (_seen(unit),))
+    if unit.systemd and again < _FEW:
+        return None
+    now = datetime.now(UTC)
+    starts = [one for one in _starts(probes) if now - one < _WINDOW]
+    if len(starts) <= _FEW or now - starts[-1] > _SETTLED:
+        return None
+    status, ends = _ends(probes, now)
+    minutes = max(1, round((now - starts[0]).total_seconds() / 60))
+    counted = Evidence("gateway-starts.log", f"{len(starts)} starts within {minutes} min")
+    return Loop(status or _status(unit), (_seen(unit), counted, *ends))
+
+
+def _starts(probes: Probes) -> list[datetime]:
+    """The latest starts, by the gateway's own word."""
+    try:
+        told = probes.runtime().starts
+        return sorted(told or [life.began for life in probes.diary()])
+    except CouldNotLook:
+        return []
+
+
+def _ends(probes: Probes, now: datetime) -> tuple[int, tuple[Evidence, ...]]:
+    """How the latest lives ended: the status that came most often."""
+    try:
+        lives = [life for life in probes.diary() if now - life.began < _WINDOW]
+    except CouldNotLook:
+        return 0, ()
+    codes = [life.exit_code for life in lives if life.exit_code]
+    if not codes:
+        return 0, ()
+    most = max(set(codes), key=codes.count)
+    what = f"{codes.count(most)} of the last {len(lives)} lives ended with status {most}"
+    return most, (Evidence("logs/gateway-exit-diag.log", what),)
+
+
+def _life(unit: Unit) -> float | None:
+    """How many seconds the last main process lived, where its manager tells."""
+    began, ended = (
+        unit.number(f"ExecMain{what}TimestampMonotonic") / 1e6 for what in ("Start", "Exit")
+    )
+    return ended - began if ended >= began > 0 else None
+
+
+def _since(unit: Unit) -> datetime | None:
+    changed = unit.number("StateChangeTimestampMonotonic") / 1e6
+    if not changed:
+        return None
+    return datetime.now(UTC) - timedelta(seconds=max(0.0, time.monotonic() - changed))
+
+
+def _seen(unit: Unit) -> Evidence:
+    parts = [unit.state]
+    if unit.settings.get("Result", "success") != "success":
+        parts.append(f"result {unit.settings['Result']}")
+    if _status(unit):
+        parts.append(f"last exit status {_status(unit)}")
+    if unit.number("NRestarts"):
+        parts.append(f"started again {unit.number('NRestarts')} times")
+    return Evidence(unit.name, ", ".join(parts))

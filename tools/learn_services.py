@@ -1,0 +1,66 @@
+"""Makes hermes_doctor/knowledge/services.json: asks every release which unit it would write.
+
+    python -m tools.learn_services            all releases, some seconds
+    python -m tools.learn_services 0.19.0     prints what one release says
+
+For each release: the settings of its systemd unit and of its launchd job, without what depends
+on the machine, and how long it lets work in progress end before a restart.
+"""
+
+from __future__ import annotations
+
+import json
+import plistlib
+import sys
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from hermes_doctor.probes.supervisors import unitfile
+from tools import real_home, releases
+
+TARGET = Path(__file__).parent.parent / "hermes_doctor" / "knowledge" / "services.json"
+LESSON = """
+import json
+from gateway.restart import DEFAULT_GATEWAY_RESTART_DRAIN_TIMEOUT as drain
+from hermes_cli import gateway
+print(json.dumps([gateway.generate_systemd_unit(), gateway.generate_launchd_plist(), drain]))
+"""
+PLACES = ("Environment", "WorkingDirectory", "ExecStopPost", "Description", "WantedBy")
+"""Settings that name paths, or that change nothing."""
+KEYS = ("KeepAlive", "RunAtLoad", "ThrottleInterval", "ExitTimeOut")
+
+
+def ask(version: str) -> dict[str, Any]:
+    """What one release would write."""
+    with tempfile.TemporaryDirectory() as folder:
+        home = Path(folder) / ".hermes"
+        home.mkdir()
+        unit, plist, drain = json.loads(real_home.run(version, home, LESSON))
+    found: unitfile.Settings = {}
+    unitfile.parse(unit, found)
+    settings = {name: values[-1] for name, values in found.items() if name not in PLACES}
+    settings["ExecStart"] = settings["ExecStart"].partition(" ")[2]
+    settings["ExecStopPost"] = found.get("ExecStopPost", [""])[-1].partition(" ")[2]
+    job = plistlib.loads(plist.encode())
+    return {
+        "unit": dict(sorted((name, value) for name, value in settings.items() if value)),
+        "job": {name: job[name] for name in KEYS if name in job},
+        "drain": drain,
+    }
+
+
+def main(versions: list[str]) -> None:
+    """Ask one release, or all and write the file."""
+    if versions:
+        print(json.dumps({version: ask(version) for version in versions}, indent=1))
+        return
+    with ThreadPoolExecutor(2) as pool:
+        answers = dict(zip(releases.ALL, pool.map(ask, releases.ALL), strict=True))
+    TARGET.write_text(json.dumps(answers, indent=1) + "\n")
+    print(TARGET)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
