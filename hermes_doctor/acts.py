@@ -25,6 +25,7 @@ from hermes_doctor.steps import Act
 
 OLDEST_INSTALLER = (0, 18)
 """The first release whose installer does without a terminal."""
+_BACK = "take-back"
 _OURS = re.compile(r"hermes[A-Za-z0-9_.@-]*\.service")
 
 
@@ -180,15 +181,11 @@ class TakeBack(Act):
     """The reverse of an act, for `undo`; its own reverse is the act."""
 
     act: Act
+    kind: ClassVar[str] = _BACK
     lasting: ClassVar[bool] = True
 
-    @property
-    def kind(self) -> str:  # type: ignore[override]
-        """Marked, so that an undo can be undone."""
-        return _BACK + self.act.kind
-
     def words(self) -> dict[str, str]:
-        return self.act.words()
+        return {**self.act.words(), "of": self.act.kind}
 
     def sentence(self) -> str:
         return f"take back: {self.act.sentence()}"
@@ -203,14 +200,11 @@ class TakeBack(Act):
         self.act.do()
 
 
-_BACK = "un-"
-
-
 def remade(home: Home, record: ActRecord) -> Act | None:
     """The act that a receipt tells of; None for one that this tool does not know."""
-    if record.kind.startswith(_BACK):
-        act = remade(home, ActRecord(record.kind.removeprefix(_BACK), record.words))
-        return TakeBack(act) if act else None
+    if record.kind == _BACK:
+        act = remade(home, ActRecord(record.words.get("of", ""), record.words))
+        return TakeBack(act) if act and not isinstance(act, TakeBack) else None
     system = record.words.get("scope") == "system"
     unit = record.words.get("unit", "")
     if record.kind == ReloadUnits.kind:

@@ -33,13 +33,13 @@ from hermes_doctor.model import (
 from hermes_doctor.probes import Probes
 
 if TYPE_CHECKING:
+    from hermes_doctor.knowledge.services import service_plan
     from hermes_doctor.probes.runtime import Life, Runtime
     from hermes_doctor.probes.space import Space
     from hermes_doctor.probes.structure import Structure
-    from hermes_doctor.probes.vitals import Vitals
-    from hermes_doctor.knowledge.services import service_plan
     from hermes_doctor.probes.supervision import Supervision, Unit
     from hermes_doctor.probes.supervisors.unitfile import seconds
+    from hermes_doctor.probes.vitals import Vitals
     from hermes_doctor.sqlite.blueprint import Blueprint
     from hermes_doctor.sqlite.completion import complete
     from hermes_doctor.sqlite.condition import Condition
@@ -98,8 +98,8 @@ __all__ = [
     "Step",
     "Structure",
     "Supervision",
-    "Vitals",
     "Unit",
+    "Vitals",
     "bring_back",
     "check",
     "compact",

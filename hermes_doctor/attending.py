@@ -34,8 +34,8 @@ def attended(probes: Probes, steps: Sequence[Step]) -> list[Step]:
             f"be stopped for it: {why}"
         ) from None
     kept = [step for step in steps if not isinstance(step, GatewayStep)]
-    why = f"{' and '.join(names)} must not be open while it is replaced"
-    return [*kept, GatewayStep(service, restart=True, why=why)]
+    reason = f"{' and '.join(names)} must not be open while it is replaced"
+    return [*kept, GatewayStep(service, restart=True, why=reason)]
 
 
 def restarts(steps: Sequence[Step]) -> bool:
@@ -55,6 +55,4 @@ def _replaced(steps: Sequence[Step]) -> list[str]:
         change.path.name
         for change in changes
         if is_database(change.path) and change.make is not None
-    ] or [
-        change.path.name for change in changes if is_database(change.path) and change.absent
-    ]
+    ] or [change.path.name for change in changes if is_database(change.path) and change.absent]

@@ -78,7 +78,9 @@ class Handover:
         forget(self.book, self.log)
 
     def _stop(self) -> bool:
-        if self.service is None or self.service.running() is None:
+        if self.service is None:
+            return False
+        if self.service.running() is None and not self.service.restless():
             return False
         self.service.remember(self.book.folder(self.log) / ORIGIN)
         self.log.gateway = STOPPED

@@ -74,8 +74,8 @@ def _plan(probes: Probes, plugins: Plugins, finding: Finding) -> Planned:
         return Planned(finding, fix, (), str(why))
     except (Exception, SystemExit, GeneratorExit) as error:  # noqa: BLE001 (an operator's fix may raise anything)
         return Planned(finding, fix, (), f"the fix {fix.id} crashed: {crash(error)}")
-    why = None if steps else "there is nothing left to do"
-    return Planned(finding, fix, steps, why, interrupts)
+    nothing = None if steps else "there is nothing left to do"
+    return Planned(finding, fix, steps, nothing, interrupts)
 
 
 def _about(record: ItemRecord, reason: str) -> bool:

@@ -410,7 +410,8 @@ class Run:
                 left = paths.roll_back(self.home, log, backup, back)
                 acts.take_back(failed)
                 gateway.again(changed=True)
-            changed = {n for record in (*back, *acts.of(failed)) for n in record.items}
+            changed = {n for record in back for n in record.items}
+            changed |= {n for record in acts.of(failed) for n in record.items}
             for n in pending:
                 lost = "rolled-back" if n in changed else "failed"
                 log.items[n].outcome = lost if n in failed else "verified"
@@ -485,11 +486,13 @@ def _one_owner(items: Sequence[Item]) -> None:
 
 def _note(items: Sequence[Item]) -> None:
     """Write down what came to light, each thing once: several items may restart one gateway."""
-    said: set[str] = set()
+    told = False
     for item in items:
-        found = dict.fromkeys(note for step in item.steps for note in step.notes())
-        item.record.notes = [note for note in found if note not in said]
-        said |= found.keys()
+        item.record.notes = []
+        for step in item.steps:
+            if not (isinstance(step, GatewayStep) and told):
+                item.record.notes += step.notes()
+            told = told or isinstance(step, GatewayStep)
 
 
 def _merge(one: Change, two: Change) -> Change | None:

@@ -8,7 +8,7 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 from hermes_doctor import durable
 from hermes_doctor.child import with_rights_of
@@ -303,6 +303,9 @@ class Service(Protocol):
     def start(self, limit: float) -> None:
         """Bring a gateway up and see that it stays."""
 
+    def restless(self) -> bool:
+        """Whether its owner will start a gateway by itself although none runs now."""
+
     def settled(self, limit: float) -> int | None:
         """Wait for the end of a process that was asked to stop; the one that runs then."""
 
@@ -339,8 +342,8 @@ class Act(Step):
     done once. The receipt keeps its `kind` and `words`, from which `undo` makes it again.
     """
 
-    kind = ""
-    lasting = False
+    kind: ClassVar[str] = ""
+    lasting: ClassVar[bool] = False
     """Whether it leaves something that can be taken back."""
 
     def words(self) -> dict[str, str]:

@@ -250,6 +250,7 @@ class Probes:
         from hermes_doctor.probes import supervision
 
         return supervision.find(self.home, self.gateways)
+
     @once(limit=2)
     def runtime(self) -> Runtime:
         """What the gateway of this home writes about itself."""

@@ -76,7 +76,7 @@ class Detached(Owned):
         import subprocess
 
         user = _user(self.home, self.origin.uid if self.origin else None)
-        command = self._command(user)
+        command = self._command()
         umask = self.origin.umask if self.origin and self.origin.umask is not None else 0o022
         options = user.options()
         output = _log(self.home)
@@ -135,7 +135,7 @@ class Detached(Owned):
         made["HERMES_HOME"] = str(self.home.path)
         return made
 
-    def _command(self, user: Account) -> list[str]:
+    def _command(self) -> list[str]:
         if self.installation is None:
             raise CannotFix("no installation of Hermes was found that could run it")
         profile = ["--profile", self.home.profile] if self.home.profile else []
@@ -176,4 +176,6 @@ def _log(home: Home) -> int:
         with acting_for(path) as here:
             return os.open(here, flags, durable.FILE_MODE)
     except OSError as error:
-        raise CannotFix(f"{LOG} cannot be written ({os.strerror(error.errno or 0).lower()})") from None
+        raise CannotFix(
+            f"{LOG} cannot be written ({os.strerror(error.errno or 0).lower()})"
+        ) from None

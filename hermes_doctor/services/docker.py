@@ -32,7 +32,7 @@ class Container(Owned):
     def refuse(self) -> None:
         insist([self.engine, "inspect", "--type", "container", "--format", "{{.Id}}", self.name])
 
-    def ask_to_stop(self, process: Held) -> None:
+    def ask_to_stop(self, process: Held) -> None:  # noqa: ARG002 (the container is stopped)
         begin([self.engine, "stop", "--time", str(PATIENCE), self.name])
 
     def ask_to_start(self) -> None:

@@ -26,7 +26,9 @@ def unit_of(probes: Probes) -> SystemdUnit:
     """The unit that runs the gateway of this home."""
     service = services.of(probes)
     if not isinstance(service, SystemdUnit):
-        raise CannotFix(f"only a unit of systemd can be given settings; this is {service.describe()}")
+        raise CannotFix(
+            f"only a unit of systemd can be given settings; this is {service.describe()}"
+        )
     return service
 
 

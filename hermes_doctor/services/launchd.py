@@ -38,7 +38,9 @@ class LaunchAgent(Owned):
 
     def refuse(self) -> None:
         if self.plist is None:
-            raise CannotFix(f"the file of {self.label} was not found, so it cannot be started again")
+            raise CannotFix(
+                f"the file of {self.label} was not found, so it cannot be started again"
+            )
         if os.environ.get("XPC_SERVICE_NAME") == self.label:
             raise CannotFix(f"this runs inside {self.label}: run it from a shell of your own")
 

@@ -62,6 +62,10 @@ class Owned:
         """Why no gateway will come up any more, once the owner knows."""
         return None
 
+    def restless(self) -> bool:
+        """Whether the owner will start a gateway by itself although none runs now."""
+        return False
+
     def refuse(self) -> None:
         """Raise CannotFix where the owner cannot be asked, before anything is done."""
 

@@ -33,7 +33,7 @@ class Slot(Owned):
         if not os.access(self.folder / "supervise" / "control", os.W_OK):
             raise CannotFix(f"you may not steer the slot {self.name}: run it as root there")
 
-    def ask_to_stop(self, process: Held) -> None:
+    def ask_to_stop(self, process: Held) -> None:  # noqa: ARG002 (the slot is stopped)
         self._steer("-d")
 
     def ask_to_start(self) -> None:

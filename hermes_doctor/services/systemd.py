@@ -63,7 +63,9 @@ class Manager:
         elif self.runtime is not None and not any(
             (self.runtime / name).exists() for name in ("bus", "systemd/private")
         ):
-            raise CannotFix(f"the systemd of uid {self.user.uid} cannot be reached ({self.runtime})")
+            raise CannotFix(
+                f"the systemd of uid {self.user.uid} cannot be reached ({self.runtime})"
+            )
 
     def ask(self, *words: str, limit: float = 30.0) -> Said:
         """Ask it something; whatever it answers."""
@@ -108,6 +110,14 @@ class SystemdUnit(Owned):
         if self.manager.tell(self.name, "LoadState") == "masked":
             raise CannotFix(f"{self.name} is masked: somebody decided that it must not run")
 
+    def restless(self) -> bool:
+        return self.manager.tell(self.name, "ActiveState") == "activating"
+
+    def stop(self, limit: float) -> None:
+        if self.running() is None and self.restless():  # between two starts of a loop
+            self.manager.insist("stop", self.name, limit=limit)
+        super().stop(limit)
+
     def ask_to_stop(self, process: Held) -> None:
         main = self.manager.tell(self.name, "MainPID")
         if main not in map(str, (process.pid, *ancestors(process.pid))):  # uv or a shell may be it
@@ -145,8 +155,6 @@ class SystemdUnit(Owned):
 def _inside(unit: str) -> bool:
     """Whether we run in the control group of a unit: stopping it would end us too."""
     try:
-        return any(
-            unit in line.rstrip("\n").split("/") for line in open("/proc/self/cgroup")  # noqa: SIM115
-        )
+        return any(unit in line.rstrip("\n").split("/") for line in open("/proc/self/cgroup"))
     except OSError:
         return False
