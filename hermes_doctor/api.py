@@ -19,7 +19,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from hermes_doctor.files import Snapshot, shown, size, snapshot
+from hermes_doctor.files import Snapshot, listing, shown, size, snapshot
 from hermes_doctor.home import CACHES, Home, loss
 from hermes_doctor.model import (
     CannotFix,
@@ -33,13 +33,18 @@ from hermes_doctor.model import (
 from hermes_doctor.probes import Probes
 
 if TYPE_CHECKING:
+    from hermes_doctor.acts import EnableLinger, ResetFailed
     from hermes_doctor.knowledge.services import service_plan
+    from hermes_doctor.probes.openfiles import writers
     from hermes_doctor.probes.runtime import Life, Runtime
     from hermes_doctor.probes.space import Space
     from hermes_doctor.probes.structure import Structure
     from hermes_doctor.probes.supervision import Supervision, Unit
     from hermes_doctor.probes.supervisors.unitfile import seconds
     from hermes_doctor.probes.vitals import Vitals
+    from hermes_doctor.services import gateway_service
+    from hermes_doctor.services.dropins import drop_in, service_limit
+    from hermes_doctor.services.installing import service_installation
     from hermes_doctor.sqlite.blueprint import Blueprint
     from hermes_doctor.sqlite.completion import complete
     from hermes_doctor.sqlite.condition import Condition
@@ -55,10 +60,12 @@ if TYPE_CHECKING:
     from hermes_doctor.steps import (
         GatewayStep,
         MoveAside,
+        MoveLog,
         Remove,
         ReplaceDatabase,
         ReplaceFile,
         ReplaceSpan,
+        SaveLost,
         Service,
         SetMode,
         SetOwner,
@@ -73,6 +80,7 @@ __all__ = [
     "Condition",
     "CouldNotLook",
     "Damage",
+    "EnableLinger",
     "Evidence",
     "Finding",
     "Fix",
@@ -81,13 +89,16 @@ __all__ = [
     "Life",
     "Missing",
     "MoveAside",
+    "MoveLog",
     "Probes",
     "Remove",
     "ReplaceDatabase",
     "ReplaceFile",
     "ReplaceSpan",
+    "ResetFailed",
     "Runtime",
     "Safety",
+    "SaveLost",
     "Service",
     "SetMode",
     "SetOwner",
@@ -105,18 +116,29 @@ __all__ = [
     "compact",
     "complete",
     "database_repair",
+    "drop_in",
     "evict",
     "fix",
+    "gateway_service",
+    "listing",
     "loss",
     "mend_rows",
     "seconds",
+    "service_installation",
+    "service_limit",
     "service_plan",
     "shown",
     "size",
     "snapshot",
+    "writers",
 ]
 
 _LATER = {
+    "hermes_doctor.acts": ("EnableLinger", "ResetFailed"),
+    "hermes_doctor.probes.openfiles": ("writers",),
+    "hermes_doctor.services": ("gateway_service",),
+    "hermes_doctor.services.dropins": ("drop_in", "service_limit"),
+    "hermes_doctor.services.installing": ("service_installation",),
     "hermes_doctor.probes.runtime": ("Life", "Runtime"),
     "hermes_doctor.probes.space": ("Space",),
     "hermes_doctor.probes.structure": ("Structure",),
@@ -139,10 +161,12 @@ _LATER = {
     "hermes_doctor.steps": (
         "GatewayStep",
         "MoveAside",
+        "MoveLog",
         "Remove",
         "ReplaceDatabase",
         "ReplaceFile",
         "ReplaceSpan",
+        "SaveLost",
         "Service",
         "SetMode",
         "SetOwner",

@@ -114,6 +114,9 @@ class Run:
         with interruptible(), contextlib.ExitStack() as guards:
             try:
                 book.save(log)
+                for step in [step for item in items for step in item.steps]:
+                    guards.callback(step.release)
+                    step.prepare()
                 if gateway.stop():
                     targets = self._targets(items, settled=True)
                 backup = self._back_up(targets, log, book)
@@ -191,23 +194,31 @@ class Run:
                 "This runs inside the gateway that would be restarted, which would cut off the "
                 "answer in the middle. Run it from a shell of your own."
             )
+        try:
+            excused = gateway.excused()
+        except CannotFix as why:
+            raise Trouble(f"{why}. Nothing was changed.") from why
         for target in targets:
             try:
-                self._preflight_path(target, uid)
+                self._preflight_path(target, uid, at_work=bool(excused))
             except Trouble as why:
                 self._refuse(targets, target.items, str(why))
         try:
             acts.refuse()
-            self._refuse_holders(targets, gateway.excused())
+            self._refuse_holders(targets, excused)
         except CannotFix as why:
             if isinstance(why, Refused):
                 raise
             raise Trouble(f"{why}. Nothing was changed.") from why
 
-    def _preflight_path(self, target: Target, uid: int) -> None:
-        """One path: still as planned, ours to change, and in a place where that can be done."""
+    def _preflight_path(self, target: Target, uid: int, *, at_work: bool) -> None:
+        """One path: still as planned, ours to change, and in a place where that can be done.
+
+        What the gateway writes until it is stopped is compared once it is.
+        """
         path, owner = target.path, target.change.expect.uid
-        if snapshot(path) != target.change.expect:
+        moves = at_work and (target.is_database or target.change.growing)
+        if snapshot(path) != target.change.expect and not moves:
             raise Trouble(f"{path.name} was changed meanwhile. Nothing was changed; try again.")
         euid = os.geteuid()
         if euid not in (0, owner) and target.change.expect.kind == "file":

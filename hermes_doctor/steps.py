@@ -6,7 +6,7 @@ import contextlib
 import json
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import ClassVar, Protocol
 
@@ -38,6 +38,8 @@ class Change:
     """Other paths that must still be what they were, such as a log that must not appear."""
     from_root: bool = False
     """The owner is changed because a file of root's is to be given back."""
+    growing: bool = False
+    """The gateway writes it until it is stopped, so that it may change until then."""
     restored: bool = False
     """The maker brings mode, owner and times along; they are not taken from the old file."""
 
@@ -60,6 +62,12 @@ class Step:
     def notes(self) -> Sequence[str]:
         """What is known only once the new content is made, for the receipt."""
         return ()
+
+    def prepare(self) -> None:
+        """Take hold of what would be gone once the gateway is stopped."""
+
+    def release(self) -> None:
+        """Let go of it, whatever became of the run."""
 
 
 def real(path: Path) -> Path:
@@ -239,6 +247,58 @@ class MoveAside(Step):
         if taken.kind not in ("file", "symlink"):
             raise CannotFix(f"{self.path.name} is not a file ({taken.kind})")
         return [Change(self.path, taken, absent=True)]
+
+
+@dataclass(frozen=True)
+class MoveLog(MoveAside):
+    """Take a log out of the way that the gateway may still be writing."""
+
+    def changes(self) -> Sequence[Change]:
+        return [replace(change, growing=True) for change in super().changes()]
+
+
+@dataclass(frozen=True)
+class SaveLost(Step):
+    """Keep a file that has no name any more and lives only as long as a process has it open.
+
+    It is held by a descriptor of our own, and copied when the process has ended and what it had
+    still to write is in it.
+    """
+
+    path: Path
+    """Where it lay."""
+    pid: int
+    fd: str
+    why: str
+    held: list[int] = field(default_factory=list, compare=False)
+
+    def sentence(self) -> str:
+        return f"keep the {self.path.name} that process {self.pid} works on: {self.why}"
+
+    def prepare(self) -> None:
+        try:
+            self.held.append(os.open(f"/proc/{self.pid}/fd/{self.fd}", os.O_RDONLY | os.O_CLOEXEC))
+        except OSError:
+            raise CannotFix(f"the {self.path.name} of process {self.pid} is gone") from None
+
+    def release(self) -> None:
+        while self.held:
+            os.close(self.held.pop())
+
+    def changes(self) -> Sequence[Change]:
+        try:
+            st = os.stat(self.held[-1] if self.held else f"/proc/{self.pid}/fd/{self.fd}")
+        except OSError:
+            raise CannotFix(f"the {self.path.name} of process {self.pid} is gone") from None
+        target = self.path.with_name(f"{self.path.name}.lost-{st.st_ino}")
+        return [Change(target, snapshot(target), make=self._make)]
+
+    def _make(self, target: Path) -> None:
+        with durable.fresh(target) as fd:
+            offset = 0
+            while chunk := os.pread(self.held[-1], durable.CHUNK, offset):
+                durable.write(fd, chunk)
+                offset += len(chunk)
 
 
 @dataclass(frozen=True)

@@ -54,6 +54,21 @@ def drop_in(
         yield GatewayStep(unit, restart=True, why="it gets its settings when it starts")
 
 
+def service_limit(probes: Probes, name: str) -> tuple[int, int]:
+    """What a unit lets its processes use of something, and the most that it may let them."""
+    unit = unit_of(probes)
+    soft, hard = (unit.manager.tell(unit.name, name + suffix) for suffix in ("Soft", ""))
+    return _number(soft), _number(hard)
+
+
+def _number(text: str) -> int:
+    if text == "infinity":
+        return 2**31
+    if not text.isdigit():
+        raise CannotFix("its manager does not say what the limit is")
+    return int(text)
+
+
 def _folder(probes: Probes, unit: SystemdUnit) -> Path:
     """Where the operator's own settings for a unit lie."""
     user = unit.manager.user
