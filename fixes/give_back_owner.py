@@ -1,11 +1,11 @@
-"""Give a database and its sidecars back to whom the home belongs to."""
+"""Give a file back to whom the home belongs to."""
 
 from collections.abc import Iterator
 
 from hermes_doctor.api import Finding, Probes, Safety, SetMode, SetOwner, Step, fix, snapshot
 
 
-@fix(id="give-back-owner", codes=["DB-OWNER"], safety=Safety.SAFE)
+@fix(id="give-back-owner", codes=["DB-OWNER", "PERM-OWNER"], safety=Safety.SAFE)
 def give_back_owner(probes: Probes, finding: Finding) -> Iterator[Step]:
     """Set the owner, and let the owner read and write."""
     path = probes.home / finding.subject

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from hermes_doctor.probes.library import Library
     from hermes_doctor.probes.openfiles import Held, Lost
     from hermes_doctor.probes.orphans import Orphan
+    from hermes_doctor.probes.owners import Owners
     from hermes_doctor.probes.piles import Dumps, LogFile
     from hermes_doctor.probes.place import Mount, User
     from hermes_doctor.probes.pulse import Pulse
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from hermes_doctor.probes.structure import Structure
     from hermes_doctor.probes.supervision import Supervision
     from hermes_doctor.probes.traffic import Traffic
+    from hermes_doctor.probes.virtualenv import Environments
     from hermes_doctor.probes.vitals import Stat, Vitals
     from hermes_doctor.probes.waiting import Stuck
     from hermes_doctor.sqlite.condition import Condition
@@ -250,6 +252,20 @@ class Probes:
         from hermes_doctor.probes import supervision
 
         return supervision.find(self.home, self.gateways)
+
+    @once(limit=3)
+    def owners(self) -> Owners:
+        """Files of the home that the gateway may not read or write."""
+        from hermes_doctor.probes import owners
+
+        return owners.find(self.home, self.gateway_user(), deep=self.deep)
+
+    @once(limit=3)
+    def environments(self) -> Environments:
+        """The virtual environments that the gateway is, or would be, started from."""
+        from hermes_doctor.probes import virtualenv
+
+        return virtualenv.find(self.supervision(), self.installation())
 
     @once(limit=2)
     def runtime(self) -> Runtime:

@@ -67,6 +67,15 @@ class EnvFile:
         plain = value is not None and not value.startswith("=") and _NAME.fullmatch(name)
         return name if plain and not like_a_secret(name) else None
 
+    def values(self) -> dict[str, str]:
+        """The variables as python-dotenv reads them. Hold secrets: never shown, only names are."""
+        from io import StringIO
+
+        from dotenv import dotenv_values
+
+        pairs = dotenv_values(stream=StringIO(self.text or ""), interpolate=False)
+        return {name: value for name, value in pairs.items() if value}
+
     def _unmarked(self) -> str | None:
         """UTF-16 that lost its mark: every second byte of an ASCII file is NUL."""
         half = len(self.data) // 2

@@ -14,8 +14,15 @@ from typing import NamedTuple
 
 from hermes_doctor.home import Home
 from hermes_doctor.model import CouldNotLook, Gateway
-from hermes_doctor.probes.supervisors import docker, s6, systemd
-from hermes_doctor.probes.supervisors.lineage import Ancestor, Place, ancestors, place_of
+from hermes_doctor.probes.supervisors import systemctl, systemd
+from hermes_doctor.probes.supervisors.lineage import (
+    Ancestor,
+    Place,
+    ancestors,
+    in_container,
+    name_of,
+    place_of,
+)
 from hermes_doctor.probes.supervisors.unit import (
     DOCKER,
     LAUNCHD,
@@ -47,6 +54,9 @@ _OTHERS = ("supervisord", "runsv", "circusd", "monit", "supervise-daemo", "dinit
 _BY_HAND = ("sshd", "tmux", "screen", "login", "cron", "crond", "konsole", "gnome-terminal")
 """What stands between a person and a process; beyond it no supervisor looks after that."""
 
+_TRACES = (".container-mode", "logs/container-boot.log")
+"""What a container leaves in its home."""
+
 
 class Supervision(NamedTuple):
     """Who looks after the gateway of one home."""
@@ -66,7 +76,7 @@ class Supervision(NamedTuple):
     others: tuple[Unit, ...] = ()
     """Definitions of gateways for other homes."""
     usual: str = ""
-    """How Hermes' own installer would name the unit of this home."""
+    """How Hermes' own installer would name the unit of this home, where there are others."""
     booted: bool = False
     """Whether a systemd runs on this machine that could look after it."""
     wsl: bool = False
@@ -93,6 +103,7 @@ def find(home: Home, gateways: Callable[[], list[Gateway]]) -> Supervision:
         mine = [unit for unit in mine if not _same(unit, owner)]
     units = (*([owner] if owner else []), *mine)
     unsure += [f"{unit.name}: {unit.silence}" for unit in units if unit.silence]
+    others = tuple(unit for unit in found if unit.home != home.path and not _same(unit, owner))
     revives, why_so = _revival(owner, units, pid, blind)
     return Supervision(
         owner=owner,
@@ -101,8 +112,8 @@ def find(home: Home, gateways: Callable[[], list[Gateway]]) -> Supervision:
         why=why_so,
         unsure=tuple(dict.fromkeys(unsure)),
         linger=_linger(owner or _likely(mine)),
-        others=tuple(unit for unit in found if unit.home != home.path and not _same(unit, owner)),
-        usual=_usual(home),
+        others=others,
+        usual=_usual(home) if others else "",
         booted=os.path.isdir("/run/systemd/system"),
         wsl=_in_windows(),
     )
@@ -132,31 +143,37 @@ def _by_system(home: Home, pid: int | None, unsure: list[str]) -> tuple[list[Uni
 
 
 def _on_linux(home: Home, pid: int | None, unsure: list[str]) -> tuple[list[Unit], Unit | None]:
-    if s6.here():
+    if name_of(1) == "s6-svscan":
+        from hermes_doctor.probes.supervisors import s6
+
         slots = s6.slots()
         line = {pid, *(one.pid for one in ancestors(pid))} if pid is not None else set()
         return slots, next((slot for slot in slots if slot.pid and slot.pid in line), None)
     place = place_of(pid) if pid is not None else Place()
     units = _units(home, pid, place, unsure)
     if pid is None:
-        outside = None if docker.inside() else _container_of(home, unsure)
+        outside = None if in_container() else _container_of(home, unsure)
         return [*units, *([outside] if outside else [])], None
-    if place.container and not docker.inside():
+    if place.container and not in_container():
+        from hermes_doctor.probes.supervisors import docker
+
         held = docker.of_process(place.container, home.path)
         return [*units, held], held
     above_all = ancestors(pid)
     for unit in units:
         if place.unit == unit.name and place.manager == unit.manager and _runs(unit, pid):
             return units, unit
-    if docker.inside() and docker.is_main(pid, above_all):
-        held = docker.this(pid, home.path)
-        return [*units, held], held
+    if in_container():
+        from hermes_doctor.probes.supervisors import docker
+
+        if docker.is_main(pid, above_all):
+            held = docker.this(pid, home.path)
+            return [*units, held], held
     return units, _other(above_all, home)
 
 
 def _runs(unit: Unit, pid: int) -> bool:
     """Whether a process in a unit's group is what the unit keeps alive, not a bystander."""
-
     if unit.pid is None:
         return runs_gateway(unit.program)
     if unit.pid == pid:
@@ -176,16 +193,16 @@ def _units(home: Home, pid: int | None, place: Place, unsure: list[str]) -> list
             found += units
             continue
         try:
-            said = systemd.ask(scope, asked)
+            said = systemctl.ask(scope, asked)
         except CouldNotLook as why:
             found += [
-                systemd.unasked(scope, unit, str(why)) if unit.name in asked else unit
+                systemctl.unasked(scope, unit, str(why)) if unit.name in asked else unit
                 for unit in units
             ]
             if here and here not in names:
                 unsure.append(f"{here}: {why}")
             continue
-        found += [systemd.told(unit, said.get(unit.name, {})) for unit in units]
+        found += [systemctl.told(unit, said.get(unit.name, {})) for unit in units]
         if here and here not in [unit.name for unit in units]:
             extra = systemd.foreign(scope, here, said.get(here, {}))
             found += [extra] if extra else []
@@ -204,6 +221,10 @@ def _users(home: Home, pid: int | None, place: Place) -> list[int]:
 
 
 def _container_of(home: Home, unsure: list[str]) -> Unit | None:
+    if not any(os.path.lexists(home / name) for name in _TRACES):
+        return None
+    from hermes_doctor.probes.supervisors import docker
+
     try:
         return docker.of_home(home)
     except CouldNotLook as why:
@@ -236,7 +257,7 @@ def _likely(units: Sequence[Unit]) -> Unit | None:
 def _linger(unit: Unit | None) -> bool | None:
     if unit is None or unit.kind != SYSTEMD_USER or unit.user is None:
         return None
-    return systemd.lingers(unit.user)
+    return systemctl.lingers(unit.user)
 
 
 def _usual(home: Home) -> str:
@@ -260,6 +281,8 @@ def _revival(
     if owner.systemd:
         return systemd.revival(owner)
     if owner.kind == DOCKER:
+        from hermes_doctor.probes.supervisors import docker
+
         return docker.revival(owner)
     if owner.kind == LAUNCHD:
         from hermes_doctor.probes.supervisors import launchd

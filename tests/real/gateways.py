@@ -55,12 +55,12 @@ def gateway(
     options = ["-p", profile] if profile else []
     command = command or [str(folder / "hermes"), *options, "gateway", "run"]
     works_on = home / "profiles" / profile if profile else home
-    port = _free_port()
+    port = free_port()
     with (home.parent / f"{home.name}.out").open("wb") as output:
         process = subprocess.Popen(
             command,
             executable=folder / command[0],  # an absolute one stays as it is
-            env=real_home.environment(home) | _sealed(port) | machine(home.parent, folder),
+            env=real_home.environment(home) | sealed(port) | machine(home.parent, folder),
             cwd=home.parent,
             stdin=subprocess.DEVNULL,
             stdout=output,
@@ -93,7 +93,7 @@ def until(true: Callable[[], bool], what: str) -> None:
         time.sleep(0.05)
 
 
-def _sealed(port: int) -> dict[str, str]:
+def sealed(port: int) -> dict[str, str]:
     """A loopback API server as its one platform; it installs, downloads and calls nothing."""
     return {
         "API_SERVER_ENABLED": "true",
@@ -133,7 +133,8 @@ def answers(port: int, patience: float = 5) -> bool:
         return False
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """A port that nobody listens on."""
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         port: int = taken.getsockname()[1]

@@ -39,6 +39,7 @@ mkdir -p /run/systemd/system /run/systemd/journal /run/log/journal /run/lock
 cp /etc/passwd /run/passwd
 if [ $OWNER != 0 ]; then echo "alice:x:$OWNER:$OWNER::$HOME:/bin/sh" >>/run/passwd; fi
 mount --bind /run/passwd /etc/passwd
+if [ $HOME != $PLACE ]; then mkdir -p $HOME; mount --bind $PLACE $HOME; fi
 mkdir -p -m 700 $XDG_RUNTIME_DIR
 chown $OWNER $XDG_RUNTIME_DIR
 /lib/systemd/systemd-journald >$LOGS/journald.log 2>&1 &
@@ -59,11 +60,13 @@ class Machine:
     user: Path
     """The folder of the user whose manager it is: HOME."""
     uid: int = 0
+    place: Path | None = None
+    """Where the tests find that folder, if it has another name in there."""
 
     @property
     def units(self) -> Path:
-        """Where that user's units lie."""
-        return self.user / ".config" / "systemd" / "user"
+        """Where that user's units lie, as the tests see it."""
+        return (self.place or self.user) / ".config" / "systemd" / "user"
 
     @property
     def root(self) -> Path:
@@ -86,8 +89,9 @@ class Machine:
         """The command line that runs a command in there."""
         enter = ["nsenter", "--target", str(self.pid), "--mount", "--pid", "--"]
         user = self.uid if uid is None else uid
-        become = ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups"]
-        return [*enter, *(become if user else []), *map(str, command)]
+        become = [f"--reuid={user}", f"--regid={user}", "--clear-groups"] if user else []
+        bound = ["setpriv", *become, "--pdeathsig", "TERM"]  # it ends with the command line
+        return [*enter, *bound, *map(str, command)]
 
     def run(
         self,
@@ -184,8 +188,12 @@ def _hindrance() -> str | None:
 
 
 @contextmanager
-def systemd(user: Path, uid: int = 0) -> Iterator[Machine]:
-    """Such a machine with `user` as the user's folder, from up until ended."""
+def systemd(user: Path, uid: int = 0, inside: Path | None = None) -> Iterator[Machine]:
+    """Such a machine with `user` as the user's folder, from up until ended.
+
+    `inside` is the name of that folder in there, below /run: Hermes' own installer refuses a home
+    in a temporary folder.
+    """
     need_systemd()
     user.mkdir(parents=True, exist_ok=True)
     os.chown(user, uid, uid)
@@ -197,13 +205,14 @@ def systemd(user: Path, uid: int = 0) -> Iterator[Machine]:
                 *("unshare", "--mount", "--pid", "--fork", "--mount-proc", "--kill-child", "--"),
                 *("sh", "-c", INSIDE),
             ],
-            env=Machine(0, user, uid).environment | {"OWNER": str(uid), "LOGS": str(logs)},
+            env=Machine(0, inside or user, uid).environment
+            | {"OWNER": str(uid), "LOGS": str(logs), "PLACE": str(user)},
             cwd="/",
             stdin=subprocess.DEVNULL,
             preexec_fn=join,
         )
         try:
-            machine = Machine(_first(process), user, uid)
+            machine = Machine(_first(process), inside or user, uid, user)
             until(lambda: _is_up(process, machine), "the user manager")
             yield machine
         finally:

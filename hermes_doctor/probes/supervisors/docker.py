@@ -11,14 +11,12 @@ from typing import Any
 from hermes_doctor.home import Home
 from hermes_doctor.model import CouldNotLook
 from hermes_doctor.probes.supervisors import asking
-from hermes_doctor.probes.supervisors.lineage import Ancestor, command_line
+from hermes_doctor.probes.supervisors.lineage import Ancestor, command_line, in_container
 from hermes_doctor.probes.supervisors.unit import DOCKER, Unit
 
-_MARKS = ("/.dockerenv", "/run/.containerenv")
 _INITS = ("tini", "dumb-init", "docker-init", "catatonit", "gosu", "su-exec", "setpriv", "uv")
 _SHELLS = ("sh", "bash", "dash", "ash", "entrypoint.sh", "docker-entrypoi")
 _SOCKET = "/var/run/docker.sock"
-_TRACES = (".container-mode", "logs/container-boot.log")
 _STATES = {
     **{"running": "active", "restarting": "activating", "created": "inactive"},
     **{"paused": "inactive", "exited": "inactive", "dead": "failed", "removing": "inactive"},
@@ -27,8 +25,8 @@ POLICIES = ("always", "unless-stopped", "on-failure")
 
 
 def inside() -> bool:
-    """Whether this is a container."""
-    return any(map(os.path.exists, _MARKS))
+    """Whether we are in a container ourselves."""
+    return in_container()
 
 
 def is_main(pid: int, above: Sequence[Ancestor]) -> bool:
@@ -96,9 +94,7 @@ def of_process(container: str, home: Path) -> Unit:
 
 
 def of_home(home: Home) -> Unit | None:
-    """The container that this home is a volume of, where the home bears traces of one."""
-    if not any(os.path.lexists(home / name) for name in _TRACES):
-        return None
+    """The container that this home is a volume of."""
     command = engine()
     if command is None:
         return None

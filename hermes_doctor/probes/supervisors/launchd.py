@@ -92,7 +92,8 @@ def _asked(unit: Unit) -> Unit:
         answer = asking.ask("launchctl", "print", f"{domain}/{unit.name}")
     except CouldNotLook as why:
         return unit._replace(silence=str(why))
-    return told(unit, answer)
+    told_of = told(unit, answer)
+    return told_of._replace(settings={**told_of.settings, "domain": domain})
 
 
 def told(unit: Unit, answer: asking.Answer) -> Unit:

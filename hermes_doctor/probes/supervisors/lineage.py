@@ -12,6 +12,7 @@ _CONTAINER = re.compile(
     r"([0-9a-f]{64})(?:\.scope)?(?:/|$)"
 )
 _MOST = 64
+_MARKS = ("/.dockerenv", "/run/.containerenv")
 
 
 class Place(NamedTuple):
@@ -69,9 +70,19 @@ def ancestors(pid: int) -> list[Ancestor]:
         parent = _parent(pid)
         if not parent:
             break
-        found.append(Ancestor(parent, _file(parent, "comm").rstrip("\n")))
+        found.append(Ancestor(parent, name_of(parent)))
         pid = parent
     return found
+
+
+def in_container() -> bool:
+    """Whether this machine is a container."""
+    return any(map(os.path.exists, _MARKS))
+
+
+def name_of(pid: int) -> str:
+    """The name of a process."""
+    return _file(pid, "comm").rstrip("\n")
 
 
 def command_line(pid: int) -> list[str]:

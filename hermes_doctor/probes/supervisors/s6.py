@@ -13,7 +13,6 @@ from hermes_doctor.probes.supervisors import asking
 from hermes_doctor.probes.supervisors.unit import S6, Unit
 
 SCANNED = Path("/run/service")
-_BASE = Path("/run/s6/basedir")
 _VARIABLES = Path("/run/s6/container_environment")
 _STAT = "/command/s6-svstat"
 _PREFIX = "gateway-"
@@ -22,16 +21,6 @@ _STATUS = re.compile(
     r"\((?:pid (?P<pid>\d+)|exitcode (?P<code>\d+)|signal (?P<signal>\w+))[^)]*\)"
     r" (?P<seconds>\d+) seconds(?P<more>.*)"
 )
-
-
-def here() -> bool:
-    """Whether s6 is the first process of this container."""
-    try:
-        with open("/proc/1/comm") as file:
-            first = file.read(64).strip()
-    except OSError:
-        return False
-    return first == "s6-svscan" and _BASE.is_dir()
 
 
 def slots() -> list[Unit]:

@@ -1,16 +1,16 @@
-"""Units of systemd that run gateways: found by their files, asked of their manager."""
+"""Units of systemd that run gateways, found by their files."""
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from hermes_doctor.files import listing, read_head, user_home
 from hermes_doctor.model import CouldNotLook
-from hermes_doctor.probes.supervisors import asking, unitfile
+from hermes_doctor.probes.supervisors.systemctl import runtime_of, told
 from hermes_doctor.probes.supervisors.unit import (
     SYSTEMD_SYSTEM,
     SYSTEMD_USER,
@@ -21,20 +21,10 @@ from hermes_doctor.probes.supervisors.unit import (
 
 _NAMED = re.compile(r"hermes(-gateway(-[\w.-]+|@[\w.-]*)?)?\.service")
 _GENERATED = re.compile(r"hermes-gateway([-@].*)?\.service")
-_LINGER = Path("/var/lib/systemd")
 _MOST = 300
 _HEAD = 64 * 1024
 _PACKAGED = ("/usr/lib", "/lib")
 """Packages bring hundreds of units; there only those with Hermes' names are looked at."""
-_ASKED = (
-    *("Id", "LoadState", "ActiveState", "SubState", "UnitFileState", "Result", "MainPID"),
-    *("NRestarts", "ExecMainCode", "ExecMainStatus", "ExecMainPID", "Restart", "RestartUSec"),
-    *("ExecMainStartTimestampMonotonic", "ExecMainExitTimestampMonotonic"),
-    *("StateChangeTimestampMonotonic", "StartLimitBurst", "StartLimitIntervalUSec"),
-    *("TimeoutStopUSec", "LimitNOFILESoft", "FragmentPath", "NeedDaemonReload", "User"),
-    *("MemoryMax", "WatchdogUSec", "RestartPreventExitStatus"),
-)
-_STATES = {"reloading": "active", "refreshing": "active", "maintenance": "failed"}
 
 
 class Scope(NamedTuple):
@@ -79,7 +69,7 @@ def of_user(uid: int) -> Scope | None:
     user = user_home() if uid == os.geteuid() else Path(entry.pw_dir)
     folders = (
         *(user / ".config/systemd/user", Path("/etc/systemd/user")),
-        *(_runtime(uid) / "systemd/user", Path("/run/systemd/user")),
+        *(runtime_of(uid) / "systemd/user", Path("/run/systemd/user")),
         *(user / ".local/share/systemd/user", Path("/usr/local/lib/systemd/user")),
         Path("/usr/lib/systemd/user"),
     )
@@ -90,7 +80,7 @@ def definitions(scope: Scope) -> list[Unit]:
     """Every unit of a manager that runs a gateway of any home, by its files alone."""
     found: dict[str, Unit] = {}
     for name, path in _files(scope):
-        if name not in found and not unitfile.is_masked(path):
+        if name not in found and not _is_masked(path):
             unit = _unit(scope, name, path)
             if unit and (runs_gateway(unit.program) or _GENERATED.fullmatch(name)):
                 found[name] = unit
@@ -107,6 +97,14 @@ def _files(scope: Scope) -> Iterator[tuple[str, Path]]:
         for name in [one for one in names if one.endswith(".service")][:_MOST]:
             if _NAMED.fullmatch(name) or (not packaged and _mentions(folder / name)):
                 yield from _instances(scope, name, folder / name)
+
+
+def _is_masked(path: Path) -> bool:
+    """Whether a unit was taken out of use by a link to nowhere."""
+    try:
+        return os.readlink(path) == os.devnull
+    except OSError:
+        return False
 
 
 def _mentions(path: Path) -> bool:
@@ -133,6 +131,8 @@ def _instances(scope: Scope, name: str, path: Path) -> Iterator[tuple[str, Path]
 
 
 def _unit(scope: Scope, name: str, path: Path) -> Unit | None:
+    from hermes_doctor.probes.supervisors import unitfile
+
     try:
         definition = unitfile.load(path.with_name(name), scope.folders)
     except FileNotFoundError:
@@ -142,7 +142,7 @@ def _unit(scope: Scope, name: str, path: Path) -> Unit | None:
     who, user = _who(scope, definition.last("User"))
     say = {
         **{"h": str(user), "u": who, "i": name.partition("@")[2].removesuffix(".service")},
-        **{"n": name, "t": str(_runtime(scope.uid)) if scope.uid is not None else "/run"},
+        **{"n": name, "t": str(runtime_of(scope.uid)) if scope.uid is not None else "/run"},
     }
     program = definition.program(say)
     environment = definition.environment(say)
@@ -186,89 +186,6 @@ def _wanted(scope: Scope, name: str) -> bool:
     )
 
 
-def ask(scope: Scope, names: Iterable[str]) -> dict[str, Mapping[str, str]]:
-    """What a manager says of some units, all in one question."""
-    command = ["systemctl", "show", "--no-pager", f"--property={','.join(_ASKED)}"]
-    env: dict[str, str] = {}
-    user = None
-    if scope.uid is None:
-        if not any(map(os.path.exists, ("/run/systemd/private", "/run/dbus/system_bus_socket"))):
-            raise CouldNotLook("systemd does not run on this machine")
-    else:
-        user = _as(scope)
-        runtime = _runtime(scope.uid)
-        if not bus_of(scope.uid):
-            raise CouldNotLook(f"the service manager of {scope.name} does not run")
-        command.append("--user")
-        env = {
-            "XDG_RUNTIME_DIR": str(runtime),
-            "DBUS_SESSION_BUS_ADDRESS": f"unix:path={runtime}/bus",
-        }
-    answer = asking.ask(*command, "--", *names, env=env, user=user)
-    if answer.code:
-        raise CouldNotLook(
-            f"{'systemd' if user is None else f'the service manager of {scope.name}'} "
-            f"refuses to tell about its units"
-        )
-    return read_answer(answer.out)
-
-
-def _as(scope: Scope) -> asking.User | None:
-    if scope.uid is None or scope.uid == os.geteuid():
-        return None
-    if os.geteuid() != 0:
-        raise CouldNotLook(f"only {scope.name} or root may ask for the services of {scope.name}")
-    import pwd
-
-    return asking.User(scope.uid, pwd.getpwuid(scope.uid).pw_gid)
-
-
-def _runtime(uid: int) -> Path:
-    own = os.environ.get("XDG_RUNTIME_DIR") if uid == os.geteuid() else None
-    return Path(own or f"/run/user/{uid}")
-
-
-def bus_of(uid: int) -> bool:
-    """Whether the manager of a user is there to be asked."""
-    runtime = _runtime(uid)
-    return any(os.path.exists(runtime / name) for name in ("systemd/private", "bus"))
-
-
-def read_answer(text: str) -> dict[str, Mapping[str, str]]:
-    """The properties of each unit out of what `systemctl show` prints."""
-    found: dict[str, Mapping[str, str]] = {}
-    for block in text.split("\n\n"):
-        pairs = (line.partition("=") for line in block.splitlines() if "=" in line)
-        properties = {name: value for name, _, value in pairs}
-        if properties.get("Id"):
-            found[properties["Id"]] = properties
-    return found
-
-
-def told(unit: Unit, properties: Mapping[str, str]) -> Unit:
-    """A unit with what its manager says of it."""
-    pid = int(properties.get("MainPID") or 0) or None
-    state = properties.get("ActiveState", "unknown")
-    kept = {name: value for name, value in properties.items() if value or name not in unit.settings}
-    return unit._replace(
-        pid=pid,
-        state=_STATES.get(state, state),
-        settings={**unit.settings, **kept},
-        user=properties.get("User") or unit.user,
-    )
-
-
-def unasked(scope: Scope, unit: Unit, why: str) -> Unit:
-    """A unit whose manager does not tell of it; without a manager it cannot run."""
-    if scope.uid is not None and _visible(scope.uid) and not bus_of(scope.uid):
-        return unit._replace(state="inactive", settings={**unit.settings, "Manager": "absent"})
-    return unit._replace(silence=why)
-
-
-def _visible(uid: int) -> bool:
-    return os.geteuid() in (0, uid)
-
-
 def foreign(scope: Scope, name: str, properties: Mapping[str, str]) -> Unit | None:
     """A unit that runs a gateway though its files did not show it, out of the manager's word."""
     path = properties.get("FragmentPath", "")
@@ -279,13 +196,6 @@ def foreign(scope: Scope, name: str, properties: Mapping[str, str]) -> Unit | No
     except (FileNotFoundError, CouldNotLook):
         return None
     return told(unit, properties) if unit else None
-
-
-def lingers(user: str) -> bool | None:
-    """Whether the services of a user outlive the login; None where nobody keeps track."""
-    if not _LINGER.is_dir():
-        return None
-    return os.path.lexists(_LINGER / "linger" / user)
 
 
 def hermes_name(home: Path, user: Path) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -161,11 +160,3 @@ def seconds(text: str) -> float | None:
     if any(unit not in _UNITS for _, unit in parts):
         return None
     return sum(float(number) * _UNITS[unit] for number, unit in parts)
-
-
-def is_masked(path: Path) -> bool:
-    """Whether a unit was taken out of use by a link to nowhere."""
-    try:
-        return os.readlink(path) == os.devnull
-    except OSError:
-        return False

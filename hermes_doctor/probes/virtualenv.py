@@ -1,0 +1,215 @@
+"""The virtual environments that a gateway is started from: whether Hermes can be in them at all.
+
+Only files are looked at; nothing of Hermes is run.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from hermes_doctor.files import MEGABYTE, listing, read, read_head
+from hermes_doctor.model import CouldNotLook
+from hermes_doctor.probes.installation import Installation, release
+from hermes_doctor.probes.supervision import Supervision
+
+_DIST = re.compile(r"hermes_agent-(\d[^-]*)\.dist-info")
+_MAPPED = re.compile(r"'([^']+)': '(/[^']+)'")
+_NEEDED = {"yaml": "PyYAML", "dotenv": "python-dotenv", "httpx": "httpx"}
+_ENTRIES = (
+    *("hermes_cli/main.py", "hermes_cli/gateway.py", "hermes_cli/config.py", "gateway/run.py"),
+    *("gateway/config.py", "gateway/status.py", "run_agent.py", "hermes_state.py"),
+    *("hermes_constants.py", "model_tools.py", "cli.py", "pyproject.toml"),
+)
+_MARKERS = (b"<<<<<<< ", b"\n=======\n", b"\n>>>>>>> ")
+
+
+class Environment(NamedTuple):
+    """One virtual environment."""
+
+    root: Path
+    used_by: str
+    """What starts Hermes from it."""
+    version: str | None
+    """The Hermes that is in it."""
+    faults: tuple[tuple[str, str], ...]
+    """Where, and what is wrong with it."""
+
+
+class Environments(NamedTuple):
+    """All that have to do with this home."""
+
+    found: tuple[Environment, ...]
+    rivals: tuple[tuple[Path, str | None], ...]
+    """The environments of one checkout, with the Hermes in each, where there is more than one."""
+    conflicts: tuple[Path, ...]
+    """Files of the checkout in which a merge was left half-done."""
+    unfinished: Path | None
+    """The mark of an update that did not come to its end."""
+
+
+def find(supervision: Supervision, installed: Installation | None) -> Environments:
+    """Look at what the service starts and at what the command `hermes` starts."""
+    roots: dict[Path, str] = {}
+    for unit in supervision.units:
+        root = _started_from(unit.program)
+        if root:
+            roots.setdefault(root, unit.name)
+    for place, who in _commands(installed):
+        roots.setdefault(place, who)
+    found = tuple(_environment(root, who) for root, who in roots.items())
+    checkout = next((c for root in roots if (c := _checkout(root))), None)
+    if checkout is None:
+        return Environments(found, (), (), None)
+    beside = [checkout / name for name in ("venv", ".venv")]
+    real = [(place, _version(place)) for place in beside if (place / "pyvenv.cfg").exists()]
+    mark = checkout / ".update-incomplete"
+    return Environments(
+        found,
+        tuple(real) if len(real) > 1 else (),
+        tuple(_conflicts(checkout)),
+        mark if os.path.lexists(mark) else None,
+    )
+
+
+def _started_from(program: Sequence[str]) -> Path | None:
+    """The environment that a command line takes Hermes from."""
+    if "hermes_cli.main" in program:
+        return _root_of(Path(program[0]))
+    script = next((Path(word) for word in program[:2] if Path(word).name == "hermes"), None)
+    return _behind(script) if script else None
+
+
+def _root_of(python: Path) -> Path | None:
+    """The environment that an interpreter or a script lies in, if that is a virtual one."""
+    root = python.parent.parent
+    if python.parent.name not in ("bin", "Scripts") or str(root) in ("/", "/usr", "/usr/local"):
+        return None
+    made = (root / "pyvenv.cfg", root / "bin" / "activate", root / "Scripts" / "activate")
+    return root if any(map(os.path.exists, made)) else None
+
+
+def _commands(installed: Installation | None) -> Iterator[tuple[Path, str]]:
+    command = shutil.which("hermes")
+    if command and (root := _behind(Path(command))):
+        yield root, command
+    if installed is not None and (root := _root_of(installed.where / "bin" / "python")):
+        yield root, "the gateway" if installed.running else "the installed Hermes"
+
+
+def _behind(script: Path) -> Path | None:
+    """The environment whose interpreter the first line of a script names."""
+    try:
+        first = read_head(script, 4096)[0].split(b"\n")[0]
+    except (FileNotFoundError, CouldNotLook):
+        return None
+    words = os.fsdecode(first[2:]).split() if first.startswith(b"#!") else []
+    return _root_of(Path(words[0])) if words else None
+
+
+def _environment(root: Path, used_by: str) -> Environment:
+    return Environment(root, used_by, _version(root), tuple(_faults(root)))
+
+
+def _faults(root: Path) -> Iterator[tuple[str, str]]:
+    config = root / "pyvenv.cfg"
+    try:
+        data, _ = read(config, MEGABYTE)
+    except FileNotFoundError:
+        yield str(config), "is gone, so Python finds none of the packages"
+        return
+    except CouldNotLook:
+        return
+    for line in data.decode("utf-8", "replace").splitlines():
+        name, _, value = line.partition("=")
+        if name.strip() == "home" and not os.path.isdir(value.strip()):
+            yield value.strip(), "the Python that it was made from is gone"
+    packages = _packages(root)
+    if packages is None:
+        yield str(root), "has no folder of packages"
+        return
+    names = set(_names(packages))
+    versions = sorted(match[1] for name in names if (match := _DIST.fullmatch(name)))
+    if not versions:
+        yield str(packages), "hermes-agent is not installed in it"
+        return
+    if len(versions) > 1:
+        yield str(packages), f"parts of {' and '.join(versions)} lie side by side"
+    if "hermes_cli" not in names:
+        yield from _editable(packages, names)
+    for module, package in _NEEDED.items():
+        if module not in names and f"{module}.py" not in names:
+            yield str(packages / module), f"{package} is gone"
+
+
+def _editable(packages: Path, names: set[str]) -> Iterator[tuple[str, str]]:
+    """Hermes itself lies elsewhere; the files that lead there must lead somewhere."""
+    leads = [name for name in sorted(names) if name.startswith("__editable__") and "hermes" in name]
+    leads += [name for name in ("hermes_agent.pth", "_hermes_agent.pth") if name in names]
+    if not leads:
+        yield str(packages / "hermes_cli"), "is gone"
+    for name in leads:
+        try:
+            data, _ = read(packages / name, MEGABYTE)
+        except (FileNotFoundError, CouldNotLook):
+            continue
+        text = data.decode("utf-8", "replace")
+        targets = [path for module, path in _MAPPED.findall(text) if module == "hermes_cli"]
+        if name.endswith(".pth"):
+            targets += [line for line in text.splitlines() if line.startswith("/")]
+        for target in targets:
+            if not os.path.exists(target):
+                yield target, f"{name} leads there, and nothing is there"
+
+
+def _packages(root: Path) -> Path | None:
+    for lib in ("lib", "lib64"):
+        for name in _names(root / lib):
+            place = root / lib / name / "site-packages"
+            if name.startswith("python") and place.is_dir():
+                return place
+    windows = root / "Lib" / "site-packages"
+    return windows if windows.is_dir() else None
+
+
+def _version(root: Path) -> str | None:
+    packages = _packages(root)
+    found = [m[1] for n in _names(packages) if (m := _DIST.fullmatch(n))] if packages else []
+    return max(found, key=release, default=None)
+
+
+def _names(folder: Path) -> list[str]:
+    try:
+        return listing(folder)
+    except CouldNotLook:
+        return []
+
+
+def _checkout(root: Path) -> Path | None:
+    """The checkout that an environment lies in."""
+    folder = root.parent
+    if root.name not in ("venv", ".venv"):
+        return None
+    try:
+        data, _ = read(folder / "pyproject.toml", MEGABYTE)
+    except (FileNotFoundError, CouldNotLook):
+        return None
+    return folder if b'name = "hermes-agent"' in data else None
+
+
+def _conflicts(checkout: Path) -> Iterator[Path]:
+    """The files without which nothing starts, read for the marks of a merge."""
+    if not os.path.exists(checkout / ".git"):
+        return
+    for name in _ENTRIES:
+        try:
+            data, _ = read(checkout / name, 4 * MEGABYTE)
+        except (FileNotFoundError, CouldNotLook):
+            continue
+        begins = data.startswith(_MARKERS[0]) or b"\n" + _MARKERS[0] in data
+        if begins and all(mark in data for mark in _MARKERS[1:]):
+            yield checkout / name
