@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from hermes_doctor.api import CannotFix, Finding, Probes, Safety, Step, drop_in, fix, service_limit
 
 ENOUGH = 65536
+NO_END = 2**31
 
 
 @fix(id="raise-limit", codes=["GW-FD-EXHAUST", "GW-FD-LIMIT-LOW"], safety=Safety.CONFIRM)
@@ -16,5 +17,7 @@ def raise_limit(probes: Probes, finding: Finding) -> Iterator[Step]:
     wanted = min(ENOUGH, hard)
     if soft >= wanted:
         raise CannotFix(f"its manager may not give it more than {hard} open files")
-    why = f"open {wanted} files instead of {soft}"
-    yield from drop_in(probes, {"LimitNOFILE": str(wanted)}, why)
+    kept = f"{wanted}:{hard}" if wanted < hard < NO_END else f"{wanted}"
+    yield from drop_in(
+        probes, {"LimitNOFILE": kept}, why=f"open {wanted} files instead of {soft}"
+    )

@@ -11,6 +11,7 @@ from hermes_doctor.steps import Change, GatewayStep, Step
 
 if TYPE_CHECKING:
     from hermes_doctor.probes import Probes
+    from hermes_doctor.repair import Item
 
 
 def attended(probes: Probes, steps: Sequence[Step]) -> list[Step]:
@@ -36,6 +37,31 @@ def attended(probes: Probes, steps: Sequence[Step]) -> list[Step]:
     kept = [step for step in steps if not isinstance(step, GatewayStep)]
     reason = f"{' and '.join(names)} must not be open while it is replaced"
     return [*kept, GatewayStep(service, restart=True, why=reason)]
+
+
+def returning(probes: Probes, items: Sequence[Item]) -> None:
+    """The same for items that give back: where it cannot be had, the run itself will say so."""
+    for item in items:
+        try:
+            item.steps = _back(probes, item.steps)
+        except (CannotFix, CouldNotLook):
+            continue
+        item.record.steps = [step.sentence() for step in item.steps]
+
+
+def _back(probes: Probes, steps: Sequence[Step]) -> list[Step]:
+    from hermes_doctor import acts, services
+    from hermes_doctor.services.installing import removal
+
+    for step in steps:
+        if not isinstance(step, acts.TakeBack) or not probes.gateways():
+            continue
+        if isinstance(step.act, acts.InstallService):
+            return [*steps, removal(probes, step.act)]
+        if isinstance(step.act, acts.ReloadUnits):
+            why = "it gets its settings when it starts"
+            return [*steps, GatewayStep(services.of(probes), restart=True, why=why)]
+    return attended(probes, steps)
 
 
 def restarts(steps: Sequence[Step]) -> bool:

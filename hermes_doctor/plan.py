@@ -15,7 +15,7 @@ from hermes_doctor.model import CannotFix, CouldNotLook, Finding, Safety, Status
 from hermes_doctor.plugins import Plugins
 from hermes_doctor.probes import Probes
 from hermes_doctor.repair import Item
-from hermes_doctor.steps import Step
+from hermes_doctor.steps import GatewayStep, Step
 
 
 @dataclass(frozen=True)
@@ -29,6 +29,11 @@ class Planned:
 
     restarts: bool = False
     """Whether a gateway that is at work is interrupted for it."""
+
+    @property
+    def steers(self) -> bool:
+        """Whether the gateway is started or stopped for it."""
+        return any(isinstance(step, GatewayStep) for step in self.steps)
 
     @property
     def asks(self) -> bool:

@@ -160,6 +160,8 @@ def _apply(
             outcomes[item.code, item.subject] = item.outcome
             if item.outcome == "refused":
                 words.refused[item.code, item.subject] = item.reason or "refused"
+            elif item.outcome in ("failed", "rolled-back"):
+                words.tried.add(item.fix)
         if not json:
             show(repaired.receipt_lines(run, session.options))
         report, planned = session.look()  # what was hidden behind it may show now
@@ -181,11 +183,16 @@ class Words:
         self.agreed: set[tuple[str, str]] = set()
         self.declined: set[tuple[str, str]] = set()
         self.refused: dict[tuple[str, str], str] = {}
+        self.tried: set[str] = set()
+        """Fixes that did not hold."""
 
     def agrees(self, one: Planned) -> bool:
         """Whether a plan may be applied: safe ones may, the others are shown and asked about."""
         key = one.finding.key
         if not one.ready or one.fix is None or key in self.declined or key in self.refused:
+            return False
+        if one.fix.id in self.tried and one.steers:
+            self.refused[key] = "the gateway is steered once a run, and that did not help"
             return False
         if not one.asks or self.yes or key in self.agreed:
             return True

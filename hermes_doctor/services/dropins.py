@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from hermes_doctor import services
 from hermes_doctor.acts import ReloadUnits
-from hermes_doctor.files import ABSENT, read, user_home
+from hermes_doctor.files import ABSENT, read
 from hermes_doctor.model import CannotFix, CouldNotLook
 from hermes_doctor.services.systemd import SystemdUnit
 from hermes_doctor.steps import GatewayStep, ReplaceFile, Step
@@ -81,8 +81,9 @@ def _folder(probes: Probes, unit: SystemdUnit) -> Path:
         return Path("/etc/systemd/system")
     if user.uid != owner:
         raise CannotFix(f"{unit.name} belongs to uid {user.uid}, the home to uid {owner}")
-    folder = user_home() if user.is_us else Path(user.folder or "/nonexistent")
-    return folder / ".config" / "systemd" / "user"
+    if user.folder is None:
+        raise CannotFix("the owner of the home has no folder on this machine")
+    return Path(user.folder) / ".config" / "systemd" / "user"
 
 
 def _merged(text: str, lines: Mapping[str, str], *, variables: bool) -> str:

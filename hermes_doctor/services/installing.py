@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from hermes_doctor import services
 from hermes_doctor.acts import InstallService
 from hermes_doctor.model import CannotFix
+from hermes_doctor.probes.supervisors import systemd
 from hermes_doctor.services.detached import Detached
 from hermes_doctor.services.moving import Moving
 from hermes_doctor.services.systemd import SystemdUnit, manager_of
@@ -19,7 +20,7 @@ from hermes_doctor.steps import GatewayStep, Step
 if TYPE_CHECKING:
     from hermes_doctor.probes import Probes
 
-_PASSING = ("/tmp", "/var/tmp", "/dev/shm", "/run")
+_PASSING = ("/tmp", "/var/tmp", "/dev/shm")
 
 
 def service_installation(probes: Probes) -> Iterator[Step]:
@@ -30,14 +31,24 @@ def service_installation(probes: Probes) -> Iterator[Step]:
         raise CannotFix(f"it has an owner already: {alone.describe()}")
     if not found.booted:
         raise CannotFix("systemd does not run on this machine, so there is nothing to install into")
-    if not found.usual:
+    scope = systemd.of_user(os.stat(probes.home.path).st_uid)
+    if scope is None:
         raise CannotFix("the owner of the home has no name on this machine")
     refuse_passing(probes.home.path)
-    act = InstallService(probes.home, found.usual)
-    unit = SystemdUnit(probes.home, found.usual, manager_of(probes.home, system=False))
+    name = systemd.hermes_name(probes.home.path, scope.user)
+    act = InstallService(probes.home, name)
+    unit = SystemdUnit(probes.home, name, manager_of(probes.home, system=False))
     yield act
     why = "from then on systemd starts it again; it gets what .env and the unit say, no shell's"
     yield GatewayStep(Moving(alone, unit, act.path), restart=True, why=why)
+
+
+def removal(probes: Probes, act: InstallService) -> GatewayStep:
+    """What goes with taking the unit away again: the gateway leaves it, and runs on without."""
+    alone = Detached(probes.home, probes.installation())
+    unit = SystemdUnit(probes.home, act.unit, act.manager)
+    why = "the unit goes, and it shall not end with it"
+    return GatewayStep(Moving(alone, unit, act.path), restart=True, why=why)
 
 
 def refuse_passing(home: Path) -> None:

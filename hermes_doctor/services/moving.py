@@ -21,7 +21,8 @@ class Moving(Owned):
         self.file = file
 
     def describe(self) -> str:
-        return self.unit.describe()
+        there = os.path.lexists(self.file)
+        return f"{self.alone.describe()}" if there else self.unit.describe()
 
     def refuse(self) -> None:
         self.unit.refuse()

@@ -61,11 +61,8 @@ class Ward(Patient):
 
     def fix(self, *args: str) -> support.Done:
         """`fix --apply --yes --json`, with time enough for a restart on a busy machine."""
-        return support.doctor(
-            *("fix", *args, "--apply", "--yes", "--json", "--home", self.home),
-            env=self.env,
-            timeout=300,
-        )
+        options = ("--apply", "--yes", "--json", "--home", str(self.home))
+        return support.doctor("fix", *args, *options, env=self.env, timeout=300)
 
     def freeze(self) -> None:
         """Block the event loop, and let the last heartbeat be old."""
