@@ -18,6 +18,4 @@ def raise_limit(probes: Probes, finding: Finding) -> Iterator[Step]:
     if soft >= wanted:
         raise CannotFix(f"its manager may not give it more than {hard} open files")
     kept = f"{wanted}:{hard}" if wanted < hard < NO_END else f"{wanted}"
-    yield from drop_in(
-        probes, {"LimitNOFILE": kept}, why=f"open {wanted} files instead of {soft}"
-    )
+    yield from drop_in(probes, {"LimitNOFILE": kept}, why=f"open {wanted} files instead of {soft}")

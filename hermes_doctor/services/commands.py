@@ -13,6 +13,8 @@ from hermes_doctor.masking import clean
 from hermes_doctor.model import CannotFix
 
 if TYPE_CHECKING:
+    import subprocess
+
     from hermes_doctor.home import Home
 
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -116,14 +118,14 @@ def insist(
         raise CannotFix(f"`{shown}` failed with {said.code}: {said.text or 'it said nothing'}")
 
 
-def begin(words: Sequence[str]) -> None:
+def begin(words: Sequence[str]) -> subprocess.Popen[bytes]:
     """Start a command and do not wait for its end."""
     import subprocess
 
     program = shutil.which(words[0])
     if program is None:
         raise CannotFix(f"there is no {words[0]} on the PATH")
-    subprocess.Popen(
+    return subprocess.Popen(
         [program, *words[1:]],
         cwd="/",
         stdin=subprocess.DEVNULL,

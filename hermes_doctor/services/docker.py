@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
 from hermes_doctor.home import Home
 from hermes_doctor.model import CannotFix
 from hermes_doctor.services.commands import begin, insist
 from hermes_doctor.services.owned import Owned
 from hermes_doctor.services.process import Held
+
+if TYPE_CHECKING:
+    import subprocess
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,127}")
 PATIENCE = 300
@@ -25,6 +29,7 @@ class Container(Owned):
         self.name = name
         self.engine = engine or "docker"
         """The command: docker, or podman."""
+        self._stopping: subprocess.Popen[bytes] | None = None
 
     def describe(self) -> str:
         return f"its container {self.name}"
@@ -33,8 +38,10 @@ class Container(Owned):
         insist([self.engine, "inspect", "--type", "container", "--format", "{{.Id}}", self.name])
 
     def ask_to_stop(self, process: Held) -> None:  # noqa: ARG002 (the container is stopped)
-        begin([self.engine, "stop", "--time", str(PATIENCE), self.name])
+        self._stopping = begin([self.engine, "stop", "--time", str(PATIENCE), self.name])
 
     def ask_to_start(self) -> None:
         insist([self.engine, "wait", self.name], limit=60)  # one that still stops would not start
+        if self._stopping is not None:
+            self._stopping.wait()
         insist([self.engine, "start", self.name], limit=120)
