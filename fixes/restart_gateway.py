@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 from hermes_doctor.api import (
     CannotFix,
@@ -49,10 +50,14 @@ def restart_gateway(probes: Probes, finding: Finding) -> Iterator[Step]:
 
 def _kept(probes: Probes, pid: int) -> Iterator[Step]:
     """What it has written into files that lost their names would be gone with it."""
+    found: dict[Path, list[tuple[str, str]]] = {}
     for lost in probes.lost_files():
         others = [one for one in probes.held().holders(lost.database) if one not in (pid, lost.pid)]
         if others:
             name = probes.home.name_of(lost.database)
             raise CannotFix(f"process {others[0]} has {name} open too: end that one first")
         if lost.pid == pid and lost.fate != "renamed":
-            yield SaveLost(lost.path, pid, lost.fd, why="nothing else holds what is in it")
+            suffix = lost.path.name.removeprefix(lost.database.name)
+            found.setdefault(lost.database, []).append((suffix, lost.fd))
+    for path, fds in found.items():
+        yield SaveLost(path, pid, tuple(sorted(fds)), why="nothing else holds what is in it")

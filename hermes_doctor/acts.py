@@ -203,7 +203,8 @@ class TakeBack(Act):
 def remade(home: Home, record: ActRecord) -> Act | None:
     """The act that a receipt tells of; None for one that this tool does not know."""
     if record.kind == _BACK:
-        act = remade(home, ActRecord(record.words.get("of", ""), record.words))
+        words = {key: word for key, word in record.words.items() if key != "of"}
+        act = remade(home, ActRecord(record.words.get("of", ""), words))
         return TakeBack(act) if act and not isinstance(act, TakeBack) else None
     system = record.words.get("scope") == "system"
     unit = record.words.get("unit", "")

@@ -7,6 +7,7 @@ import json
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import ClassVar, Protocol
 
@@ -259,46 +260,59 @@ class MoveLog(MoveAside):
 
 @dataclass(frozen=True)
 class SaveLost(Step):
-    """Keep a file that has no name any more and lives only as long as a process has it open.
+    """Keep a database that has no name any more and lives only as long as a process has it open.
 
-    It is held by a descriptor of our own, and copied when the process has ended and what it had
-    still to write is in it.
+    It is held by descriptors of our own and copied when the process has ended. SQLite does not
+    bring the log into a database that has lost its name, so the log is kept beside it.
     """
 
     path: Path
     """Where it lay."""
     pid: int
-    fd: str
+    fds: tuple[tuple[str, str], ...]
+    """The descriptors of the process, each with what follows the name: "" and "-wal"."""
     why: str
-    held: list[int] = field(default_factory=list, compare=False)
+    held: dict[str, int] = field(default_factory=dict, compare=False)
 
     def sentence(self) -> str:
         return f"keep the {self.path.name} that process {self.pid} works on: {self.why}"
 
     def prepare(self) -> None:
-        try:
-            self.held.append(os.open(f"/proc/{self.pid}/fd/{self.fd}", os.O_RDONLY | os.O_CLOEXEC))
-        except OSError:
-            raise CannotFix(f"the {self.path.name} of process {self.pid} is gone") from None
+        for suffix, fd in self.fds:
+            try:
+                self.held[suffix] = os.open(self._way(fd), os.O_RDONLY | os.O_CLOEXEC)
+            except OSError:
+                raise CannotFix(self._gone()) from None
 
     def release(self) -> None:
         while self.held:
-            os.close(self.held.pop())
+            os.close(self.held.popitem()[1])
 
     def changes(self) -> Sequence[Change]:
+        suffix, fd = self.fds[0]
         try:
-            st = os.stat(self.held[-1] if self.held else f"/proc/{self.pid}/fd/{self.fd}")
+            number = os.stat(self.held.get(suffix) or self._way(fd)).st_ino
         except OSError:
-            raise CannotFix(f"the {self.path.name} of process {self.pid} is gone") from None
-        target = self.path.with_name(f"{self.path.name}.lost-{st.st_ino}")
-        return [Change(target, snapshot(target), make=self._make)]
+            raise CannotFix(self._gone()) from None
+        base = self.path.with_name(f"{self.path.name}.lost-{number}")
+        targets = {suffix: base.with_name(base.name + suffix) for suffix, _ in self.fds}
+        return [
+            Change(target, snapshot(target), make=partial(self._make, suffix))
+            for suffix, target in targets.items()
+        ]
 
-    def _make(self, target: Path) -> None:
+    def _make(self, suffix: str, target: Path) -> None:
         with durable.fresh(target) as fd:
             offset = 0
-            while chunk := os.pread(self.held[-1], durable.CHUNK, offset):
+            while chunk := os.pread(self.held[suffix], durable.CHUNK, offset):
                 durable.write(fd, chunk)
                 offset += len(chunk)
+
+    def _way(self, fd: str) -> str:
+        return f"/proc/{self.pid}/fd/{fd}"
+
+    def _gone(self) -> str:
+        return f"the {self.path.name} of process {self.pid} is gone"
 
 
 @dataclass(frozen=True)

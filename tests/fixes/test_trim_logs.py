@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from tests import curing, support
-from tests.real.gateways import end, until
+from tests.real.gateways import end
 
 
 def flooded(home: Path, name: str = "gateway-exit-diag.log") -> Path:
@@ -46,12 +47,12 @@ def test_somebody_has_it_open(home: Path, mode: str) -> None:
     path = flooded(home)
     script = f"import sys, time; file = open({str(path)!r}, {mode!r}); print('open', flush=True)"
     process = subprocess.Popen(
-        [os.sys.executable, "-c", f"{script}; time.sleep(100)"],  # type: ignore[attr-defined]
+        [sys.executable, "-c", f"{script}; time.sleep(100)"],
         stdout=subprocess.PIPE,
     )
+    assert process.stdout is not None
     try:
-        assert process.stdout is not None
-        until(lambda: process.stdout.readline() == b"open\n", "it to be open")
+        assert process.stdout.readline() == b"open\n"
         done = curing.apply(home, "LOG-FLOOD")
         [plan] = [one for one in done.json["repair"]["plan"] if one["code"] == "LOG-FLOOD"]
     finally:

@@ -21,7 +21,13 @@ from tools import releases
 
 pytestmark = pytest.mark.real
 NAME = "hermes-gateway.service"
-LIMITED = "StartLimitIntervalSec=1h\nStartLimitBurst=2"
+LIMITED = """
+[Unit]
+StartLimitIntervalSec=1h
+StartLimitBurst=2
+[Service]
+RestartSec=100ms
+"""
 
 
 class Ward:
@@ -141,12 +147,13 @@ def test_under_its_own_unit(tmp_path: Path) -> None:
         machine.systemctl("stop", NAME)
         ward.fix("GW-DOWN")
         assert machine.main_pid(NAME) == ward.state()[0]
-        text = (machine.units / NAME).read_text().replace("StartLimitIntervalSec=0", LIMITED)
-        machine.install(NAME, text.replace("RestartSec=5", "RestartSec=100ms"))
-        for _ in range(2):
-            if machine.show(NAME, "ActiveState") == "active":
-                machine.run("kill", "-KILL", str(machine.main_pid(NAME)), uid=0)
-                until(lambda: machine.show(NAME, "ActiveState") != "activating", "systemd")
-        machine.wait_for(NAME, ActiveState="failed")
+        unit = (machine.units / NAME).read_text()
+        machine.install(NAME, unit, few=LIMITED)  # Hermes would put the unit itself right again
+
+        def given_up() -> bool:
+            machine.run("kill", "-KILL", str(machine.main_pid(NAME) or 4194303), uid=0)
+            return machine.show(NAME, "ActiveState") == "failed"
+
+        until(given_up, "systemd to give up")
         ward.fix("GW-STARTLIMIT")
         assert machine.main_pid(NAME) == ward.state()[0] != 0
