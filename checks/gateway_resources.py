@@ -25,8 +25,8 @@ def gateway_resources(probes: Probes) -> Iterator[Finding | CouldNotLook]:
         raise Skip("no gateway runs")
     for gateway in gateways:
         vitals = probes.vitals(gateway.pid)
-        if vitals.files is None:
-            yield CouldNotLook(f"you may not see what process {vitals.pid} has open")
+        if vitals.files is None or vitals.kinds is None:
+            yield CouldNotLook(f"what process {vitals.pid} has open cannot be seen")
         else:
             yield from _descriptors(probes, vitals, vitals.files)
         yield from _memory(vitals)

@@ -42,7 +42,7 @@ def gateway_running(probes: Probes) -> Iterator[Finding]:
     wanted = _wanted(probes, runtime)
     if not (runtime.ever or lives or wanted):
         raise Skip("no gateway was ever started on this home")
-    last = lives[-1] if lives else None
+    last = _last(runtime, lives)
     end = _end(probes, runtime, last, wanted)
     if end.cause:
         yield end.cause
@@ -121,6 +121,21 @@ def _wanted(probes: Probes, runtime: Runtime) -> tuple[str, str] | None:
     return None
 
 
+def _last(runtime: Runtime, lives: list[Life]) -> Life | None:
+    """The life that ended last; a start that only met a running gateway is none of interest."""
+    return max(lives, key=lambda life: life.ended or _last_sign(runtime, life), default=None)
+
+
+def _last_sign(runtime: Runtime, life: Life) -> datetime:
+    """When a gateway that left no last word was last seen to live."""
+    signs = [life.began]
+    if runtime.state_owner and runtime.state_owner.pid == life.pid and runtime.updated_at:
+        signs.append(runtime.updated_at)
+    if runtime.beat and runtime.beat.pid == life.pid:
+        signs.append(runtime.beat.at)
+    return max(signs)
+
+
 def _blocked(runtime: Runtime) -> str | None:
     return "GW-STALE-PID" if runtime.lock_holder else None
 
@@ -139,7 +154,8 @@ def _end(
     if last.how == "restart" or (last.how == "clean" and runtime.restart_requested):
         what = "It ended to be started again (exit code 75), and nobody started it."
         return End(_left_dead(last, "a restart was asked for and never came", what), what)
-    if last.how == "clean":
+    stopped = "stopped" in (runtime.state, runtime.desired_state)
+    if last.how == "clean" and stopped:
         if not wanted and runtime.exit_reason is None:
             return End(None, "It was stopped in order.", (diary,), purpose=True)
         why = "It ended in order by itself, and whoever supervises it let it be."
@@ -151,9 +167,9 @@ def _end(
             "the end of a login, another process. It shut down in order.",
             (diary, Evidence(".clean_shutdown", "it had time to shut down")),
         )
-    return End(
-        None, "It ended with an error of its own; logs/errors.log has its last words.", (diary,)
-    )
+    error = f" ({last.error})" if last.error else ""
+    why = f"It ended with an error of its own{error}; logs/errors.log has its last words."
+    return End(None, why, (diary,))
 
 
 def _told(last: Life) -> str:
@@ -179,8 +195,7 @@ def _left_dead(last: Life, title: str, detail: str) -> Finding:
 
 def _killed(probes: Probes, runtime: Runtime, last: Life, diary: Evidence) -> End:
     """It had no time for a last word: killed, out of memory, or the machine went down."""
-    seen = [at for at in (runtime.updated_at, runtime.beat and runtime.beat.at) if at]
-    since = max([last.began, *seen])
+    since = _last_sign(runtime, last)
     if probes.rebooted_since(since):
         return End(
             None,

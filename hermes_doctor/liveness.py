@@ -87,8 +87,7 @@ def _loop(probes: Probes) -> Seen:
         return Hold.UNKNOWN, pulse.what, None
     if pulse.turns:
         return Hold.OK, pulse.what, _gateway(probes).started_at if pulse.pid else None
-    certain = pulse.certain or pulse.pid is None
-    return Hold.FAILED if certain else Hold.UNKNOWN, pulse.what, pulse.since
+    return Hold.FAILED, pulse.what, pulse.since
 
 
 def _platforms(probes: Probes) -> Seen:

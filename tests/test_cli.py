@@ -147,6 +147,10 @@ REPORT: dict[str, Any] = {
         "status": "ok|problem|unknown",
         "counts": {"critical": int, "error": int, "warning": int, "info": int},
     },
+    "liveness": {
+        "stands_on": (str,),
+        "rungs": [{"name": str, "status": "ok|failed|unknown", "what": str, "since": (str,)}],
+    },
     "checks": [
         {
             "id": str,

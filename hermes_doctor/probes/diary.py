@@ -14,7 +14,7 @@ from typing import Any
 
 from hermes_doctor.files import read_tail
 from hermes_doctor.home import Home
-from hermes_doctor.probes.runtime import Life, moment
+from hermes_doctor.probes.runtime import Life, moment, word
 
 NAME = "logs/gateway-exit-diag.log"
 WATCHDOG = "logs/gateway-shutdown-watchdog.log"
@@ -51,7 +51,7 @@ def _ended(life: Life, at: datetime, tag: str, said: dict[str, Any]) -> Life:
     if tag in ("gateway.exit_clean", "asyncio.run.KeyboardInterrupt"):
         return life._replace(ended=at, how="clean", exit_code=0)
     if tag in ("gateway.exit_nonzero", "asyncio.run.exception"):
-        return life._replace(ended=at, how="failed", exit_code=1)
+        return life._replace(ended=at, how="failed", exit_code=1, error=word(said.get("exc_type")))
     if tag == "asyncio.run.SystemExit":
         code = said.get("code")
         number = code if isinstance(code, int) and not isinstance(code, bool) else int(bool(code))

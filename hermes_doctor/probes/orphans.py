@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import stat
-import tempfile
 from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -44,6 +43,8 @@ def servers(home: Home, now: Iterable[int]) -> list[Orphan]:
         known = os.stat(log)
     except OSError:
         return []
+    if not os.path.exists("/proc/self/fd"):
+        raise CouldNotLook("whose MCP servers there are cannot be seen here")
     living = set(now)
     found = []
     for pid in processes.every():
@@ -97,7 +98,7 @@ def browsers(lives: Iterable[Life]) -> list[Orphan]:
 
 def _folders() -> Iterator[Path]:
     """The folders of browser sessions that belong to whoever looks, or to anybody for root."""
-    for place in {Path(tempfile.gettempdir()), Path("/tmp")}:
+    for place in {Path(os.environ.get("TMPDIR") or "/tmp"), Path("/tmp")}:
         try:
             for entry in folder_entries(place, MOST):
                 if entry.name.startswith(_BROWSERS) and entry.is_dir(follow_symlinks=False):

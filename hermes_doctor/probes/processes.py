@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
+from hermes_doctor.files import read
 from hermes_doctor.home import Home
 from hermes_doctor.model import CouldNotLook, Gateway
 from hermes_doctor.probes import locks
@@ -29,7 +30,7 @@ def gateways_of(home: Home) -> list[Gateway]:
     lock = home / "gateway.lock"
     for pid in locks.holders([lock]).get(lock, []):
         gateway = _gateway(pid)
-        if gateway:
+        if gateway and (_titled_or_gateway(pid) or _wrote(lock, pid)):
             found[pid] = gateway
     doubtful = []
     for candidate in candidates():
@@ -69,13 +70,33 @@ def _suspects() -> Iterator[tuple[int, list[str]]]:
     On Linux straight from /proc: a machine has hundreds of processes that are none of ours.
     """
     for pid in every():
-        if _PROC.exists():
-            argv = os.fsdecode(_proc(pid, "cmdline")).split("\0")[:-1]
-            titled = len(argv) <= 1 and _proc(pid, "comm") == b"hermes\n"
-        else:
-            argv, titled = _command(pid)
+        argv, titled = _words(pid)
         if titled or is_gateway(argv):
             yield pid, argv
+
+
+def _words(pid: int) -> tuple[list[str], bool]:
+    """The command line of a process, and whether it bears Hermes' title instead of one."""
+    if not _PROC.exists():
+        return _command(pid)
+    argv = os.fsdecode(_proc(pid, "cmdline")).split("\0")[:-1]
+    return argv, len(argv) <= 1 and _proc(pid, "comm") == b"hermes\n"
+
+
+def _titled_or_gateway(pid: int) -> bool:
+    argv, titled = _words(pid)
+    return titled or is_gateway(argv)
+
+
+def _wrote(lock: Path, pid: int) -> bool:
+    """Whether the holder of a lock wrote itself into it, as every gateway does, however started."""
+    import json
+
+    try:
+        said = json.loads(read(lock, 65536)[0])
+    except (FileNotFoundError, CouldNotLook, ValueError, RecursionError):
+        return False
+    return isinstance(said, dict) and said.get("pid") == pid
 
 
 def _proc(pid: int, name: str) -> bytes:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import re
 import time
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
-from hermes_doctor.probes import health, space
+from hermes_doctor.probes import health, space, vitals
 from hermes_doctor.probes.runtime import Beat, Runtime
 from hermes_doctor.probes.sockets import Connection
 from hermes_doctor.probes.space import Space
@@ -21,6 +20,7 @@ LONG, SHORT = 4.0, 1.0
 """Seconds to wait for an answer: a busy loop may take some, one without a heartbeat takes none."""
 DEFAULT_PORT = "8642"
 _IN_ENV = re.compile(r"""^\s*(?:export\s+)?API_SERVER_PORT\s*=\s*["']?(\d{1,5})""", re.MULTILINE)
+LOOKS, STEP = 20, 0.1
 NEARLY = 4
 """With so few descriptors left neither a caller is let in nor a heartbeat written."""
 
@@ -37,59 +37,57 @@ class Pulse(NamedTuple):
     since: datetime | None = None
     """When it last was seen to turn, if it does not."""
     certain: bool = False
-    """It does not turn, and not for a moment only: by its heartbeat, or having none to go by."""
+    """It does not turn, and not for a moment only: by its heartbeat, or by callers who wait."""
     halted: bool = False
     """The whole process is stopped or its cgroup paused."""
     age: float | None = None
     """Seconds since the last heartbeat of this very process."""
     answer: str = health.NOT_ASKED
-    """What /health gave: one of the words of the health probe."""
+    """What its door or /health gave: one of the words of the health probe."""
     waiting: int | None = None
     """How many callers waited at its door when we came."""
-    version: str | None = None
-    """The Hermes that it runs, by its own word."""
 
 
 def take(
-    vitals: Vitals,
+    process: Vitals,
     runtime: Runtime,
     listens: Iterable[Connection],
     ports: Iterable[int],
     room: Space | None,
 ) -> Pulse:
     """Feel the pulse of one process that listens there and may have its API server at a port."""
-    since = _seen(vitals, runtime)
-    if vitals.halted:
-        what = "its cgroup is paused" if vitals.frozen else "it was stopped by a signal (SIGSTOP)"
-        return Pulse(vitals.pid, False, what, since, certain=True, halted=True)
-    age = beat_age(runtime.beat, vitals)
+    since = _seen(process, runtime)
+    if process.halted:
+        what = "its cgroup is paused" if process.frozen else "it was stopped by a signal (SIGSTOP)"
+        return Pulse(process.pid, False, what, since, certain=True, halted=True)
+    age = beat_age(runtime.beat, process)
     serves = runtime.platforms.get("api_server")
     door = _door(listens, set(ports), serves is not None and serves.state == "connected")
     asked = health.Answer(health.NOT_ASKED)
-    if door is not None and health.reachable(vitals.pid):
-        asked = health.ask(door.local, SHORT if age is not None and age > OLD else LONG)
+    if door is not None and health.reachable(process.pid) and not _spent(process):
+        patience = SHORT if age is not None and age > OLD else LONG
+        asked = health.knock(process.pid, door, patience)
     found = Pulse(
-        pid=vitals.pid,
+        pid=process.pid,
         turns=None,
         what="",
         since=since,
         age=age,
         answer=asked.word,
         waiting=door.unread if door else None,
-        version=asked.version,
     )
-    return _judge(found, asked, vitals, runtime, room)
+    return _judge(found, asked, process, runtime, room)
 
 
 def _judge(
-    found: Pulse, asked: health.Answer, vitals: Vitals, runtime: Runtime, room: Space | None
+    found: Pulse, asked: health.Answer, process: Vitals, runtime: Runtime, room: Space | None
 ) -> Pulse:
     age, silent = found.age, asked.word == health.SILENT
     if asked.word == health.ANSWERED:
-        said = f"its API server answered within {max(1, round(asked.seconds * 1000))} ms"
+        said = f"its API server let us in within {max(1, round(asked.seconds * 1000))} ms"
         return found._replace(turns=True, what=said)
-    quiet = f"its API server said nothing for {asked.seconds:.0f} s"
-    excuse = _excuse(vitals, room)
+    quiet = f"its API server let nobody in for {asked.seconds:.0f} s"
+    excuse = _excuse(process, room)
     if excuse and (silent or age is None or age > FRESH):
         return found._replace(what=f"{excuse}, so that neither heartbeat nor answer would prove it")
     if age is not None and age > OLD:
@@ -99,13 +97,31 @@ def _judge(
         )
     if silent and age is not None:
         return found._replace(turns=False, what=f"{quiet}, {_span(age)} after its last heartbeat")
-    if silent:
-        return found._replace(turns=False, certain=not beats(runtime, vitals), what=quiet)
+    if silent:  # callers who came before us have waited longer than we did
+        return found._replace(turns=False, certain=bool(found.waiting), what=quiet)
     if age is not None:
         return found._replace(turns=True, what=f"its last heartbeat is {_span(age)} old")
     if runtime.state == "starting":
         return found._replace(what="it is still starting")
-    return found._replace(what="it has neither a heartbeat nor an API server that could be asked")
+    return _by_rest(found)
+
+
+def _by_rest(found: Pulse) -> Pulse:
+    """Where its main thread waits: a loop that turns comes to rest again and again, for events."""
+    why = "it has neither a heartbeat nor an API server that could be asked"
+    places = set()
+    for _ in range(LOOKS if found.pid else 0):
+        place = vitals.waits_in(found.pid or 0)
+        if "epoll" in place or "ep_poll" in place:
+            return found._replace(turns=True, what="its main thread waits for events")
+        places.add(place)
+        time.sleep(STEP)
+    if len(places) == 1 and (place := places.pop()):
+        seconds = LOOKS * STEP
+        return found._replace(
+            turns=False, what=f"it waited in one place ({place}) for {seconds:.0f} s"
+        )
+    return found._replace(what=why)
 
 
 def elsewhere(url: str, *, network: bool) -> Pulse:
@@ -115,20 +131,19 @@ def elsewhere(url: str, *, network: bool) -> Pulse:
         return Pulse(None, None, "GATEWAY_HEALTH_URL is not an address that can be asked")
     if not network and not place.loopback:
         return Pulse(None, None, "GATEWAY_HEALTH_URL leads off this machine: ask with --network")
-    asked = health.ask_place(place, LONG)
+    asked = health.ask(place, LONG)
     turns = {health.ANSWERED: True, health.SILENT: False, health.REFUSED: False}.get(asked.word)
     what = f"GATEWAY_HEALTH_URL: {asked.word}"
-    return Pulse(None, turns, what, answer=asked.word, version=asked.version)
+    return Pulse(None, turns, what, answer=asked.word)
 
 
-def beats(runtime: Runtime, vitals: Vitals) -> bool:
-    """Whether this very process has ever left a heartbeat."""
-    return runtime.beat is not None and beat_age(runtime.beat, vitals) is not None
-
-
-def beat_age(beat: Beat | None, vitals: Vitals) -> float | None:
+def beat_age(beat: Beat | None, process: Vitals) -> float | None:
     """How old the last heartbeat of this process is; the machine's sleep does not count."""
-    if beat is None or beat.pid != vitals.pid or beat.at < vitals.started_at - timedelta(seconds=5):
+    if (
+        beat is None
+        or beat.pid != process.pid
+        or beat.at < process.started_at - timedelta(seconds=5)
+    ):
         return None
     by_wall = max(0.0, (datetime.now(UTC) - beat.at).total_seconds())
     if beat.monotonic is None:
@@ -137,11 +152,11 @@ def beat_age(beat: Beat | None, vitals: Vitals) -> float | None:
     return min(by_wall, by_clock) if by_clock >= 0 else by_wall
 
 
-def _seen(vitals: Vitals, runtime: Runtime) -> datetime | None:
+def _seen(process: Vitals, runtime: Runtime) -> datetime | None:
     """When it last did something that it wrote down."""
-    mine = runtime.state_owner is not None and runtime.state_owner.pid == vitals.pid
+    mine = runtime.state_owner is not None and runtime.state_owner.pid == process.pid
     times = [runtime.updated_at] if mine else []
-    if beat_age(runtime.beat, vitals) is not None and runtime.beat:
+    if beat_age(runtime.beat, process) is not None and runtime.beat:
         times.append(runtime.beat.at)
     return max((at for at in times if at), default=None)
 
@@ -172,22 +187,21 @@ def _plain(value: object) -> str:
     return str(value)[:6]
 
 
-def _excuse(vitals: Vitals, room: Space | None) -> str:
+def _excuse(process: Vitals, room: Space | None) -> str:
     """Why a loop that turns could neither write its heartbeat nor answer."""
-    used, limit = vitals.files, vitals.files_limit
-    if used is not None and limit and limit - used <= NEARLY:
+    if _spent(process):
         return "it has no descriptor left"
     if room is not None and space.exhausted(room):
         return "the disk is full"
     return ""
 
 
+def _spent(process: Vitals) -> bool:
+    used, limit = process.files, process.files_limit
+    return used is not None and bool(limit) and (limit or 0) - used <= NEARLY
+
+
 def _span(seconds: float) -> str:
     if seconds < OLD:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.0f} h"
-
-
-def address() -> str:
-    """The address of a gateway elsewhere, where the operator's environment names one."""
-    return os.environ.get("GATEWAY_HEALTH_URL", "").strip()

@@ -64,6 +64,8 @@ class Life(NamedTuple):
     how: str
     """`clean`, `failed`, `restart`, `alive`, or `gone` for one that left no last word."""
     exit_code: int | None = None
+    error: str | None = None
+    """The kind of error that ended it, where it was one."""
 
 
 class Runtime(NamedTuple):
@@ -108,11 +110,11 @@ def find(home: Home) -> Runtime:
         pid_file=_owner(_json(home / "gateway.pid", doubts)),
         lock_file=_owner(_json(lock, doubts)),
         lock_holder=holders[0] if holders else None,
-        state=_word(state.get("gateway_state")),
+        state=word(state.get("gateway_state")),
         state_owner=_owner(state) if state else None,
         exit_reason=_text(state.get("exit_reason")),
         restart_requested=state.get("restart_requested") is True,
-        desired_state=_word(state.get("desired_state")),
+        desired_state=word(state.get("desired_state")),
         updated_at=moment(state.get("updated_at")),
         platforms=_platforms(state.get("platforms")),
         beat=_beat(_json(home / "state" / "gateway.heartbeat", doubts)),
@@ -161,7 +163,7 @@ def _owner(value: object) -> Owner | None:
     return Owner(pid, _whole(value.get("start_time"), _LAST_TICK)) if pid else None
 
 
-def _word(value: object) -> str | None:
+def word(value: object) -> str | None:
     """A word as Hermes uses it for a state; anything else is somebody else's text."""
     plain = isinstance(value, str) and 0 < len(value) <= 32 and value.isascii()
     return value if plain and isinstance(value, str) and value.isidentifier() else None
@@ -194,8 +196,8 @@ def epoch(value: object) -> datetime | None:
 def _platforms(value: object) -> dict[str, PlatformState]:
     found = {}
     for name, said in list(_mapping(value).items())[:100]:
-        state = _word(_mapping(said).get("state"))
-        if _word(name) and state:
+        state = word(_mapping(said).get("state"))
+        if word(name) and state:
             error = _text(said.get("error_code"))
             found[name] = PlatformState(name, state, error, moment(said.get("updated_at")))
     return found

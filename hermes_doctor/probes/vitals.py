@@ -65,6 +65,8 @@ class Stat(NamedTuple):
 
 def stat(pid: int) -> Stat | None:
     """What the kernel says of a process; None when there is none."""
+    if not _has_proc():
+        return _stat_elsewhere(pid)
     text = _text(pid, "stat")
     name, found, rest = text.rpartition(")")
     fields = rest.split()
@@ -78,8 +80,16 @@ def started(start_time: int) -> datetime:
     return datetime.fromtimestamp(boot_time() + start_time / os.sysconf("SC_CLK_TCK"), UTC)
 
 
+def _has_proc() -> bool:
+    return os.path.exists("/proc/self/stat")
+
+
 def boot_time() -> float:
     """When the machine was started."""
+    if not _has_proc():
+        import psutil
+
+        return psutil.boot_time()
     try:
         with open("/proc/stat") as file:
             return float(next(line for line in file if line.startswith("btime")).split()[1])
@@ -89,7 +99,7 @@ def boot_time() -> float:
 
 def take(pid: int) -> Vitals:
     """Look at one process."""
-    if not os.path.exists("/proc/self/stat"):
+    if not _has_proc():
         return _elsewhere(pid)
     seen = stat(pid)
     if seen is None:
@@ -112,9 +122,15 @@ def take(pid: int) -> Vitals:
         environment=_environment(pid),
         memory_used=group.used,
         start_time=seen.start_time,
-        waits_in=_text(pid, "wchan").strip("0\n"),
+        waits_in=waits_in(pid),
         frozen=group.frozen,
     )
+
+
+def waits_in(pid: int) -> str:
+    """The place in the kernel where the main thread of a process waits; empty when it works."""
+    place = _text(pid, "wchan").strip("0\n")
+    return place if place.isidentifier() else ""
 
 
 def _text(pid: int, name: str) -> str:
@@ -194,17 +210,33 @@ def _environment(pid: int) -> dict[str, str] | None:
     return {name: value for name, _, value in pairs}
 
 
+_LETTERS = {"stopped": "T", "zombie": "Z", "running": "R"}
+"""psutil's words for what a process does."""
+
+
+def _stat_elsewhere(pid: int) -> Stat | None:
+    """In short, where there is no /proc; Hermes notes a start there in hundredths of a second."""
+    import psutil
+
+    try:
+        one = psutil.Process(pid)
+        with one.oneshot():
+            doing = _LETTERS.get(one.status(), "S")
+            return Stat(one.name(), doing, one.ppid(), round(one.create_time() * 100))
+    except (psutil.Error, OSError):
+        return None
+
+
 def _elsewhere(pid: int) -> Vitals:
     """The same where there is no /proc; what such a system does not tell stays None."""
     import psutil
 
-    letters = {psutil.STATUS_STOPPED: "T", psutil.STATUS_ZOMBIE: "Z", psutil.STATUS_RUNNING: "R"}
     try:
         process = psutil.Process(pid)
         with process.oneshot():
             found = Vitals(
                 pid=pid,
-                doing=letters.get(process.status(), "S"),
+                doing=_LETTERS.get(process.status(), "S"),
                 started_at=datetime.fromtimestamp(process.create_time(), UTC),
                 uid=process.uids().effective if hasattr(process, "uids") else -1,
                 parents=tuple((one.pid, one.name()) for one in process.parents()),

@@ -1,0 +1,53 @@
+"""Space and inodes of the disk that a home lies on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from hermes_doctor.model import Severity, Status
+from hermes_doctor.probes import space
+from hermes_doctor.probes.space import Space
+from tests.looking import ask
+
+M, G = 1024**2, 1024**3
+
+
+@pytest.mark.parametrize(
+    ("room", "severities"),
+    [
+        (Space(100 * G, 50 * G, 1000_000, 900_000, False), []),
+        (Space(4000 * G, 100 * G, 0, 0, False), []),
+        (Space(2 * G, 600 * M, 1000_000, 900_000, False), []),
+        (Space(100 * G, 2 * G, 1000_000, 900_000, False), [Severity.WARNING]),
+        (Space(2 * G, 300 * M, 1000_000, 900_000, False), [Severity.WARNING]),
+        (Space(100 * G, 100 * M, 1000_000, 900_000, False), [Severity.ERROR]),
+        (Space(100 * G, 0, 1000_000, 900_000, False), [Severity.CRITICAL]),
+        (Space(100 * G, 50 * G, 1000_000, 20_000, False), [Severity.WARNING]),
+        (Space(100 * G, 50 * G, 1000_000, 900, False), [Severity.ERROR]),
+        (Space(100 * G, 50 * G, 1000_000, 0, False), [Severity.CRITICAL]),
+        (Space(100 * G, 0, 1000_000, 0, False), [Severity.CRITICAL, Severity.CRITICAL]),
+    ],
+)
+def test_room(
+    home: Path, room: Space, severities: list[Severity], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From plenty to none at all, by bytes and by inodes."""
+    monkeypatch.setattr(space, "of", lambda *_, **__: room)
+
+    result, findings = ask("disk-space", home)
+
+    assert [finding.severity for finding in findings] == severities
+    assert {finding.code for finding in findings} <= {"DISK-FULL"}
+    assert (result.status is Status.OK) == (not severities)
+    assert len({finding.subject for finding in findings}) == len(findings)
+
+
+def test_this_disk(home: Path) -> None:
+    """The kernel's own numbers, and root may use what is kept back from others."""
+    room = space.of(home)
+
+    assert 0 < room.free <= room.total
+    assert space.of(home, root=True).free >= room.free
+    assert not space.exhausted(room)

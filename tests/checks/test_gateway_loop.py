@@ -1,0 +1,173 @@
+"""Does the loop turn: heartbeat, API server, the place where it waits; and what excuses it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from hermes_doctor.model import Finding, Severity, Status
+from hermes_doctor.probes import pulse
+from hermes_doctor.probes.space import Space
+from tests import sham, support
+from tests.looking import ask
+
+CHECK = "gateway-loop"
+
+
+@pytest.fixture(autouse=True)
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Silence is silence after a moment already."""
+    monkeypatch.setattr(pulse, "LONG", 0.5)
+    monkeypatch.setattr(pulse, "SHORT", 0.3)
+    monkeypatch.setattr(pulse, "LOOKS", 3)
+
+
+@pytest.fixture
+def aged(monkeypatch: pytest.MonkeyPatch) -> Callable[[Path, float], None]:
+    """Makes a heartbeat older than it is, and its process as well."""
+
+    def make(home: Path, seconds: float) -> None:
+        path = home / "state" / "gateway.heartbeat"
+        beat = json.loads(path.read_text())
+        beat["updated_at"] = (datetime.now(UTC) - timedelta(seconds=seconds)).isoformat()
+        beat["monotonic"] = time.monotonic() - seconds
+        support.put(path, json.dumps(beat))
+        early = datetime.now(UTC) - timedelta(hours=1)
+        monkeypatch.setattr("hermes_doctor.probes.vitals.started", lambda _: early)
+
+    return make
+
+
+def one(home: Path) -> Finding:
+    """The one finding."""
+    [finding] = ask(CHECK, home)[1]
+    return finding
+
+
+def test_healthy(home: Path) -> None:
+    """No gateway: not asked. A heartbeat, an answer, or rest between events: it turns."""
+    assert ask(CHECK, home)[0].status is Status.SKIPPED
+    for wants in ({"beat": True}, {"api": "answers", "beat": False, "platforms": SERVES}):
+        with sham.gateway(home, **wants):
+            assert ask(CHECK, home)[0].status is Status.OK
+
+
+SERVES = {"api_server": "connected"}
+
+
+def test_old_heartbeat(home: Path, aged: Callable[[Path, float], None]) -> None:
+    """Up to two minutes are fine, more are not; since its last beat."""
+    with sham.gateway(home):
+        aged(home, 100)
+        assert ask(CHECK, home)[0].status is Status.OK
+        aged(home, 200)
+        finding = one(home)
+
+    assert (finding.code, finding.severity) == ("GW-LOOP-BLOCKED", Severity.CRITICAL)
+    assert finding.fix == "restart-gateway"
+    assert finding.since is not None
+
+
+def test_answer_beats_an_old_heartbeat(home: Path, aged: Callable[[Path, float], None]) -> None:
+    """Whoever answers lives, whatever it could not write."""
+    with sham.gateway(home, api="answers", platforms=SERVES):
+        aged(home, 900)
+        assert ask(CHECK, home)[0].status is Status.OK
+
+
+def test_silent(home: Path, aged: Callable[[Path, float], None]) -> None:
+    """A door where nobody opens: a warning after a fresh heartbeat, certain after an old one."""
+    with sham.gateway(home, api="silent", platforms=SERVES):
+        fresh = one(home)
+        aged(home, 200)
+        old = one(home)
+
+    assert (fresh.severity, fresh.fix) == (Severity.WARNING, None)
+    assert (old.severity, old.fix) == (Severity.CRITICAL, "restart-gateway")
+
+
+def test_silent_without_a_heartbeat(home: Path) -> None:
+    """An older release: certain as soon as somebody else has been waiting too."""
+    with sham.gateway(home, api="silent", beat=False, platforms=SERVES):
+        first = one(home)
+        second = one(home)
+
+    assert (first.severity, second.severity) == (Severity.WARNING, Severity.CRITICAL)
+    assert "wait at its door" in second.evidence[1].what
+
+
+def test_neither(home: Path) -> None:
+    """Stuck in one place without heartbeat and API server is a warning; while starting unknown."""
+    with sham.gateway(home, beat=False) as running:  # it waits for its input, for no event
+        finding = one(home)
+        state = json.loads((home / "gateway_state.json").read_text())
+        support.put(home / "gateway_state.json", json.dumps(state | {"gateway_state": "starting"}))
+        starting = ask(CHECK, home)
+
+    assert finding.severity is Severity.WARNING
+    assert "waited in one place" in finding.evidence[0].what
+    assert (starting[0].status, starting[1]) == (Status.UNKNOWN, [])
+    assert running.pid
+
+
+def test_suspended(home: Path) -> None:
+    """SIGSTOP is another thing, and `kill -CONT` the way out of it."""
+    with sham.gateway(home) as running:
+        os.kill(running.pid, signal.SIGSTOP)
+        finding = one(home)
+        os.kill(running.pid, signal.SIGCONT)
+
+    assert (finding.code, finding.severity) == ("GW-SUSPENDED", Severity.CRITICAL)
+    assert f"kill -CONT {running.pid}" in finding.detail
+
+
+def test_no_descriptor_left(home: Path, aged: Callable[[Path, float], None]) -> None:
+    """Neither heartbeat nor answer can be had then: no verdict about the loop."""
+    with sham.gateway(home, api="silent", platforms=SERVES, open=20, limit=24):
+        aged(home, 300)
+        result, findings = ask(CHECK, home)
+
+    assert (result.status, findings) == (Status.UNKNOWN, [])
+    assert "no descriptor left" in (result.reason or "")
+
+
+def test_full_disk(
+    home: Path, aged: Callable[[Path, float], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same with a full disk."""
+    full = Space(10**9, 0, 1000, 500, read_only=False)
+    monkeypatch.setattr("hermes_doctor.probes.space.of", lambda *_, **__: full)
+    with sham.gateway(home):
+        aged(home, 300)
+        result, findings = ask(CHECK, home)
+
+    assert (result.status, findings) == (Status.UNKNOWN, [])
+    assert "disk is full" in (result.reason or "")
+
+
+def test_machine_that_slept(home: Path, aged: Callable[[Path, float], None]) -> None:
+    """Hours by the wall and seconds by the kernel's clock: the machine slept, and it turns."""
+    with sham.gateway(home):
+        aged(home, 300)
+        path = home / "state" / "gateway.heartbeat"
+        beat = json.loads(path.read_text()) | {"monotonic": time.monotonic() - 5}
+        support.put(path, json.dumps(beat))
+
+        assert ask(CHECK, home)[0].status is Status.OK
+
+
+def test_heartbeat_of_another(home: Path) -> None:
+    """A fresh heartbeat of another process proves nothing for this one."""
+    with sham.gateway(home):
+        path = home / "state" / "gateway.heartbeat"
+        beat = json.loads(path.read_text()) | {"pid": os.getpid()}
+        support.put(path, json.dumps(beat))
+
+        assert one(home).severity is Severity.WARNING

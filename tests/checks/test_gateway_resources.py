@@ -1,0 +1,102 @@
+"""Descriptors against their limit, leaks, and memory against the control group's."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from hermes_doctor.model import Severity, Status
+from hermes_doctor.probes import memory, vitals
+from hermes_doctor.probes.memory import Group
+from tests import sham
+from tests.looking import ask
+
+CHECK = "gateway-resources"
+
+
+def test_healthy(home: Path) -> None:
+    """Some files open are fine; without a gateway there is nothing to ask."""
+    assert ask(CHECK, home)[0].status is Status.SKIPPED
+    with sham.gateway(home, open=20):
+        result, findings = ask(CHECK, home)
+    assert (result.status, findings) == (Status.OK, [])
+
+
+@pytest.mark.parametrize(
+    ("limit", "severity"), [(62, Severity.WARNING), (48, Severity.CRITICAL), (200, None)]
+)
+def test_descriptors(home: Path, limit: int, severity: Severity | None) -> None:
+    """Seventy and ninety per cent; what they lead to is named."""
+    with sham.gateway(home, open=40, limit=limit):
+        findings = ask(CHECK, home)[1]
+
+    assert [one.severity for one in findings] == ([severity] if severity else [])
+    for finding in findings:
+        assert finding.code == "GW-FD-EXHAUST"
+        assert "40 state.db" in finding.evidence[0].what
+
+
+def test_leak(home: Path) -> None:
+    """More than sixty on one database, however far the limit is."""
+    with sham.gateway(home, open=70):
+        [finding] = ask(CHECK, home)[1]
+
+    assert (finding.code, finding.severity) == ("GW-FD-EXHAUST", Severity.WARNING)
+    assert "state.db" in finding.title
+
+
+@pytest.mark.parametrize(
+    ("used", "severity"), [(50, None), (88, Severity.WARNING), (97, Severity.ERROR)]
+)
+def test_memory(
+    home: Path, used: int, severity: Severity | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Against what the control group may use."""
+    gigabyte = 1024**3
+    group = Group(gigabyte, gigabyte * used // 100, 0)
+    monkeypatch.setattr(memory, "group_of", lambda _: group)
+    with sham.gateway(home):
+        findings = ask(CHECK, home)[1]
+
+    assert [(one.code, one.severity) for one in findings] == (
+        [("GW-MEMORY", severity)] if severity else []
+    )
+
+
+def test_groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both versions, as the kernel writes them; the tightest limit around counts."""
+    monkeypatch.setattr(memory, "_ROOT", tmp_path)
+    inner = tmp_path / "user.slice" / "gateway.service"
+    inner.mkdir(parents=True)
+    (inner / "memory.max").write_text("max\n")
+    (inner / "memory.events").write_text("low 0\noom 1\noom_kill 2\n")
+    (inner / "cgroup.events").write_text("populated 1\nfrozen 1\n")
+    (tmp_path / "user.slice" / "memory.max").write_text("1000\n")
+    (tmp_path / "user.slice" / "memory.current").write_text("900\n")
+    (tmp_path / "user.slice" / "memory.stat").write_text("anon 5\ninactive_file 100\n")
+
+    assert memory.group_of("0::/user.slice/gateway.service\n") == Group(1000, 800, 2, True)
+
+    old = tmp_path / "memory" / "docker" / "abc"
+    old.mkdir(parents=True)
+    (old / "memory.limit_in_bytes").write_text("2000\n")
+    (old / "memory.usage_in_bytes").write_text("700\n")
+    (old / "memory.oom_control").write_text("oom_kill_disable 0\nunder_oom 0\noom_kill 1\n")
+    (tmp_path / "memory" / "memory.limit_in_bytes").write_text("9223372036854771712\n")
+
+    assert memory.group_of("4:memory:/docker/abc\n0::/\n") == Group(2000, 700, 1, False)
+    assert memory.group_of("nonsense") == Group()
+
+
+def test_vitals_of_ourselves() -> None:
+    """What the kernel says of this very process."""
+    import os
+
+    found = vitals.take(os.getpid())
+
+    assert (found.uid, found.doing) == (os.geteuid(), "R")
+    assert found.parents[0][0] == os.getppid()
+    assert found.memory > 1024**2
+    assert found.environment is not None
+    assert not found.halted

@@ -1,0 +1,262 @@
+"""Not running: how it ended, since when, and whether anybody wanted that."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import socket
+import threading
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hermes_doctor.home import Home
+from hermes_doctor.model import CouldNotLook, Finding, Severity, Status
+from hermes_doctor.probes import Probes, kills
+from hermes_doctor.probes.kills import Kill
+from hermes_doctor.probes.supervision import SYSTEMD_USER, Supervision, Unit
+from tests import sham, support
+from tests.looking import ask
+
+Tags = tuple[tuple[str, dict[str, object]], ...]
+CLEAN: Tags = (
+    ("asyncio.run.returned", {"success": True}),
+    ("gateway.exit_clean", {}),
+    ("atexit.hook", {}),
+)
+FAILED: Tags = (("asyncio.run.returned", {"success": False}), ("gateway.exit_nonzero", {}))
+
+
+def look(home: Path) -> dict[str, Finding]:
+    """The findings by their code."""
+    return {finding.code: finding for finding in ask("gateway-running", home)[1]}
+
+
+def test_healthy(home: Path) -> None:
+    """A home without any gateway is not asked, one with a running gateway is fine."""
+    assert ask("gateway-running", home)[0].status is Status.SKIPPED
+    with sham.gateway(home):
+        result, findings = ask("gateway-running", home)
+    assert (result.status, findings) == (Status.OK, [])
+
+
+def test_killed(home: Path) -> None:
+    """Its diary has no last word: dead since it was last heard of, and to be started."""
+    end = sham.ended(home)
+
+    found = look(home)
+
+    assert set(found) == {"GW-DIED", "GW-DOWN"}
+    assert found["GW-DIED"].since == found["GW-DOWN"].since == end
+    assert (found["GW-DOWN"].severity, found["GW-DOWN"].fix) == (Severity.ERROR, "start-gateway")
+    assert found["GW-DOWN"].caused_by == "GW-DIED"
+
+
+def test_stopped_on_purpose(home: Path) -> None:
+    """An orderly end that the state file agrees with is a warning."""
+    end = sham.ended(home, *CLEAN, gateway_state="stopped")
+
+    found = look(home)
+
+    assert set(found) == {"GW-DOWN"}
+    assert (found["GW-DOWN"].severity, found["GW-DOWN"].since) == (Severity.WARNING, end)
+
+
+def test_told_to_end(home: Path) -> None:
+    """A SIGTERM of somebody else's: in order, but nobody wanted the gateway to be gone."""
+    sham.ended(home, *FAILED)
+    support.put(home / ".clean_shutdown", "")
+
+    found = look(home)
+
+    assert set(found) == {"GW-DOWN"}
+    assert found["GW-DOWN"].severity is Severity.ERROR
+    assert "SIGTERM" in found["GW-DOWN"].detail
+
+
+def test_told_to_end_while_starting(home: Path) -> None:
+    """The same before it was quite up: it ends with 0, and its state still says running."""
+    sham.ended(home, *CLEAN)
+    support.put(home / ".clean_shutdown", "")
+
+    assert look(home)["GW-DOWN"].severity is Severity.ERROR
+
+
+def test_failed(home: Path) -> None:
+    """An error of its own, whose kind is named and whose text is not."""
+    sham.ended(home, ("asyncio.run.exception", {"exc_type": "OSError", "exc_repr": "s3cret"}))
+
+    found = look(home)
+
+    assert set(found) == {"GW-DOWN"}
+    assert "(OSError)" in found["GW-DOWN"].detail
+    assert "s3cret" not in repr(found)
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        [("asyncio.run.SystemExit", {"code": 75})],
+        [*CLEAN, "requested"],
+    ],
+)
+def test_restart_that_never_came(home: Path, how: list[Any]) -> None:
+    """It asked for a new start, and nobody gave it."""
+    tags = [one for one in how if one != "requested"]
+    sham.ended(home, *tags, gateway_state="stopped", restart_requested="requested" in how)
+
+    found = look(home)
+
+    assert set(found) == {"GW-CLEAN-EXIT-DEAD", "GW-DOWN"}
+    assert found["GW-DOWN"].severity is Severity.ERROR
+
+
+@pytest.mark.parametrize("unit", ["enabled", "failed"])
+def test_clean_end_under_a_unit(home: Path, unit: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A unit that should run it makes of the same end an error."""
+    sham.ended(home, *CLEAN, gateway_state="stopped")
+    settings = {"UnitFileState": "enabled"} if unit == "enabled" else {}
+    state = "failed" if unit == "failed" else "inactive"
+    one = Unit(SYSTEMD_USER, "hermes-gateway.service", None, home, None, state, settings, {}, None)
+    told = Supervision(one, (one,), False, "Restart=on-failure", (), None)
+    monkeypatch.setattr(Probes, "supervision", lambda _: told)
+
+    found = look(home)
+
+    assert set(found) == {"GW-CLEAN-EXIT-DEAD", "GW-DOWN"}
+    assert found["GW-DOWN"].severity is Severity.ERROR
+    assert found["GW-DOWN"].evidence[-1].where == "hermes-gateway.service"
+
+
+def test_wanted_by_its_state(home: Path) -> None:
+    """In a container desired_state says that it should run."""
+    sham.ended(home, *CLEAN, gateway_state="stopped", desired_state="running")
+
+    assert look(home)["GW-DOWN"].severity is Severity.ERROR
+
+
+def test_out_of_memory(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The kernel's word about this very process, and not about an earlier one of its number."""
+    sham.ended(home)
+    now = datetime.now(UTC)
+    kill = Kill(sham.DEAD, "hermes", now - timedelta(minutes=4), "the kernel's log")
+    monkeypatch.setattr(kills, "_from_kernel", lambda: [kill])
+
+    found = look(home)
+
+    assert set(found) == {"GW-OOM", "GW-DOWN"}
+    assert found["GW-OOM"].since == kill.at
+
+    older = kill._replace(at=now - timedelta(hours=3))
+    other = kill._replace(pid=1)
+    monkeypatch.setattr(kills, "_from_kernel", lambda: [older, other])
+    assert set(look(home)) == {"GW-DIED", "GW-DOWN"}
+
+
+def test_cut_off_while_it_shut_down(home: Path) -> None:
+    """Its own watchdog names it: it hung on its way out."""
+    sham.ended(home)
+    at = datetime.now(UTC).isoformat()
+    fired = {"event": "shutdown_watchdog_fired", "pid": sham.DEAD, "fired_at": at}
+    dump = json.dumps(fired) + "\n--- faulthandler dump (all threads) ---\nThread 0x1\n"
+    support.put(home / "logs" / "gateway-shutdown-watchdog.log", dump)
+
+    assert set(look(home)) == {"GW-DRAIN-HANG", "GW-DOWN"}
+
+
+def test_machine_was_restarted(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No hard death then, but a start that did not come."""
+    sham.ended(home)
+    monkeypatch.setattr(
+        "hermes_doctor.probes.vitals.boot_time", lambda: datetime.now(UTC).timestamp()
+    )
+
+    found = look(home)
+
+    assert set(found) == {"GW-DOWN"}
+    assert "machine was restarted" in found["GW-DOWN"].detail
+
+
+def test_start_that_met_a_running_one(home: Path) -> None:
+    """A second start that only found the first running says nothing of how that one ended."""
+    sham.ended(home)
+    early = datetime.now(UTC) - timedelta(minutes=50)
+    sham.note(home, 4242, early, "gateway.start")
+    sham.note(home, 4242, early, "gateway.exit_nonzero")
+
+    assert set(look(home)) == {"GW-DIED", "GW-DOWN"}
+
+
+def test_nothing_but_a_state(home: Path) -> None:
+    """Without a diary the state file is all there is."""
+    sham.ended(home)
+    (home / "logs" / "gateway-exit-diag.log").unlink()
+
+    found = look(home)
+
+    assert set(found) == {"GW-DOWN"}
+    assert found["GW-DOWN"].evidence[0].what == "still says running"
+
+
+def test_draining(home: Path) -> None:
+    """Five minutes on its way out is too long; told to drain is another thing."""
+    with sham.gateway(home, state="draining"):
+        assert look(home) == {}
+        state = json.loads((home / "gateway_state.json").read_text())
+        old = datetime.now(UTC) - timedelta(minutes=9)
+        support.put(
+            home / "gateway_state.json", json.dumps(state | {"updated_at": old.isoformat()})
+        )
+        hanging = look(home)
+        support.put(home / ".drain_request.json", "{}")
+        told = look(home)
+
+    assert hanging["GW-DRAIN-HANG"].severity is Severity.ERROR
+    assert told["GW-DRAIN-HANG"].severity is Severity.WARNING
+
+
+def test_elsewhere(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A gateway in another container: asked on loopback, else only with leave to."""
+    sham.ended(home)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        monkeypatch.setenv("GATEWAY_HEALTH_URL", f"http://127.0.0.1:{server.getsockname()[1]}")
+        threading.Thread(target=_answer, args=(server,), daemon=True).start()
+        answered = ask("gateway-running", home)
+    refused = ask("gateway-running", home)
+    monkeypatch.setenv("GATEWAY_HEALTH_URL", "http://gateway.example:8642/health")
+    off = ask("gateway-running", home)
+
+    assert (answered[0].status, answered[1]) == (Status.SKIPPED, [])
+    assert "GW-DOWN" in {finding.code for finding in refused[1]}
+    assert off[0].status is Status.UNKNOWN
+    assert "--network" in (off[0].reason or "")
+
+
+def _answer(server: socket.socket) -> None:
+    with contextlib.suppress(OSError):
+        caller, _ = server.accept()
+        caller.recv(4096)
+        caller.sendall(b'HTTP/1.1 200 OK\r\n\r\n{"status": "ok"}')
+        caller.close()
+
+
+def test_hostile_files(home: Path) -> None:
+    """Whatever stands in the files, there is an answer and no crash."""
+    for data in (b"", b"\0" * 100, b"[" * 100_000, b'{"pid": 1e999}', b'{"pid": true}', b"7", b"{"):
+        for name in ("gateway.pid", "gateway.lock", "gateway_state.json", "gateway-starts.log"):
+            support.put(home / name, data)
+        support.put(home / "state" / "gateway.heartbeat", data)
+        support.put(home / "logs" / "gateway-exit-diag.log", data)
+        support.put(home / "logs" / "gateway-shutdown-watchdog.log", data)
+        assert ask("gateway-running", home)[0].status is not Status.CRASHED
+
+
+def test_unreadable_diary(home: Path) -> None:
+    """A diary that is no file is no reason for a verdict."""
+    (home / "logs" / "gateway-exit-diag.log").mkdir()
+
+    with pytest.raises(CouldNotLook):
+        Probes(Home(home)).diary()
+    assert ask("gateway-running", home)[0].status is Status.UNKNOWN
