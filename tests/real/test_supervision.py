@@ -139,7 +139,7 @@ def test_active(machine: Machine, home: Path, hermes: Path) -> None:
 
     assert codes(done) == []
     assert support.tree(home) == before
-    assert status(done, "supervisor") == "ok"
+    assert status(done, "service-restart") == "ok"
     low = support.finding(done, "GW-FD-LIMIT-LOW")
     assert low["subject"] == name
     assert "1024" in low["title"]
@@ -297,7 +297,7 @@ def test_system_unit_beside(machine: Machine, home: Path, hermes: Path) -> None:
         (folder / "hermes-gateway.service").unlink()
 
     assert codes(done) == ["GW-DUP-UNITS"]
-    assert status(done, "supervisor") == "unknown"
+    assert status(done, "service-restart") == "unknown"
 
 
 def test_drop_in(machine: Machine, home: Path, hermes: Path) -> None:
@@ -488,7 +488,7 @@ def test_hermes_under_its_own_unit(tmp_path: Path) -> None:
         seen = [_up(machine, user / ".hermes", name)]
         healthy = machine.doctor("check", "--json", "--home", home, env=env)
         assert codes(healthy) == [], healthy.json["findings"]
-        assert status(healthy, "supervisor") == "ok"
+        assert status(healthy, "service-restart") == "ok"
         assert status(healthy, "service-age") == "ok"
 
         for signal in ("KILL", "USR1"):

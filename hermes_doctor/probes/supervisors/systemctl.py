@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from hermes_doctor.probes.supervisors.systemd import Scope
 
 _LINGER = Path("/var/lib/systemd")
+_SOCKETS = ("/run/systemd/private", "/run/dbus/system_bus_socket")
 _ASKED = (
     *("Id", "LoadState", "ActiveState", "SubState", "UnitFileState", "Result", "MainPID"),
     *("NRestarts", "ExecMainCode", "ExecMainStatus", "ExecMainPID", "Restart", "RestartUSec"),
@@ -34,7 +35,7 @@ def ask(scope: Scope, names: Iterable[str]) -> dict[str, Mapping[str, str]]:
     env: dict[str, str] = {}
     user = None
     if scope.uid is None:
-        if not any(map(os.path.exists, ("/run/systemd/private", "/run/dbus/system_bus_socket"))):
+        if not any(map(os.path.exists, _SOCKETS)):
             raise CouldNotLook("systemd does not run on this machine")
     else:
         user = _as(scope)

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 from hermes_doctor.api import CouldNotLook, Evidence, Finding, Probes, Severity, Skip, check
 
 
-@check(id="containers", group="supervision", codes=["DOCKER-S6-DOWN", "DOCKER-NO-RESTART"])
-def containers(probes: Probes) -> Iterator[Finding]:
+@check(id="service-container", group="supervision", codes=["DOCKER-S6-DOWN", "DOCKER-NO-RESTART"])
+def service_container(probes: Probes) -> Iterator[Finding]:
     """Is the gateway up in its container, and the container started again?"""
     found = probes.supervision()
     slots = [unit for unit in found.units if unit.kind == "s6"]

@@ -16,8 +16,8 @@ _LOCAL = ("localhost", "127.0.0.1")
 _CODES = ["PROXY-SERVICE", "PROXY-SOCKS", "PROXY-LOCALHOST"]
 
 
-@check(id="proxies", group="supervision", codes=_CODES)
-def proxies(probes: Probes) -> Iterator[Finding]:
+@check(id="service-proxies", group="supervision", codes=_CODES)
+def service_proxies(probes: Probes) -> Iterator[Finding]:
     """Has the gateway's service the proxies that it needs, and can they work?"""
     unit = probes.supervision().owner
     written = _written(probes)

@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from hermes_doctor.api import Unit
 
 
-@check(id="windows-task", group="supervision", codes=["GW-WIN-SCHTASK"])
-def windows_task(probes: Probes) -> Iterator[Finding]:
+@check(id="service-task", group="supervision", codes=["GW-WIN-SCHTASK"])
+def service_task(probes: Probes) -> Iterator[Finding]:
     """Does the scheduled task keep the gateway running?"""
     tasks = [unit for unit in probes.supervision().units if unit.kind == "windows-task"]
     if not tasks:

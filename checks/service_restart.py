@@ -15,8 +15,8 @@ from hermes_doctor.api import (
 )
 
 
-@check(id="supervisor", group="supervision", codes=["GW-UNSUPERVISED", "GW-WSL-NO-SYSTEMD"])
-def supervisor(probes: Probes) -> Iterator[Finding | CouldNotLook]:
+@check(id="service-restart", group="supervision", codes=["GW-UNSUPERVISED", "GW-WSL-NO-SYSTEMD"])
+def service_restart(probes: Probes) -> Iterator[Finding | CouldNotLook]:
     """Would something start the gateway again when it ends?"""
     found = probes.supervision()
     for why in found.unsure:

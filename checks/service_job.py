@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from hermes_doctor.api import CouldNotLook, Evidence, Finding, Probes, Severity, Skip, check
 
 
-@check(id="launchd-job", group="supervision", codes=["GW-LAUNCHD-EIO", "GW-LAUNCHD-OLD-PLIST"])
-def launchd_job(probes: Probes) -> Iterator[Finding]:
+@check(id="service-job", group="supervision", codes=["GW-LAUNCHD-EIO", "GW-LAUNCHD-OLD-PLIST"])
+def service_job(probes: Probes) -> Iterator[Finding]:
     """Has launchd loaded the job, and does it bring the gateway back?"""
     jobs = [unit for unit in probes.supervision().units if unit.kind == "launchd"]
     if not jobs:

@@ -1,0 +1,139 @@
+"""UPD-VENV-BROKEN, UPD-TWO-VENVS and UPD-CONFLICT-MARKERS."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from hermes_doctor.probes.supervision import Unit
+from tests import support
+from tests.looking import ask as look
+from tests.supervised import ask, codes, unit
+
+START = ("-m", "hermes_cli.main", "gateway", "run")
+
+
+@pytest.fixture(autouse=True)
+def no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No other Hermes in sight."""
+    monkeypatch.setenv("HOME", str(tmp_path / "user"))
+    monkeypatch.setenv("PATH", str(tmp_path))
+
+
+def environment(root: Path, version: str = "0.19.0") -> Path:
+    """A virtual environment with what Hermes needs in it, as files."""
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", root], check=True, timeout=120)
+    [packages] = root.glob("lib/python3*/site-packages")
+    for name in ("hermes_cli", "yaml", "dotenv", "httpx", f"hermes_agent-{version}.dist-info"):
+        (packages / name).mkdir()
+    return packages
+
+
+def service(home: Path, root: Path) -> Unit:
+    """A unit that starts Hermes from there."""
+    return unit(home, program=(str(root / "bin/python"), *START))
+
+
+def test_healthy(home: Path, tmp_path: Path) -> None:
+    """No environment, or a whole one."""
+    assert look("hermes-install", home)[0].status == "skipped"
+    environment(tmp_path / "venv")
+    assert codes("hermes-install", home, service(home, tmp_path / "venv")) == []
+
+
+@pytest.mark.parametrize(
+    "lost", ["yaml", "dotenv", "hermes_cli", "hermes_agent-0.19.0.dist-info", "pyvenv.cfg", "home"]
+)
+def test_broken(home: Path, tmp_path: Path, lost: str) -> None:
+    """Each part without which Hermes does not start."""
+    root = tmp_path / "venv"
+    packages = environment(root)
+    config = root / "pyvenv.cfg"
+    if lost == "pyvenv.cfg":
+        config.unlink()
+    elif lost == "home":
+        config.write_text("home = /gone/python/bin\n")
+    else:
+        shutil.rmtree(packages / lost)
+
+    _, [finding] = ask("hermes-install", home, service(home, root))
+
+    assert (finding.code, finding.severity) == ("UPD-VENV-BROKEN", "error")
+    assert finding.subject == str(root)
+    assert len(finding.evidence) == 1
+
+
+def test_half_upgraded(home: Path, tmp_path: Path) -> None:
+    """Two versions side by side."""
+    packages = environment(tmp_path / "venv")
+    (packages / "hermes_agent-0.18.0.dist-info").mkdir()
+
+    _, [finding] = ask("hermes-install", home, service(home, tmp_path / "venv"))
+
+    assert "0.18.0 and 0.19.0" in finding.evidence[0].what
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_editable(home: Path, tmp_path: Path, there: bool) -> None:
+    """An installation that leads to a checkout needs that checkout."""
+    packages = environment(tmp_path / "venv")
+    (packages / "hermes_cli").rmdir()
+    target = tmp_path / "checkout" / "hermes_cli"
+    if there:
+        target.mkdir(parents=True)
+    support.put(
+        packages / "__editable___hermes_agent_0_19_0_finder.py",
+        f"MAPPING: dict[str, str] = {{'hermes_cli': '{target}', 'gateway': '/x'}}\n",
+    )
+
+    found = codes("hermes-install", home, service(home, tmp_path / "venv"))
+
+    assert found == ([] if there else [("UPD-VENV-BROKEN", "error")])
+
+
+def checkout(folder: Path) -> Path:
+    """A checkout of Hermes as far as the tool looks."""
+    (folder / ".git").mkdir(parents=True)
+    support.put(folder / "pyproject.toml", '[project]\nname = "hermes-agent"\n')
+    support.put(folder / "hermes_cli/main.py", "x = 1\n")
+    return folder
+
+
+def test_two_environments(home: Path, tmp_path: Path) -> None:
+    """One is updated, the other runs."""
+    root = checkout(tmp_path / "hermes-agent")
+    environment(root / "venv", "0.18.0")
+    assert codes("hermes-install", home, service(home, root / "venv")) == []
+
+    environment(root / ".venv", "0.19.0")
+    _, [finding] = ask("hermes-install", home, service(home, root / "venv"))
+
+    assert (finding.code, finding.severity) == ("UPD-TWO-VENVS", "warning")
+    assert "used by hermes-gateway.service" in finding.evidence[0].what
+
+
+def test_conflict(home: Path, tmp_path: Path) -> None:
+    """The marks of a merge in a file without which nothing starts."""
+    root = checkout(tmp_path / "hermes-agent")
+    environment(root / "venv")
+    text = "x = 1\n<<<<<<< Updated upstream\ny = 2\n=======\ny = 3\n>>>>>>> Stashed changes\n"
+    support.put(root / "hermes_cli/main.py", text)
+
+    found = codes("hermes-install", home, service(home, root / "venv"))
+
+    assert found == [("UPD-CONFLICT-MARKERS", "error")]
+
+
+def test_cut_off(home: Path, tmp_path: Path) -> None:
+    """The mark that an update leaves until it is done."""
+    root = checkout(tmp_path / "hermes-agent")
+    environment(root / "venv")
+    (root / ".update-incomplete").touch()
+
+    found = codes("hermes-install", home, service(home, root / "venv"))
+
+    assert found == [("UPD-VENV-BROKEN", "warning")]

@@ -1,0 +1,75 @@
+"""DOCKER-S6-DOWN and DOCKER-NO-RESTART."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hermes_doctor.probes.supervision import DOCKER, S6, Unit
+from hermes_doctor.probes.supervisors import s6
+from tests import support
+from tests.looking import ask as look
+from tests.supervised import ask, codes, unit
+
+
+def slot(home: Path, status: str) -> Unit:
+    """A slot of which s6 says so."""
+    plain = unit(home)._replace(kind=S6, name="gateway-default", settings={"NormallyDown": "no"})
+    return s6.told(plain, status)
+
+
+def box(home: Path, **settings: str) -> Unit:
+    """A container with these words of its engine."""
+    return unit(home)._replace(kind=DOCKER, name="hermes", settings=settings)
+
+
+def test_healthy(home: Path) -> None:
+    """No container, or one that is up and started again."""
+    assert look("service-container", home)[0].status == "skipped"
+    assert codes("service-container", home, slot(home, "up (pid 42) 100 seconds")) == []
+    assert codes("service-container", home, box(home, Restart="unless-stopped")) == []
+    assert codes("service-container", home, box(home)) == []
+
+
+@pytest.mark.parametrize(
+    "status",
+    ["down (exitcode 0) 12 seconds, normally up", "down (signal SIGKILL) 3 seconds, normally up"],
+)
+def test_slot_down(home: Path, status: str) -> None:
+    """The container is up, its gateway is not."""
+    _, [finding] = ask("service-container", home, slot(home, status), running=False)
+
+    assert (finding.code, finding.severity, finding.fix) == (
+        "DOCKER-S6-DOWN",
+        "error",
+        "start-gateway",
+    )
+
+
+def test_stopped_on_purpose(home: Path) -> None:
+    """The operator wanted it so: a warning."""
+    support.put(home / "gateway_state.json", '{"desired_state": "stopped"}')
+    down = slot(home, "down (exitcode 0) 12 seconds, normally up")
+
+    assert codes("service-container", home, down, running=False) == [("DOCKER-S6-DOWN", "warning")]
+
+
+def test_slot_that_comes_back(home: Path) -> None:
+    """Down for a moment, or for its settings' sake, is told elsewhere."""
+    for status in (
+        "down (exitcode 1) 1 seconds, want up",
+        "down (exitcode 78) 9 seconds, normally up",
+    ):
+        assert codes("service-container", home, slot(home, status), running=False) == []
+
+
+@pytest.mark.parametrize("project", ["", "bots"])
+def test_no_policy(home: Path, project: str) -> None:
+    """Nobody starts the container again; the way out depends on who made it."""
+    settings: dict[str, Any] = {"Restart": "no", "Project": project, "Status": "running"}
+    _, [finding] = ask("service-container", home, box(home, **settings))
+
+    assert (finding.code, finding.severity) == ("DOCKER-NO-RESTART", "warning")
+    assert ("compose" in finding.detail) is bool(project)
