@@ -35,8 +35,14 @@ from hermes_doctor.probes import Probes
 if TYPE_CHECKING:
     from hermes_doctor.acts import EnableLinger, ResetFailed
     from hermes_doctor.knowledge.services import service_plan
+    from hermes_doctor.model import Gateway
+    from hermes_doctor.probes.lastwords import Word
+    from hermes_doctor.probes.links import Link
     from hermes_doctor.probes.openfiles import writers
-    from hermes_doctor.probes.runtime import Life, Runtime
+    from hermes_doctor.probes.platforms import Platform
+    from hermes_doctor.probes.reach import Reached
+    from hermes_doctor.probes.runtime import Life, PlatformState, Runtime
+    from hermes_doctor.probes.sockets import Connection
     from hermes_doctor.probes.space import Space
     from hermes_doctor.probes.structure import Structure
     from hermes_doctor.probes.supervision import Supervision, Unit
@@ -78,19 +84,25 @@ __all__ = [
     "CannotFix",
     "Check",
     "Condition",
+    "Connection",
     "CouldNotLook",
     "Damage",
     "EnableLinger",
     "Evidence",
     "Finding",
     "Fix",
+    "Gateway",
     "GatewayStep",
     "Home",
     "Life",
+    "Link",
     "Missing",
     "MoveAside",
     "MoveLog",
+    "Platform",
+    "PlatformState",
     "Probes",
+    "Reached",
     "Remove",
     "ReplaceDatabase",
     "ReplaceFile",
@@ -111,6 +123,7 @@ __all__ = [
     "Supervision",
     "Unit",
     "Vitals",
+    "Word",
     "bring_back",
     "check",
     "compact",
@@ -136,8 +149,14 @@ __all__ = [
 _LATER = {
     "hermes_doctor.acts": ("EnableLinger", "ResetFailed"),
     "hermes_doctor.knowledge.services": ("service_plan",),
+    "hermes_doctor.model": ("Gateway",),
+    "hermes_doctor.probes.lastwords": ("Word",),
+    "hermes_doctor.probes.links": ("Link",),
     "hermes_doctor.probes.openfiles": ("writers",),
-    "hermes_doctor.probes.runtime": ("Life", "Runtime"),
+    "hermes_doctor.probes.platforms": ("Platform",),
+    "hermes_doctor.probes.reach": ("Reached",),
+    "hermes_doctor.probes.runtime": ("Life", "PlatformState", "Runtime"),
+    "hermes_doctor.probes.sockets": ("Connection",),
     "hermes_doctor.probes.space": ("Space",),
     "hermes_doctor.probes.structure": ("Structure",),
     "hermes_doctor.probes.supervision": ("Supervision", "Unit"),

@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hermes_doctor.cli.options import DeepOption, HomeOption, JsonOption, PluginsOption
+from hermes_doctor.cli.options import (
+    DeepOption,
+    HomeOption,
+    JsonOption,
+    NetworkOption,
+    PluginsOption,
+)
 
 if TYPE_CHECKING:
     from hermes_doctor.home import Home
@@ -19,6 +25,7 @@ Examples:
   hermes-doctor check --json
   hermes-doctor check --only databases --fail-on warning
   hermes-doctor check --deep
+  hermes-doctor check --network
   hermes-doctor check --all-homes --fail-on error,unknown,crashed
 
 \b
@@ -36,6 +43,7 @@ def check(
     ] = False,
     json: JsonOption = False,
     deep: DeepOption = False,
+    network: NetworkOption = False,
     only: Annotated[
         list[str] | None, typer.Option("--only", help="Only this code, check or group. Repeatable.")
     ] = None,
@@ -65,8 +73,8 @@ def check(
         from hermes_doctor import examination
 
         named = one.path if all_homes else options.named_home(home)
-        repeat = options.repeated(named, plugins, deep=deep)
-        probes = Probes(one, deep=deep)
+        repeat = options.repeated(named, plugins, deep=deep, network=network)
+        probes = Probes(one, deep=deep, network=network)
         with _progress(deep and not json, len(checks), probes.progress) as step:
             report = examination.report(
                 probes,

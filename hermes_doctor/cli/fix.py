@@ -11,6 +11,7 @@ from hermes_doctor.cli.options import (
     DeepOption,
     HomeOption,
     JsonOption,
+    NetworkOption,
     PluginsOption,
     VaultOption,
     YesOption,
@@ -48,6 +49,7 @@ def fix(
     apply: Annotated[bool, typer.Option("--apply", help="Carry the plan out.")] = False,
     yes: YesOption = False,
     deep: DeepOption = False,
+    network: NetworkOption = False,
     home: HomeOption = None,
     json: JsonOption = False,
     plugins: PluginsOption = None,
@@ -59,10 +61,10 @@ def fix(
 
     where = homes.find(home)
     loaded = options.loaded(plugins)
-    session = Session(where, loaded, codes or [], deep=deep)
+    session = Session(where, loaded, codes or [], deep=deep, network=network)
     named = options.named_home(home)
     session.options = options.repeated(named, plugins)
-    session.fix_options = options.repeated(named, plugins, vault, deep=deep)
+    session.fix_options = options.repeated(named, plugins, vault, deep=deep, network=network)
     session.page_options = options.repeated(plugins=plugins)
     if apply:
         from hermes_doctor.cli.restoring import recovered
@@ -80,13 +82,20 @@ class Session:
     options = fix_options = page_options = ""
 
     def __init__(
-        self, home: Home, plugins: Plugins, codes: Sequence[str], *, deep: bool = False
+        self,
+        home: Home,
+        plugins: Plugins,
+        codes: Sequence[str],
+        *,
+        deep: bool = False,
+        network: bool = False,
     ) -> None:
         from hermes_doctor.cli.options import select
 
         self.home = home
         self.plugins = plugins
         self.deep = deep
+        self.network = network
         self.words = list(codes)
         self.checks, self.codes = select(plugins, codes, [])
 
@@ -103,7 +112,7 @@ class Session:
         from hermes_doctor.plan import plan
         from hermes_doctor.probes import Probes
 
-        probes = Probes(self.home, deep=self.deep)
+        probes = Probes(self.home, deep=self.deep, network=self.network)
         report = examination.report(probes, self.plugins, self.checks, options=self.options)
         report = narrowed(report, self.codes)
         planned = plan(probes, self.plugins, report.findings)
@@ -139,7 +148,9 @@ def _apply(
     from hermes_doctor.render import repaired
     from hermes_doctor.render.lines import show
 
-    verify = verifier(lambda: Probes(session.home, deep=session.deep), session.plugins)
+    verify = verifier(
+        lambda: Probes(session.home, deep=session.deep, network=session.network), session.plugins
+    )
     runs: list[Journal] = []
     words = Words(yes=yes, quiet=json, page_options=session.page_options)
     report, planned = session.look()

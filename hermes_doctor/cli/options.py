@@ -24,6 +24,12 @@ JsonOption = Annotated[bool, typer.Option("--json", help="One JSON document on s
 DeepOption = Annotated[
     bool, typer.Option("--deep", help="Look at every page and row, however long it takes.")
 ]
+NetworkOption = Annotated[
+    bool,
+    typer.Option(
+        "--network", help="Also try to reach every platform and model provider over the network."
+    ),
+]
 YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 PluginsOption = Annotated[
     list[Path] | None,
@@ -47,6 +53,7 @@ def repeated(
     vault: Path | None = None,
     *,
     deep: bool = False,
+    network: bool = False,
 ) -> str:
     """The options that a hint must repeat to work when pasted, also into another shell."""
     words = ["--home", str(home.expanduser().absolute())] if home else []
@@ -54,6 +61,8 @@ def repeated(
         words += ["--plugins", str(folder.expanduser().absolute())]
     if deep:
         words.append("--deep")
+    if network:
+        words.append("--network")
     if vault:
         words += ["--vault", str(vault.expanduser().absolute())]
     return " " + shlex.join(words) if words else ""

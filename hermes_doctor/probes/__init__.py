@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,18 +20,25 @@ if TYPE_CHECKING:
     from hermes_doctor.probes.copies import Copy
     from hermes_doctor.probes.databases import Databases
     from hermes_doctor.probes.environment import EnvFile
+    from hermes_doctor.probes.identities import Holder
     from hermes_doctor.probes.installation import Installation
     from hermes_doctor.probes.kills import Kill
+    from hermes_doctor.probes.lastwords import Word
     from hermes_doctor.probes.library import Library
+    from hermes_doctor.probes.links import Link
     from hermes_doctor.probes.openfiles import Held, Lost
     from hermes_doctor.probes.orphans import Orphan
     from hermes_doctor.probes.owners import Owners
     from hermes_doctor.probes.piles import Dumps, LogFile
     from hermes_doctor.probes.place import Mount, User
+    from hermes_doctor.probes.platforms import Platform
     from hermes_doctor.probes.pulse import Pulse
+    from hermes_doctor.probes.reach import Reached
     from hermes_doctor.probes.runs import UnfinishedRun
-    from hermes_doctor.probes.runtime import Life, Runtime
+    from hermes_doctor.probes.runtime import Life, PlatformState, Runtime
     from hermes_doctor.probes.secrets import SecretFile
+    from hermes_doctor.probes.settings import Settings
+    from hermes_doctor.probes.sockets import Connection
     from hermes_doctor.probes.space import Space
     from hermes_doctor.probes.structure import Structure
     from hermes_doctor.probes.supervision import Supervision
@@ -325,6 +332,98 @@ class Probes:
         from hermes_doctor.probes import vitals
 
         return vitals.take(pid)
+
+    @once(limit=4)
+    def settings(self) -> Settings:
+        """What the gateway goes by: its variables, and config.yaml. Holds secrets."""
+        from hermes_doctor.probes import settings
+
+        return settings.read(self)
+
+    @once(limit=4)
+    def platforms(self) -> list[Platform]:
+        """The platforms that the gateway of this home starts."""
+        from hermes_doctor.probes import platforms
+
+        found = self.installation()
+        return platforms.find(self.settings(), found.release if found else None)
+
+    def claims(self, gateway: Gateway) -> Mapping[str, PlatformState] | None:
+        """What a running gateway says of its platforms; None when the file is not its own."""
+        from hermes_doctor.probes import claims
+
+        return claims.valid(self.runtime(), gateway)
+
+    @once(limit=2)
+    def connections(self, pid: int) -> list[Connection]:
+        """The network connections of a process."""
+        from hermes_doctor.probes import sockets
+
+        return sockets.of(pid)
+
+    @once(limit=6)
+    def links(self, pid: int, held: frozenset[str]) -> list[Link]:
+        """Which platform has which connections, with some patience for those that are `held`."""
+        from hermes_doctor.probes import links, providers, sockets
+
+        others = providers.find(self.settings()).values()
+        addresses = {
+            one.target.endpoint.host: one.addresses
+            for one in (self.reach() if self.network else ())
+            if one.addresses
+        }
+        return links.watch(
+            lambda: sockets.of(pid),
+            lambda found: links.assign(self.platforms(), found, others=others, addresses=addresses),
+            held,
+        )
+
+    @once(limit=2)
+    def listeners(self, pid: int) -> list[Connection]:
+        """Whatever listens in the network that a process lives in, whoever's it is."""
+        from hermes_doctor.probes import sockets
+
+        return sockets.listeners(pid)
+
+    @once(limit=3)
+    def socket_owner(self, inode: int) -> int | None:
+        """The process that has a socket open, as far as we may see."""
+        from hermes_doctor.probes import sockets
+
+        return sockets.owner(inode)
+
+    @once(limit=2)
+    def last_words(self, gateway: Gateway) -> list[Word]:
+        """The latest lines that a running gateway wrote into its log, oldest first."""
+        from hermes_doctor.probes import lastwords
+
+        return lastwords.read(self.home, gateway.started_at)
+
+    @once(limit=2)
+    def bot_holders(self) -> list[Holder]:
+        """Who holds the identities of the bots that are set up here."""
+        from hermes_doctor.probes import identities
+
+        return identities.holders(self.settings(), self.gateway_user().uid)
+
+    @once(limit=2)
+    def bundle_fault(self, path: str) -> str | None:
+        """What is wrong with a file that is to hold certificates; None when nothing is."""
+        from hermes_doctor.probes import bundles
+
+        gateways = self.gateways()
+        return bundles.fault(path, gateways[0].pid if gateways else None)
+
+    @once(limit=8)
+    def reach(self) -> list[Reached]:
+        """Whether every host that the gateway needs can be reached; asked only with --network."""
+        from hermes_doctor.probes import providers, reach
+
+        if not self.network:
+            raise CouldNotLook("the network is asked only with --network")
+        settings = self.settings()
+        wanted = reach.targets(settings, self.platforms(), providers.find(settings))
+        return reach.look(wanted, settings)
 
     @once(limit=8)
     def pulse(self) -> Pulse:

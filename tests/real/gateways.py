@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -48,26 +49,44 @@ class Running:
 
 @contextmanager
 def gateway(
-    version: str, home: Path, *, profile: str | None = None, command: Sequence[str] | None = None
+    version: str,
+    home: Path,
+    *,
+    profile: str | None = None,
+    command: Sequence[str] | None = None,
+    extra: Mapping[str, str] | None = None,
+    inside: int | None = None,
 ) -> Iterator[Running]:
-    """`hermes gateway run` of a release on a home, from up until ended."""
+    """`hermes gateway run` of a release on a home, from up until ended.
+
+    `extra` variables go over the usual ones; `inside` names a process whose network it shares.
+    """
     folder = releases.python_of(version).parent
     options = ["-p", profile] if profile else []
     command = command or [str(folder / "hermes"), *options, "gateway", "run"]
+    if inside:
+        enter = shutil.which("nsenter") or "nsenter"
+        command = [enter, "-t", str(inside), "-n", str(folder / "python"), *command]
     works_on = home / "profiles" / profile if profile else home
     port = free_port()
     with (home.parent / f"{home.name}.out").open("wb") as output:
         process = subprocess.Popen(
             command,
             executable=folder / command[0],  # an absolute one stays as it is
-            env=real_home.environment(home) | sealed(port) | machine(home.parent, folder),
+            env=real_home.environment(home)
+            | sealed(port if _can_serve(folder) else None)
+            | machine(home.parent, folder)
+            | dict(extra or {}),
             cwd=home.parent,
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
         )
     try:
-        until(lambda: _is_up(process, works_on, port), f"the gateway of {version}")
+        until(
+            lambda: _is_up(process, works_on, None if inside else port),
+            f"the gateway of {version}",
+        )
         yield Running(process, works_on)
     finally:
         end(process)
@@ -93,13 +112,20 @@ def until(true: Callable[[], bool], what: str) -> None:
         time.sleep(0.05)
 
 
-def sealed(port: int) -> dict[str, str]:
+def _can_serve(folder: Path) -> bool:
+    """Whether a release, as installed, has what its API server needs."""
+    return any(folder.parent.glob("lib/python3*/site-packages/aiohttp"))
+
+
+def sealed(port: int | None) -> dict[str, str]:
     """A loopback API server as its one platform; it installs, downloads and calls nothing."""
-    return {
+    server = {
         "API_SERVER_ENABLED": "true",
         "API_SERVER_KEY": "not-a-key-but-long-enough",
         "API_SERVER_HOST": "127.0.0.1",
         "API_SERVER_PORT": str(port),
+    }
+    return (server if port else {}) | {
         "HERMES_DISABLE_LAZY_INSTALLS": "1",
         "TIRITH_ENABLED": "false",
         "PIP_NO_INDEX": "1",
@@ -110,8 +136,8 @@ def sealed(port: int) -> dict[str, str]:
     }
 
 
-def _is_up(process: subprocess.Popen[bytes], home: Path, port: int) -> bool:
-    """It says that it runs and, where its release has an API server, that answers."""
+def _is_up(process: subprocess.Popen[bytes], home: Path, port: int | None) -> bool:
+    """It says that it runs and, where its release has an API server that we reach, that answers."""
     assert process.poll() is None, f"the gateway ended with {process.returncode}"
     try:
         state = json.loads((home / "gateway_state.json").read_bytes())
@@ -119,7 +145,7 @@ def _is_up(process: subprocess.Popen[bytes], home: Path, port: int) -> bool:
         return False
     if state["pid"] != process.pid or state["gateway_state"] != "running":
         return False
-    return "api_server" not in state["platforms"] or answers(port)
+    return "api_server" not in state["platforms"] or port is None or answers(port)
 
 
 def answers(port: int, patience: float = 5) -> bool:

@@ -1,0 +1,70 @@
+"""The ports where platforms wait for callers."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from hermes_doctor.api import CouldNotLook, Evidence, Finding, Probes, Severity, Skip, check
+
+if TYPE_CHECKING:
+    from hermes_doctor.api import Platform
+
+_ANY = ("0.0.0.0", "::")
+
+
+@check(id="listening-ports", group="connections", codes=["GW-PORT-IN-USE", "PLATFORM-DEAF"])
+def listening_ports(probes: Probes) -> Iterator[Finding | CouldNotLook]:
+    """Does every platform that waits for callers have its port?"""
+    waiting = [one for one in probes.platforms() if one.port]
+    if not waiting:
+        raise Skip("no platform is set up that listens")
+    gateways = probes.gateways()
+    own = {
+        one.local[1]
+        for gateway in gateways
+        for one in probes.connections(gateway.pid)
+        if one.state == "LISTEN"
+    }
+    for platform in waiting:
+        if platform.port not in own:
+            yield from _missing(probes, platform)
+
+
+def _missing(probes: Probes, platform: Platform) -> Iterator[Finding]:
+    gateways = probes.gateways()
+    network = gateways[0].pid if gateways else os.getpid()
+    others = [one for one in probes.listeners(network) if one.local[1] == platform.port]
+    claims = [(probes.claims(gateway) or {}).get(platform.name) for gateway in gateways]
+    claim = next((one for one in claims if one), None)
+    refused = claim is not None and (claim.error_code or "").endswith("port_in_use")
+    if others or refused:
+        holder = probes.socket_owner(others[0].inode) if others and others[0].inode else None
+        who = f"process {holder} ({probes.command(holder)})" if holder else "another process"
+        evidence = []
+        if others:
+            evidence.append(Evidence(f"port {platform.port}", f"{who} listens there"))
+        if refused and claim:
+            evidence.append(Evidence("gateway_state.json", f"{platform.name}: {claim.state}"))
+        yield Finding(
+            code="GW-PORT-IN-USE",
+            severity=Severity.ERROR if gateways else Severity.WARNING,
+            title=f"port {platform.port} of the {platform.label} is taken",
+            subject=platform.name,
+            detail=(f"{who} has it. " + ("" if gateways else "A gateway that starts now cannot. "))
+            + "End that process, or set another port, and restart the gateway.",
+            evidence=tuple(evidence),
+            since=claim.updated_at if refused and claim else None,
+        )
+    elif claim and claim.state == "connected":
+        yield Finding(
+            code="PLATFORM-DEAF",
+            severity=Severity.ERROR,
+            title=f"{platform.label} is said to be connected, and nothing listens for it",
+            subject=platform.name,
+            detail="Whoever calls is refused.",
+            evidence=(Evidence(f"port {platform.port}", "nobody listens"),),
+            fix="restart-gateway",
+            data={"platform": platform.name},
+        )

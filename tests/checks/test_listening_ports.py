@@ -1,0 +1,82 @@
+"""The ports where platforms wait for callers."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from hermes_doctor.home import Home
+from hermes_doctor.probes import Probes
+from hermes_doctor.probes.sockets import Connection
+from tests import support
+from tests.connecting import Scene, ask, claim
+
+SERVER = {"API_SERVER_KEY": "not-a-key-but-long", "API_SERVER_PORT": "8777"}
+LISTENS = Connection(("127.0.0.1", 8777), None, "LISTEN", inode=5)
+
+
+class Crowded(Scene):
+    """Somebody else listens on the port."""
+
+    def listeners(self, pid: int) -> list[Connection]:
+        """The port is taken."""
+        return [LISTENS]
+
+
+def test_listens(home: Path) -> None:
+    """The gateway has its port."""
+    scene = Scene(home, SERVER, [claim("api_server", "connected")], [LISTENS])
+
+    assert ask("listening-ports", scene)[0].status == "ok"
+
+
+def test_taken(home: Path) -> None:
+    """Another process has it, and the gateway has given the platform up."""
+    scene = Crowded(home, SERVER, [claim("api_server", "fatal", "api_server_port_in_use")])
+
+    _, [finding] = ask("listening-ports", scene)
+
+    assert (finding.code, finding.severity) == ("GW-PORT-IN-USE", "error")
+    assert "8777" in finding.title
+
+
+def test_taken_by_its_own_word(home: Path) -> None:
+    """Whoever had it is gone, and the gateway still does without."""
+    scene = Scene(home, SERVER, [claim("api_server", "fatal", "api_server_port_in_use")])
+
+    assert [one.code for one in ask("listening-ports", scene)[1]] == ["GW-PORT-IN-USE"]
+
+
+def test_deaf(home: Path) -> None:
+    """Said to be connected, and nobody listens."""
+    _, [finding] = ask("listening-ports", Scene(home, SERVER, [claim("api_server", "connected")]))
+
+    assert (finding.code, finding.fix) == ("PLATFORM-DEAF", "restart-gateway")
+
+
+def test_without_listeners(home: Path) -> None:
+    """Most platforms call out."""
+    assert ask("listening-ports", Scene(home, {}))[0].status == "skipped"
+
+
+@pytest.fixture
+def taken() -> Iterator[int]:
+    """A port where this very process listens."""
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        listening.listen()
+        yield listening.getsockname()[1]
+
+
+def test_taken_before_the_start(home: Path, taken: int) -> None:
+    """Without a gateway the real table tells who would be in its way: this test."""
+    support.put(home / ".env", f"API_SERVER_KEY={'x' * 20}\nAPI_SERVER_PORT={taken}\n")
+
+    _, [finding] = ask("listening-ports", Probes(Home(home)))
+
+    assert (finding.code, finding.severity) == ("GW-PORT-IN-USE", "warning")
+    assert str(os.getpid()) in finding.evidence[0].what

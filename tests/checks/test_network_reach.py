@@ -1,0 +1,84 @@
+"""`--network`: what cannot be reached, and how that is told."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from hermes_doctor.probes.platforms import Endpoint
+from hermes_doctor.probes.proxies import Proxy
+from hermes_doctor.probes.reach import Reached, Target
+from tests.connecting import QQ, TELEGRAM, Scene, ask
+
+PROXY = Proxy("HTTPS_PROXY", "http", "10.0.0.5", 3128, "user:s3cr3t")
+
+
+class Asked(Scene):
+    """A network with made-up answers."""
+
+    answers: list[Reached]
+
+    def reach(self) -> list[Reached]:
+        """What came back."""
+        return self.answers
+
+
+def answer(
+    what: str, host: str, failed: str | None, why: str = "", proxy: Proxy | None = None
+) -> Reached:
+    """How far a look at a host came."""
+    return Reached(Target(what, Endpoint(host, 443), proxy, True), failed, why, frozenset(), 0.1)
+
+
+def scene(home: Path, *answers: Reached) -> Asked:
+    """A home whose network answers so."""
+    made = Asked(home, QQ | TELEGRAM, network=True)
+    made.answers = list(answers)
+    return made
+
+
+@pytest.mark.parametrize(
+    ("stage", "code"),
+    [
+        ("name", "NET-DNS"),
+        ("connection", "NET-TCP"),
+        ("certificate", "NET-TLS"),
+        ("proxy", "NET-PROXY"),
+    ],
+)
+def test_stages(home: Path, stage: str, code: str) -> None:
+    """Each stage that fails has its code, with the reason and the way that was gone."""
+    fine = answer("QQ Bot", "api.sgroup.qq.com", None)
+    broken = answer("Telegram", "api.telegram.org", stage, "no answer in time", PROXY)
+
+    result, [finding] = ask("network-reach", scene(home, fine, broken))
+
+    assert result.status == "problem"
+    assert (finding.code, finding.severity, finding.subject) == (code, "error", "Telegram")
+    assert "no answer in time" in finding.title
+    assert "http://10.0.0.5:3128 (HTTPS_PROXY)" in finding.detail
+    assert "s3cr3t" not in repr(finding)
+    assert "api.telegram.org" in finding.evidence[0].where
+
+
+def test_one_cause_is_one_finding(home: Path) -> None:
+    """A machine without a name server has one problem, not one for each host."""
+    answers = [answer(f"P{n}", f"h{n}.example", "name", "no such name") for n in range(12)]
+
+    _, [finding] = ask("network-reach", scene(home, *answers))
+
+    assert finding.title.startswith("anything cannot be reached")
+    assert len(finding.evidence) == 8
+
+
+def test_reachable(home: Path) -> None:
+    """Nothing failed."""
+    assert ask("network-reach", scene(home, answer("a", "b", None)))[0].status == "ok"
+
+
+def test_not_asked(home: Path) -> None:
+    """Without the option the question is not asked."""
+    result, _ = ask("network-reach", Scene(home, QQ))
+
+    assert (result.status, "--network" in (result.reason or "")) == ("skipped", True)

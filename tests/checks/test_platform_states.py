@@ -1,0 +1,208 @@
+"""The gateway's own word about its platforms, and what its log adds."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from tests import support
+from tests.connecting import QQ, TELEGRAM, Scene, ask, claim, old
+
+OTHERS = {
+    "slack": {"SLACK_BOT_TOKEN": "x", "SLACK_APP_TOKEN": "y"},
+    "discord": {"DISCORD_BOT_TOKEN": "x"},
+    "feishu": {"FEISHU_APP_ID": "x", "FEISHU_APP_SECRET": "y"},
+    "wecom": {"WECOM_BOT_ID": "x", "WECOM_SECRET": "y"},
+    "weixin": {"WEIXIN_TOKEN": "x", "WEIXIN_ACCOUNT_ID": "y"},
+}
+
+
+@pytest.fixture(autouse=True)
+def settled(home: Path) -> None:
+    """The settings are older than the gateway."""
+    old(home / ".env")
+    old(home / "config.yaml")
+
+
+def log(home: Path, *lines: str) -> None:
+    """Lines of the QQ adapter, a second apart, the last one just now."""
+    start = datetime.now() - timedelta(seconds=len(lines))
+    text = "".join(
+        f"{start + timedelta(seconds=n):%Y-%m-%d %H:%M:%S},000 INFO {line}\n"
+        for n, line in enumerate(lines)
+    )
+    support.put(home / "logs" / "gateway.log", text)
+
+
+def qq(text: str) -> str:
+    """A line of the QQ adapter."""
+    return f"gateway.platforms.qqbot.adapter: [QQBot:102000001] {text}"
+
+
+@pytest.mark.parametrize(
+    ("variables", "said", "code", "restart"),
+    [
+        (QQ, ("qqbot", "fatal", "qq_offline/sandbox-only"), "QQ-FATAL-CLOSE", True),
+        (QQ, ("qqbot", "fatal", "qq_banned"), "QQ-FATAL-CLOSE", True),
+        (QQ, ("qqbot", "disconnected", None), "QQ-GIVEUP", True),
+        (QQ, ("qqbot", "retrying", "qq_connect_error"), "PLATFORM-DOWN", False),
+        (TELEGRAM, ("telegram", "fatal", "telegram_polling_conflict"), "TG-409", False),
+        (TELEGRAM, ("telegram", "retrying", "telegram_network_error"), "TG-NETWORK", False),
+        (TELEGRAM, ("telegram", "retrying", "telegram_connect_error"), "TG-NETWORK", False),
+        (OTHERS["discord"], ("discord", "retrying", "discord_gateway_task_exited"), "DC-ZOMBIE", 0),
+        (OTHERS["feishu"], ("feishu", "disconnected", None), "FEISHU-WS-DEAD", True),
+        (OTHERS["slack"], ("slack", "disconnected", None), "SLACK-ZOMBIE", True),
+        (OTHERS["wecom"], ("wecom", "fatal", "wecom_connect_error"), "PLATFORM-DOWN", True),
+        (OTHERS["wecom"], ("wecom", "retrying", "wecom_connect_error"), "PLATFORM-DOWN", False),
+    ],
+)
+def test_not_in_service(
+    home: Path,
+    variables: dict[str, str],
+    said: tuple[str, str, str | None],
+    code: str,
+    restart: bool,
+) -> None:
+    """Each state that means trouble has its code, and a restart only where that is the way back."""
+    result, [finding] = ask("platform-states", Scene(home, variables, [claim(*said)]))
+
+    assert result.status == "problem"
+    assert (finding.code, finding.severity, finding.subject) == (code, "error", said[0])
+    assert (finding.fix == "restart-gateway") is bool(restart)
+    assert finding.since
+
+
+@pytest.mark.parametrize("state", ["connected", "connecting", "paused"])
+def test_in_service(home: Path, state: str) -> None:
+    """What is connected, or about to be, is no fault."""
+    result, findings = ask("platform-states", Scene(home, QQ, [claim("qqbot", state)]))
+
+    assert (result.status, findings) == ("ok", [])
+
+
+def test_ghosts(home: Path) -> None:
+    """The state file keeps platforms of earlier lives, and ones that are no longer set up."""
+    earlier = claim("qqbot", "fatal", "qq_banned", ago=timedelta(days=2))
+    gone = claim("telegram", "fatal", "telegram_polling_conflict")
+
+    scene = Scene(home, OTHERS["wecom"], [earlier, gone, claim("wecom", "connected")])
+
+    assert ask("platform-states", scene)[1] == []
+
+
+def test_moment_of_reconnecting(home: Path) -> None:
+    """QQ closes connections now and then; seconds later the adapter is back."""
+    just_now = claim("qqbot", "disconnected", ago=timedelta(seconds=5))
+
+    assert ask("platform-states", Scene(home, QQ, [just_now]))[1] == []
+
+
+def test_never_started(home: Path) -> None:
+    """Set up before the start, and never mentioned: its library is missing."""
+    _, [finding] = ask("platform-states", Scene(home, OTHERS["feishu"]))
+
+    assert (finding.code, finding.subject) == ("PLATFORM-DEPS", "feishu")
+    assert "FEISHU_APP_ID" in finding.evidence[0].where
+
+
+def test_set_up_after_the_start(home: Path) -> None:
+    """A gateway cannot know what was written after it began."""
+    support.put(home / ".env", "FEISHU_APP_ID=x\nFEISHU_APP_SECRET=y\n")
+
+    assert ask("platform-states", Scene(home, {}))[1] == []
+
+
+def test_wrong_secret(home: Path) -> None:
+    """The log says why QQ gives no token; only the number of the answer is shown."""
+    log(
+        home,
+        "gateway.run: Starting Hermes Gateway...",
+        qq("QQ startup failed: QQ Bot token response missing access_token: {'code': 100016, }"),
+    )
+
+    _, [finding] = ask(
+        "platform-states", Scene(home, QQ, [claim("qqbot", "retrying", "qq_connect_error")])
+    )
+
+    assert finding.code == "QQ-TOKEN"
+    assert finding.evidence[-1].what == "QQ answers 100016"
+
+
+def test_given_up(home: Path) -> None:
+    """A hundred attempts, and the adapter's last word."""
+    log(home, qq("WebSocket closed: code=4009 reason=x"), qq("Max reconnect attempts reached"))
+
+    _, [finding] = ask("platform-states", Scene(home, QQ, [claim("qqbot", "disconnected")]))
+
+    assert finding.code == "QQ-GIVEUP"
+
+
+def test_4009_without_recovery(home: Path) -> None:
+    """Closed with 4009, and not back after two minutes."""
+    log(home, qq("WebSocket closed: code=4009 reason=Session timed out"))
+
+    _, [finding] = ask("platform-states", Scene(home, QQ, [claim("qqbot", "disconnected")]))
+
+    assert (finding.code, finding.fix) == ("QQ-4009", "restart-gateway")
+    assert "4009" in finding.evidence[-1].what
+
+
+def test_4009_for_ever(home: Path) -> None:
+    """Every attempt ends in a closing, while the state says connected."""
+    loop = [qq("WebSocket closed: code=4009 reason=x"), qq("Reconnected")] * 12
+    log(home, qq("Ready, session_id=one"), *loop)
+
+    _, [finding] = ask("platform-states", Scene(home, QQ, [claim("qqbot", "connected")]))
+
+    assert finding.code == "QQ-4009"
+    assert "12 closings" in finding.evidence[0].what
+
+
+def test_4009_as_usual(home: Path) -> None:
+    """With a session after each closing it is QQ's habit."""
+    usual = [qq("WebSocket closed: code=4009 reason=x"), qq("Session resumed")] * 20
+    log(home, *usual)
+
+    assert ask("platform-states", Scene(home, QQ, [claim("qqbot", "connected")]))[1] == []
+
+
+def test_expired_login(home: Path) -> None:
+    """Weixin says connected while its login has expired."""
+    log(home, "gateway.platforms.weixin: [Weixin] Session expired; pausing for 10 minutes")
+
+    _, [finding] = ask(
+        "platform-states", Scene(home, OTHERS["weixin"], [claim("weixin", "connected")])
+    )
+
+    assert finding.code == "WX-SESSION-EXPIRED"
+
+
+def test_log_of_an_earlier_gateway(home: Path) -> None:
+    """What was written before the start of this process says nothing about it."""
+    log(
+        home,
+        *[qq("WebSocket closed: code=4009 reason=x")] * 20,
+        "gateway.run: Starting Hermes Gateway...",
+        qq("Ready, session_id=two"),
+    )
+
+    assert ask("platform-states", Scene(home, QQ, [claim("qqbot", "connected")]))[1] == []
+
+
+def test_secrets_stay(home: Path) -> None:
+    """A hostile error code or log line is not repeated."""
+    log(home, qq("QQ startup failed: Failed to get QQ Bot access token: s3cr3t-in-a-url"))
+    said = claim("qqbot", "fatal", "qq_\x1b[31m s3cr3t=" + "x" * 100)
+
+    _, [finding] = ask("platform-states", Scene(home, QQ, [said]))
+
+    assert "s3cr3t" not in repr(finding)
+
+
+def test_no_gateway(home: Path) -> None:
+    """Without a gateway there is nobody to ask."""
+    result, findings = ask("platform-states", Scene(home, QQ, running=False))
+
+    assert (result.status, findings) == ("skipped", [])

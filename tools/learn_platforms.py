@@ -1,0 +1,89 @@
+"""Makes hermes_doctor/knowledge/enabling.json: asks every release what starts which platform.
+
+    python -m tools.learn_platforms            all releases, about a minute
+    python -m tools.learn_platforms 0.19.0     prints what one release says
+
+What no release can be asked (labels, hosts, ports) stands in platforms.json and is written by
+hand; tests compare it with the releases' own code.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from tools import real_home, releases
+
+KNOWLEDGE = Path(__file__).parent.parent / "hermes_doctor" / "knowledge"
+TARGET = KNOWLEDGE / "enabling.json"
+LESSON = Path(__file__).parent / "platform_lesson.py"
+
+Lesson = dict[str, dict[str, Any]]
+
+
+def ask(version: str) -> Lesson:
+    """What one release says: for each of its platforms, what switches it on and off."""
+    platforms = json.loads((KNOWLEDGE / "platforms.json").read_bytes())["platforms"]
+    with tempfile.TemporaryDirectory() as folder:
+        home = Path(folder) / "home"
+        home.mkdir()
+        quiet = {"HERMES_DISABLE_LAZY_INSTALLS": "1", "PIP_NO_INDEX": "1"}
+        done = subprocess.run(
+            [str(releases.python_of(version)), "-I", "-c", LESSON.read_text()],
+            env=real_home.environment(home) | quiet,
+            cwd=home,
+            input=json.dumps({name: facts["variables"] for name, facts in platforms.items()}),
+            capture_output=True,
+            text=True,
+            timeout=300,
+        )
+    if done.returncode:
+        raise RuntimeError(f"Hermes {version} failed: {done.stderr.strip()[-2000:]}")
+    lesson: Lesson = json.loads(done.stdout.splitlines()[-1])
+    return lesson
+
+
+def combine(lessons: dict[str, Lesson]) -> dict[str, list[dict[str, Any]]]:
+    """For each platform its forms, each with the releases that have it so, oldest first."""
+    found: dict[str, list[dict[str, Any]]] = {}
+    for version, lesson in lessons.items():
+        for name, form in lesson.items():
+            forms = found.setdefault(name, [])
+            same = [one for one in forms if {**one, "releases": None} == {**form, "releases": None}]
+            if same:
+                same[0]["releases"].append(version)
+            else:
+                forms.append({"releases": [version], **form})
+    return found
+
+
+def document(combined: dict[str, list[dict[str, Any]]]) -> str:
+    """The file: a line for each form, so that a diff between releases can be read."""
+    parts = []
+    for name, forms in sorted(combined.items()):
+        lines = ",\n".join("    " + json.dumps(form) for form in forms)
+        parts.append(f"  {json.dumps(name)}: [\n{lines}\n  ]")
+    return "{\n" + ",\n".join(parts) + "\n}\n"
+
+
+def main() -> None:
+    """Ask all releases and write the file, or print what some say."""
+    named = sys.argv[1:]
+    with ThreadPoolExecutor(2) as pool:
+        answers = dict(
+            zip(named or releases.ALL, pool.map(ask, named or releases.ALL), strict=True)
+        )
+    text = document(combine(answers))
+    if named:
+        print(text, end="")
+    else:
+        TARGET.write_text(text)
+
+
+if __name__ == "__main__":
+    main()
