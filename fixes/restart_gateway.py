@@ -21,6 +21,8 @@ _CODES = [
     "DB-DELETED-WAL",
     "DB-LOCKED",
     "DB-REPLACED",
+    "DC-ZOMBIE",
+    "FEISHU-WS-DEAD",
     "GW-CODE-SKEW",
     "GW-DRAIN-HANG",
     "GW-DUPLICATE",
@@ -31,6 +33,16 @@ _CODES = [
     "GW-STALE-SETTINGS",
     "GW-SUSPENDED",
     "GW-UPDATE-NOT-RESTARTED",
+    "NET-CLOSE-WAIT",
+    "NET-SLEEP-WAKE",
+    "PLATFORM-DEAF",
+    "PLATFORM-DOWN",
+    "QQ-4009",
+    "QQ-FATAL-CLOSE",
+    "QQ-GIVEUP",
+    "SLACK-ZOMBIE",
+    "TG-POOL-EXHAUST",
+    "WX-ZOMBIE-POLL",
 ]
 
 
