@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from hermes_doctor.journal import ActRecord, Journal, Journals
@@ -39,10 +39,13 @@ class Acts:
     def __bool__(self) -> bool:
         return bool(self._acts)
 
-    def refuse(self) -> None:
-        """Raise CannotFix where one of them cannot be done."""
-        for act, _ in self._acts:
-            act.refuse()
+    def refused(self) -> Iterator[tuple[str, list[int]]]:
+        """Those that cannot be done: why, and which items wanted them."""
+        for act, record in self._acts:
+            try:
+                act.refuse()
+            except CannotFix as why:
+                yield str(why), record.items
 
     def do(self) -> None:
         """Do them in the order in which they were planned."""
@@ -50,6 +53,10 @@ class Acts:
             record.begun = True
             self._book.save(self._log)
             act.do()
+
+    def items(self) -> list[int]:
+        """Every item that wants one."""
+        return [item for _, record in self._acts for item in record.items]
 
     def begun(self) -> list[ActRecord]:
         """Those that leave something which can be taken back."""

@@ -203,13 +203,9 @@ class Run:
                 self._preflight_path(target, uid, at_work=bool(excused))
             except Trouble as why:
                 self._refuse(targets, target.items, str(why))
-        try:
-            acts.refuse()
-            self._refuse_holders(targets, excused)
-        except CannotFix as why:
-            if isinstance(why, Refused):
-                raise
-            raise Trouble(f"{why}. Nothing was changed.") from why
+        for reason, items in acts.refused():
+            self._refuse(targets, items, f"{reason}. Nothing was changed.", acts.items())
+        self._refuse_holders(targets, excused)
 
     def _preflight_path(self, target: Target, uid: int, *, at_work: bool) -> None:
         """One path: still as planned, ours to change, and in a place where that can be done.
@@ -275,9 +271,15 @@ class Run:
             )
             self._refuse(targets, [n for one in wanted for n in one.items], why)
 
-    def _refuse(self, targets: Sequence[Target], items: Sequence[int], why: str) -> None:
+    def _refuse(
+        self,
+        targets: Sequence[Target],
+        items: Sequence[int],
+        why: str,
+        others: Sequence[int] = (),
+    ) -> None:
         """Leave these items out, or give up where they are all there is."""
-        every = {n for target in targets for n in target.items}
+        every = {n for target in targets for n in target.items} | set(others)
         if self.kind != "fix" or set(items) >= every:
             raise Trouble(why)
         raise Refused(why, items)

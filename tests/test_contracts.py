@@ -168,7 +168,7 @@ def test_api_is_complete() -> None:
 
 
 VERBS = {"reset-failed", "enable-linger"}
-"""Fixes that bear the name of what `systemctl` and `loginctl` call the same; the engine calls it."""
+"""What `systemctl` and `loginctl` call so themselves, and the engine asks them for."""
 ENGINE = sorted(
     path for path in (ROOT / "hermes_doctor").rglob("*.py") if path.name != "sickhome.py"
 )

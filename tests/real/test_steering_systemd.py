@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,6 +18,7 @@ from tests import support
 from tests.conftest import need_release
 from tests.real.gateways import end, free_port, sealed, until
 from tests.real.systemd import Machine, systemd
+from tests.services.faking import STRAW
 from tools import releases
 
 pytestmark = pytest.mark.real
@@ -157,3 +159,36 @@ def test_under_its_own_unit(tmp_path: Path) -> None:
         until(given_up, "systemd to give up")
         ward.fix("GW-STARTLIMIT")
         assert machine.main_pid(NAME) == ward.state()[0] != 0
+
+
+def test_for_another_user() -> None:
+    """Root asks the manager of whom the home belongs to, and what it writes is that user's."""
+    with tempfile.TemporaryDirectory() as folder:
+        os.chmod(folder, 0o755)
+        user = Path(folder) / "alice"
+        with systemd(user, uid=12345) as machine:
+            ward = Ward(machine, user)
+            support.put(ward.outside / "config.yaml", support.CONFIG)
+            hermes = support.put(user / "bin" / "hermes", STRAW, 0o755)
+            program = f"/usr/bin/python3 {hermes} gateway run"  # alice cannot read the tests' own
+            machine.units.mkdir(parents=True)
+            for path in [*user.rglob("*")]:
+                os.chown(path, 12345, 12345)
+            lines = f'Environment="HERMES_HOME={ward.home}"\nRestart=always\n'
+            lines += "Environment=QQ=connected\n"
+            text = f"[Service]\nExecStart={program}\n{lines}[Install]\nWantedBy=default.target\n"
+            machine.install(NAME, text)
+            machine.systemctl("enable", NAME)
+
+            ward.fix("GW-DOWN")
+            pid = machine.main_pid(NAME)
+            assert ward.state() == (pid, "running")
+            assert (machine.root / f"proc/{pid}").stat().st_uid == 12345
+            ward.fix("GW-FD-LIMIT-LOW")
+            drop_in = machine.units / f"{NAME}.d" / "hermes-doctor.conf"
+            assert {drop_in.stat().st_uid, drop_in.parent.stat().st_uid} == {12345}
+            assert machine.main_pid(NAME) not in (0, pid)
+            undone = ward.doctor("undo", "--yes")
+            assert undone.code == 0, undone.out + undone.err
+            assert not drop_in.parent.exists()
+            machine.systemctl("stop", NAME)

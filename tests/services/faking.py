@@ -20,9 +20,9 @@ home = pathlib.Path(os.environ["HERMES_HOME"])
 lock = open(home / "gateway.lock", "a+")
 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
 def say(state):
-    now = datetime.datetime.now(datetime.UTC).isoformat()
+    now = datetime.datetime.now(datetime.timezone.utc).isoformat()
     told = {"pid": os.getpid(), "gateway_state": state, "updated_at": now, "platforms":
-            {"qqbot": {"state": "retrying", "updated_at": now}}}
+            {"qqbot": {"state": os.environ.get("QQ", "retrying"), "updated_at": now}}}
     (home / "new.json").write_text(json.dumps(told))
     os.replace(home / "new.json", home / "gateway_state.json")
     (home / "state").mkdir(exist_ok=True)
