@@ -32,6 +32,7 @@ def database_holders(probes: Probes) -> Iterator[Finding]:
                     "writes goes into the old one and is gone when it ends."
                 ),
                 evidence=(Evidence(f"/proc/{lost.pid}/fd/{lost.fd}", f"{name}, {lost.fate}"),),
+                fix="restart-gateway" if lost.pid in _gateways(probes) else None,
                 data={"pid": lost.pid, "fd": lost.fd, "path": lost.path},
             )
         elif (lost.database, lost.pid) not in replaced:
@@ -48,6 +49,7 @@ def database_holders(probes: Probes) -> Iterator[Finding]:
                 evidence=(
                     Evidence(f"/proc/{lost.pid}/fd/{lost.fd}", f"{lost.path.name}, deleted"),
                 ),
+                fix="restart-gateway" if lost.pid in _gateways(probes) else None,
                 data={"pid": lost.pid, "fd": lost.fd, "path": lost.path},
             )
     for one in probes.stuck_locks():
@@ -73,6 +75,7 @@ def database_holders(probes: Probes) -> Iterator[Finding]:
                     "nothing was written",
                 ),
             ),
+            fix="restart-gateway" if own else None,
             data={"pid": one.pid, "stopped": one.stopped},
         )
 

@@ -85,6 +85,7 @@ def _given_up(unit: Unit) -> Finding:
         detail="The newest lines of its log say why it ended.",
         evidence=(_seen(unit),),
         since=_since(unit),
+        fix="reset-gateway",
         data={"unit": unit},
     )
 
@@ -114,6 +115,7 @@ def _endless(unit: Unit, loop: Loop) -> Finding:
         subject=unit.name,
         detail="The newest lines of logs/errors.log and of the service's log say why it ends.",
         evidence=loop.evidence,
+        fix="reset-gateway",
         data={"unit": unit},
     )
 

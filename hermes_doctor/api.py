@@ -19,7 +19,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from hermes_doctor.files import Snapshot, shown, size, snapshot
+from hermes_doctor.files import Snapshot, listing, shown, size, snapshot
 from hermes_doctor.home import CACHES, Home, loss
 from hermes_doctor.model import (
     CannotFix,
@@ -35,10 +35,12 @@ from hermes_doctor.probes import Probes
 from hermes_doctor.sqlite import responses
 
 if TYPE_CHECKING:
+    from hermes_doctor.acts import EnableLinger, ResetFailed
     from hermes_doctor.knowledge.services import service_plan
     from hermes_doctor.model import Gateway
     from hermes_doctor.probes.lastwords import Word
     from hermes_doctor.probes.links import Link
+    from hermes_doctor.probes.openfiles import writers
     from hermes_doctor.probes.platforms import Platform
     from hermes_doctor.probes.reach import Reached
     from hermes_doctor.probes.runtime import Life, PlatformState, Runtime
@@ -48,6 +50,9 @@ if TYPE_CHECKING:
     from hermes_doctor.probes.supervision import Supervision, Unit
     from hermes_doctor.probes.supervisors.unitfile import seconds
     from hermes_doctor.probes.vitals import Vitals
+    from hermes_doctor.services import gateway_service
+    from hermes_doctor.services.dropins import drop_in, service_limit
+    from hermes_doctor.services.installing import service_installation
     from hermes_doctor.sqlite.blueprint import Blueprint
     from hermes_doctor.sqlite.completion import complete
     from hermes_doctor.sqlite.condition import Condition
@@ -66,10 +71,12 @@ if TYPE_CHECKING:
     from hermes_doctor.steps import (
         GatewayStep,
         MoveAside,
+        MoveLog,
         Remove,
         ReplaceDatabase,
         ReplaceFile,
         ReplaceSpan,
+        SaveLost,
         Service,
         SetMode,
         SetOwner,
@@ -87,6 +94,7 @@ __all__ = [
     "CouldNotLook",
     "Cutoff",
     "Damage",
+    "EnableLinger",
     "Evidence",
     "Finding",
     "Fix",
@@ -97,6 +105,7 @@ __all__ = [
     "Link",
     "Missing",
     "MoveAside",
+    "MoveLog",
     "Partly",
     "Platform",
     "PlatformState",
@@ -106,8 +115,10 @@ __all__ = [
     "ReplaceDatabase",
     "ReplaceFile",
     "ReplaceSpan",
+    "ResetFailed",
     "Runtime",
     "Safety",
+    "SaveLost",
     "Service",
     "SetMode",
     "SetOwner",
@@ -126,33 +137,44 @@ __all__ = [
     "compact",
     "complete",
     "database_repair",
+    "drop_in",
     "evict",
     "fix",
+    "gateway_service",
+    "listing",
     "loss",
     "mend_rows",
     "responses",
     "seconds",
+    "service_installation",
+    "service_limit",
     "service_plan",
     "shown",
     "size",
     "snapshot",
     "take_back",
+    "writers",
 ]
 
 _LATER = {
+    "hermes_doctor.acts": ("EnableLinger", "ResetFailed"),
+    "hermes_doctor.knowledge.services": ("service_plan",),
     "hermes_doctor.model": ("Gateway",),
     "hermes_doctor.probes.lastwords": ("Word",),
     "hermes_doctor.probes.links": ("Link",),
+    "hermes_doctor.probes.openfiles": ("writers",),
     "hermes_doctor.probes.platforms": ("Platform",),
     "hermes_doctor.probes.reach": ("Reached",),
     "hermes_doctor.probes.runtime": ("Life", "PlatformState", "Runtime"),
     "hermes_doctor.probes.sockets": ("Connection",),
-    "hermes_doctor.knowledge.services": ("service_plan",),
     "hermes_doctor.probes.space": ("Space",),
     "hermes_doctor.probes.structure": ("Structure",),
     "hermes_doctor.probes.supervision": ("Supervision", "Unit"),
     "hermes_doctor.probes.supervisors.unitfile": ("seconds",),
     "hermes_doctor.probes.vitals": ("Vitals",),
+    "hermes_doctor.services": ("gateway_service",),
+    "hermes_doctor.services.dropins": ("drop_in", "service_limit"),
+    "hermes_doctor.services.installing": ("service_installation",),
     "hermes_doctor.sqlite.blueprint": ("Blueprint",),
     "hermes_doctor.sqlite.completion": ("complete",),
     "hermes_doctor.sqlite.condition": ("Condition",),
@@ -171,10 +193,12 @@ _LATER = {
     "hermes_doctor.steps": (
         "GatewayStep",
         "MoveAside",
+        "MoveLog",
         "Remove",
         "ReplaceDatabase",
         "ReplaceFile",
         "ReplaceSpan",
+        "SaveLost",
         "Service",
         "SetMode",
         "SetOwner",

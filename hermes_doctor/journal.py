@@ -69,10 +69,21 @@ class ItemRecord:
     notes: list[str] = field(default_factory=list)
     """What came to light on the way, such as the rows that were saved and lost."""
     outcome: str = "planned"
-    """planned, verified, rolled-back, refused, not-enough or left."""
+    """planned, verified, rolled-back, failed (done, but not cured), refused, not-enough or left."""
     reason: str | None = None
     then: str | None = None
     """The fix to go on with where this one is not enough."""
+
+
+@dataclass()
+class ActRecord:
+    """Something that the run asks of the machine."""
+
+    kind: str
+    words: dict[str, str] = field(default_factory=dict)
+    items: list[int] = field(default_factory=list)
+    begun: bool = False
+    reverted: bool = False
 
 
 @dataclass()
@@ -97,6 +108,9 @@ class Journal:
     """stopped while the gateway is down because of this run, started once it is up again."""
     items: list[ItemRecord] = field(default_factory=list)
     paths: list[PathRecord] = field(default_factory=list)
+    acts: list[ActRecord] = field(default_factory=list)
+    folders: list[str] = field(default_factory=list)
+    """Folders outside the home that had to be made; they go again with what is in them."""
     note: str | None = None
     end: str | None = None
     """While ending: the state that it will end in."""
@@ -109,6 +123,11 @@ class Journal:
     def final(self) -> bool:
         """Whether the run has come to an end."""
         return self.state in FINAL
+
+    @property
+    def undoable(self) -> bool:
+        """Whether it left anything that can be taken back."""
+        return bool(self.paths or [act for act in self.acts if act.begun and not act.reverted])
 
     def finish(self, state: str, note: str | None = None) -> None:
         """Decide how the run ends; `close` ends it once nothing of it lies about any more."""
@@ -172,9 +191,13 @@ class Journals:
                 continue
         return found
 
+    def folder(self, journal: Journal) -> Path:
+        """Where everything that belongs to a run lies, its backup aside."""
+        return self.home.runs / journal.id
+
     def where(self, journal: Journal) -> Path:
         """The receipt's file."""
-        return self.home.runs / journal.id / FILE
+        return self.folder(journal) / FILE
 
 
 def _parse(document: dict[str, Any]) -> Journal:
@@ -186,6 +209,7 @@ def _parse(document: dict[str, Any]) -> Journal:
         PathRecord(**record | {k: State(**record[k]) for k in ("before", "after")})
         for record in fields["paths"]
     ]
+    fields["acts"] = [ActRecord(**act) for act in fields.get("acts", [])]
     journal = Journal(**fields)
     _insist(journal)
     return journal
@@ -198,7 +222,8 @@ _ID = re.compile(r"[0-9A-Za-z][0-9A-Za-z-]*")
 def _insist(journal: Journal) -> None:
     """Types and names are what this tool writes; anything else was not written by it."""
     texts = [journal.id, journal.kind, journal.home, journal.vault, journal.started_at]
-    texts += [r.path for r in journal.paths]
+    texts += [r.path for r in journal.paths] + journal.folders
+    texts += [t for a in journal.acts for t in (a.kind, *a.words, *a.words.values())]
     texts += [t for i in journal.items for t in (i.fix, i.code, i.subject, i.check, i.outcome)]
     texts += [s.kind for r in journal.paths for s in (r.before, r.after)]
     if not all(isinstance(text, str) for text in texts):
@@ -212,5 +237,6 @@ def _insist(journal: Journal) -> None:
         and (not os.path.isabs(journal.vault) or os.path.normpath(journal.vault) != journal.vault)
     ):
         raise ValueError("a name is a path, or a path is none")
-    if any(".." in Path(record.path).parts for record in journal.paths):
+    named = [*(record.path for record in journal.paths), *journal.folders]
+    if any(".." in Path(name).parts for name in named):
         raise ValueError("a path leads out of the home")

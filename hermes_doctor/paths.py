@@ -13,7 +13,7 @@ from pathlib import Path
 from hermes_doctor import durable, rights
 from hermes_doctor.files import Snapshot, listing, snapshot
 from hermes_doctor.home import SIDECARS, Home, is_database, main_of
-from hermes_doctor.journal import Journal, PathRecord, State
+from hermes_doctor.journal import DONE, PARTLY, Journal, PathRecord, State
 from hermes_doctor.model import CouldNotLook, Trouble
 from hermes_doctor.steps import Change, sidecars
 from hermes_doctor.vault import Backup, Entry
@@ -210,6 +210,15 @@ def clean(home: Home, log: Journal) -> None:
             names |= {name for name in listing(path.parent) if name.startswith(tuple(ours))}
         for name in names:
             durable.remove(path.with_name(name))
+    if log.end not in (DONE, PARTLY):
+        remove_folders(log)
+
+
+def remove_folders(log: Journal) -> None:
+    """Remove the folders that a run made outside the home, where nothing else lies in them."""
+    for name in log.folders:
+        with contextlib.suppress(OSError):
+            durable.remove_folder(Path(name))
 
 
 def look(path: Path, *, content: bool = True) -> State:

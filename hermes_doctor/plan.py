@@ -8,13 +8,14 @@ from contextlib import redirect_stdout
 from dataclasses import dataclass, replace
 
 from hermes_doctor.api import Fix
+from hermes_doctor.attending import attended, restarts
 from hermes_doctor.examination import crash, examine
 from hermes_doctor.journal import ItemRecord
 from hermes_doctor.model import CannotFix, CouldNotLook, Finding, Safety, Severity, Status
 from hermes_doctor.plugins import Plugins
 from hermes_doctor.probes import Probes
 from hermes_doctor.repair import Item
-from hermes_doctor.steps import Step
+from hermes_doctor.steps import GatewayStep, Step
 
 
 @dataclass(frozen=True)
@@ -27,6 +28,18 @@ class Planned:
     refusal: str | None = None
     later: tuple[Fix, ...] = ()
     """The fixes that come next, one after the other, where this one is not enough."""
+    restarts: bool = False
+    """Whether a gateway that is at work is interrupted for it."""
+
+    @property
+    def steers(self) -> bool:
+        """Whether the gateway is started or stopped for it."""
+        return any(isinstance(step, GatewayStep) for step in self.steps)
+
+    @property
+    def asks(self) -> bool:
+        """Whether it waits for the operator's yes."""
+        return self.restarts or (self.fix is not None and self.fix.safety is Safety.CONFIRM)
 
     @property
     def ready(self) -> bool:
@@ -79,14 +92,16 @@ def _steps(probes: Probes, finding: Finding, fix: Fix) -> Planned:
     if fix.safety is Safety.MANUAL:
         return Planned(finding, fix, (), f"by hand: {fix.title}")
     try:
-        steps = tuple(fix.plan(probes, finding))
+        steps = tuple(attended(probes, list(fix.plan(probes, finding))))
         for step in steps:
             step.changes()
+        interrupts = restarts(steps)
     except (CannotFix, CouldNotLook) as why:
         return Planned(finding, fix, (), str(why))
     except (Exception, SystemExit, GeneratorExit) as error:  # noqa: BLE001 (an operator's fix may raise anything)
         return Planned(finding, fix, (), f"the fix {fix.id} crashed: {crash(error)}")
-    return Planned(finding, fix, steps, None if steps else "there is nothing left to do")
+    nothing = None if steps else "there is nothing left to do"
+    return Planned(finding, fix, steps, nothing, restarts=interrupts)
 
 
 def _about(record: ItemRecord, reason: str) -> bool:

@@ -7,8 +7,9 @@ import os
 import re
 from dataclasses import dataclass
 
-from hermes_doctor import durable, journal as journals, lock, paths
+from hermes_doctor import acting, durable, journal as journals, lock, paths
 from hermes_doctor.files import listing
+from hermes_doctor.handover import bring_back, forget
 from hermes_doctor.home import Home, is_database
 from hermes_doctor.interrupts import interruptible, uninterrupted
 from hermes_doctor.journal import Journal, Journals
@@ -72,15 +73,16 @@ def mark_undone(book: Journals, id: str, by: str) -> None:
 
 
 def _end(home: Home, book: Journals, journal: Journal, verify: Verify) -> Ended:
-    paths.distrust(home, [r.path for r in journal.paths], f"The receipt of run {journal.id}")
+    named = [*(record.path for record in journal.paths), *journal.folders]
+    paths.distrust(home, named, f"The receipt of run {journal.id}")
     with interruptible(), uninterrupted():
         text = _finish_or_take_back(home, journal, verify)
         book.save(journal)
         paths.clean(home, journal)
+        text += bring_back(home, book, journal)
+        forget(book, journal)
         journal.close()
         book.save(journal)
-    if journal.gateway == "stopped":
-        text += " The gateway was stopped for it: start it again."
     return Ended(text, journal.state in (journals.DONE, journals.PARTLY), journal.kind)
 
 
@@ -106,6 +108,7 @@ def _finish_or_take_back(home: Home, journal: Journal, verify: Verify) -> str:
         return f"{started} after all its changes. They are verified now: it is finished."
     _refuse_holders(home, journal)
     left = paths.roll_back(home, journal, backup, journal.paths)
+    acting.recover(home, journal)
     for item in journal.items:
         item.outcome, item.reason = "rolled-back", "the run was cut off"
     journal.finish(

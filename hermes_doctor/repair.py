@@ -14,17 +14,16 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from hermes_doctor import durable, journal as journals, paths, working
+from hermes_doctor import acting, durable, journal as journals, paths, working
 from hermes_doctor.files import snapshot
+from hermes_doctor.handover import Handover, forget
 from hermes_doctor.home import Home, is_database, main_of
 from hermes_doctor.interrupts import interruptible, uninterrupted
 from hermes_doctor.journal import ItemRecord, Journal, Journals, PathRecord, State
 from hermes_doctor.model import CannotFix, CouldNotLook, Trouble
 from hermes_doctor.sqlite.guard import alone
-from hermes_doctor.steps import Change, GatewayStep, Step, sidecars
+from hermes_doctor.steps import Change, GatewayStep, Service, Step, sidecars
 from hermes_doctor.vault import PARTIAL, Backup, Source, Vault, check_room
-
-GATEWAY_LIMIT = 120.0
 
 Verify = Callable[[Sequence[ItemRecord]], Sequence[str | None]]
 """Says for each item what is still wrong, or None when it is cured."""
@@ -100,14 +99,16 @@ class Run:
             of=self.of,
             items=[item.record for item in items],
         )
+        _one_owner(items)
         targets = self._targets(items)
-        services = [s for item in items for s in item.steps if isinstance(s, GatewayStep)]
-        if not targets and not services:
+        gateway = Handover(_gateway_steps(items), log, book)
+        acts = acting.Acts(items, log, book)
+        if not targets and not gateway and not acts:
             log.finish(journals.ABANDONED, "there was nothing to do")
             log.close()
             return log
         try:
-            self._preflight(targets, services)
+            self._preflight(targets, gateway, acts)
         except Refused as error:
             log.finish(journals.ABANDONED, f"nothing was changed: {error}")
             log.close()
@@ -115,19 +116,21 @@ class Run:
         with interruptible(), contextlib.ExitStack() as guards:
             try:
                 book.save(log)
-                if self._stop(services, log, book):
+                for step in [step for item in items for step in item.steps]:
+                    guards.callback(step.release)
+                    step.prepare()
+                if gateway.stop():
                     targets = self._targets(items, settled=True)
                 backup = self._back_up(targets, log, book)
                 self._stage(targets, log, book)
-                for item in items:
-                    item.record.notes = [note for step in item.steps for note in step.notes()]
+                _note(items)
                 for database in sorted({main_of(t.path) for t in targets if t.is_database}):
                     if snapshot(database).kind == "file":  # late: a gateway that starts must wait
                         guards.enter_context(alone(database))
                 self._refuse_holders(targets, excused=[])
             except BaseException as error:
                 with uninterrupted():
-                    self._abandon(log, book, services, guards, error)
+                    self._abandon(log, book, gateway, guards, error)
                 if isinstance(error, Refused):
                     return _refused(log, error)
                 raise _explained(error) from error
@@ -135,12 +138,15 @@ class Run:
                 with uninterrupted():
                     self._commit(targets, log, book)
                 guards.close()
-                self._start(services, log, book)
-                self._settle(log, book, backup, verify, services)
+                acts.do()
+                gateway.start()
+                _note(items)
+                self._settle(log, book, backup, verify, gateway, acts)
             except BaseException as error:
                 with uninterrupted():
                     guards.close()
-                    self._give_back(log, book, backup, services, error)
+                    self._give_back(log, book, backup, gateway, acts, error)
+                _note(items)
                 if isinstance(error, CannotFix | Trouble):
                     return log
                 raise _explained(error) from error
@@ -157,6 +163,8 @@ class Run:
         found: dict[Path, Target] = {}
         for number, item in enumerate(items):
             mine: dict[Path, Change] = {}
+            if item.record.outcome == "left":
+                continue
             for change in (change for step in item.steps for change in step.changes()):
                 if settled and is_database(change.path):
                     change = replace(change, expect=snapshot(change.path))
@@ -175,7 +183,7 @@ class Run:
                     target.items.append(number)
         return list(found.values())
 
-    def _preflight(self, targets: Sequence[Target], services: Sequence[GatewayStep]) -> None:
+    def _preflight(self, targets: Sequence[Target], gateway: Handover, acts: acting.Acts) -> None:
         """Everything that can be known to fail is known here, before the first write."""
         uid = os.stat(self.home.path).st_uid
         if os.geteuid() not in (0, uid):
@@ -183,23 +191,32 @@ class Run:
                 f"{self.home.path} belongs to another user (uid {uid}). Nothing was changed. "
                 f"Run it as that user, or with sudo."
             )
-        if services and os.environ.get("_HERMES_GATEWAY"):
+        if gateway and os.environ.get("_HERMES_GATEWAY"):
             raise Trouble(
                 "This runs inside the gateway that would be restarted, which would cut off the "
                 "answer in the middle. Run it from a shell of your own."
             )
+        try:
+            excused = gateway.excused()
+        except CannotFix as why:
+            raise Trouble(f"{why}. Nothing was changed.") from why
         for target in targets:
             try:
-                self._preflight_path(target, uid)
+                self._preflight_path(target, uid, at_work=bool(excused))
             except Trouble as why:
                 self._refuse(targets, target.items, str(why))
-        excused = [pid for step in services if step.restart and (pid := step.service.running())]
+        for reason, items in acts.refused():
+            self._refuse(targets, items, f"{reason}. Nothing was changed.", acts.items())
         self._refuse_holders(targets, excused)
 
-    def _preflight_path(self, target: Target, uid: int) -> None:
-        """One path: still as planned, ours to change, and in a place where that can be done."""
+    def _preflight_path(self, target: Target, uid: int, *, at_work: bool) -> None:
+        """One path: still as planned, ours to change, and in a place where that can be done.
+
+        What the gateway writes until it is stopped is compared once it is.
+        """
         path, owner = target.path, target.change.expect.uid
-        if snapshot(path) != target.change.expect:
+        moves = at_work and (target.is_database or target.change.growing)
+        if snapshot(path) != target.change.expect and not moves:
             raise Trouble(f"{path.name} was changed meanwhile. Nothing was changed; try again.")
         euid = os.geteuid()
         if euid not in (0, owner) and target.change.expect.kind == "file":
@@ -256,9 +273,15 @@ class Run:
             )
             self._refuse(targets, [n for one in wanted for n in one.items], why)
 
-    def _refuse(self, targets: Sequence[Target], items: Sequence[int], why: str) -> None:
+    def _refuse(
+        self,
+        targets: Sequence[Target],
+        items: Sequence[int],
+        why: str,
+        others: Sequence[int] = (),
+    ) -> None:
         """Leave these items out, or give up where they are all there is."""
-        every = {n for target in targets for n in target.items}
+        every = {n for target in targets for n in target.items} | set(others)
         if self.kind != "fix" or set(items) >= every:
             raise Trouble(why)
         raise Refused(why, items)
@@ -288,7 +311,7 @@ class Run:
     def _stage(self, targets: Sequence[Target], log: Journal, book: Journals) -> None:
         """Write everything new beside its target, and know what it will be."""
         for folder in sorted({t.path.parent for t in targets if t.change.make}):
-            durable.make_folder(folder)  # a restored file's may be gone
+            self._make_folder(folder, log, book)  # a restored file's may be gone
             inside = [t for t in targets if t.change.make and t.path.parent == folder]
             check_room(folder, sum(t.change.expect.size for t in inside))
         for target, record in zip(targets, log.paths, strict=True):
@@ -302,6 +325,15 @@ class Run:
                 uid, gid = change.owner or (old.uid, old.gid)
                 record.after = replace(target.before, mode=mode, uid=uid, gid=gid)
         book.save(log)
+
+    def _make_folder(self, folder: Path, log: Journal, book: Journals) -> None:
+        """A folder that is not there; one outside the home is remembered, to go again."""
+        missing = [one for one in (folder, *folder.parents) if not one.exists()]
+        outside = [str(one) for one in missing if not one.is_relative_to(self.home.path)]
+        if outside:
+            log.folders += outside  # the deepest first
+            book.save(log)
+        durable.make_folder(folder)
 
     def _make(self, target: Target, make: Callable[[Path], None]) -> State:
         """The new file of one target, complete and on the disk."""
@@ -335,7 +367,7 @@ class Run:
         self,
         log: Journal,
         book: Journals,
-        services: Sequence[GatewayStep],
+        gateway: Handover,
         guards: contextlib.ExitStack,
         error: BaseException,
     ) -> None:
@@ -344,7 +376,7 @@ class Run:
             self.vault.discard(self.id + PARTIAL)
         log.finish(journals.ABANDONED, f"nothing was changed: {_why(error)}")
         guards.close()
-        self._start_again(services, log, book)
+        gateway.again(changed=True)
         self._end(log, book)
 
     # -- the change, and after -------------------------------------------------------------
@@ -372,7 +404,8 @@ class Run:
         book: Journals,
         backup: Backup,
         verify: Verify,
-        services: Sequence[GatewayStep],
+        gateway: Handover,
+        acts: acting.Acts,
     ) -> None:
         """Keep what is cured, take back what is not, and close the run."""
         working.tell("verifying")
@@ -387,21 +420,27 @@ class Run:
             for n in failed:
                 wrong[n] = wrong.get(n) or "shares a file with a fix that did not hold"
             left: list[str] = []
-            if failed:
-                self._stop(services, log, book)
-                back = [record for record in log.paths if failed & set(record.items)]
+            back = [record for record in log.paths if failed & set(record.items)]
+            if back or acts.of(failed):
+                gateway.halt()
                 left = paths.roll_back(self.home, log, backup, back)
-                self._start_again(services, log, book)
+                acts.take_back(failed)
+                gateway.again(changed=True)
+            changed = {n for record in back for n in record.items}
+            changed |= {n for record in acts.of(failed) for n in record.items}
             for n in pending:
-                log.items[n].outcome = "rolled-back" if n in failed else "verified"
+                lost = "rolled-back" if n in changed else "failed"
+                log.items[n].outcome = lost if n in failed else "verified"
                 log.items[n].reason = wrong[n]
             held = any(item.outcome == "verified" for item in log.items)
             if not failed:
                 log.finish(journals.DONE)
             elif held or left:
                 log.finish(journals.PARTLY, "some fixes did not hold" + _left(left))
-            else:
+            elif changed:
                 log.finish(journals.ROLLED_BACK, "the fix did not hold and was taken back")
+            else:
+                log.finish(journals.ABANDONED, "it was done, but did not help")
             book.save(log)
             self._end(log, book)
 
@@ -410,18 +449,25 @@ class Run:
         log: Journal,
         book: Journals,
         backup: Backup,
-        services: Sequence[GatewayStep],
+        gateway: Handover,
+        acts: acting.Acts,
         error: BaseException,
     ) -> None:
         """Take everything back after a failure, and say how that went."""
-        with contextlib.suppress(CannotFix, OSError):
-            self._stop(services, log, book)
+        changed = bool(log.paths or acts.begun())
+        if changed:
+            with contextlib.suppress(CannotFix, CouldNotLook, OSError):
+                gateway.halt()
         left = paths.roll_back(self.home, log, backup, log.paths)
+        acts.take_back()
         state = journals.PARTLY if left else journals.ROLLED_BACK
         for item in log.items:
-            item.outcome, item.reason = "rolled-back", _why(error)
-        log.finish(state, f"rolled back: {_why(error)}" + _left(left))
-        self._start_again(services, log, book)
+            if item.outcome != "left":
+                item.outcome = "rolled-back" if changed else "failed"
+                item.reason = _why(error)
+        told = "rolled back" if changed else "not done"
+        log.finish(state, f"{told}: {_why(error)}" + _left(left))
+        gateway.again(changed=changed)
         with contextlib.suppress(OSError):
             book.save(log)
         self._end(log, book)
@@ -430,38 +476,39 @@ class Run:
         """Remove what lies about, and close; on a full disk the last word may have to wait."""
         with contextlib.suppress(OSError):
             paths.clean(self.home, log)
+        forget(book, log)
         log.close()
         with contextlib.suppress(OSError):
             book.save(log)
 
-    # -- the gateway -----------------------------------------------------------------------
 
-    def _stop(self, steps: Sequence[GatewayStep], log: Journal, book: Journals) -> bool:
-        """Have the gateway down while files change; whether that took anything."""
-        stopped = False
-        for step in steps:
-            if step.restart and step.service.running() is not None:
-                log.gateway = "stopped"
-                book.save(log)
-                step.service.stop(GATEWAY_LIMIT)
-                stopped = True
-        return stopped
+def _gateway_steps(items: Sequence[Item]) -> list[GatewayStep]:
+    """What the items that are not left for later want of the gateway."""
+    planned = [item for item in items if item.record.outcome == "planned"]
+    return [step for item in planned for step in item.steps if isinstance(step, GatewayStep)]
 
-    def _start(self, steps: Sequence[GatewayStep], log: Journal, book: Journals) -> None:
-        for step in steps:
-            if step.service.running() is None:
-                step.service.start(GATEWAY_LIMIT)
-                log.gateway = "started"
-                book.save(log)
 
-    def _start_again(self, steps: Sequence[GatewayStep], log: Journal, book: Journals) -> None:
-        """After a failure: the gateway must not stay down because of us, at least not silently."""
-        if log.gateway != "stopped":
-            return
-        try:
-            self._start([step for step in steps if step.restart], log, book)
-        except (CannotFix, OSError) as error:
-            log.note = f"{log.note}; the gateway could not be started again ({_why(error)})"
+def _one_owner(items: Sequence[Item]) -> None:
+    """A run has one gateway, with one owner: whoever wants another waits for the next run."""
+    first: Service | None = None
+    for item in items:
+        for step in item.steps:
+            if isinstance(step, GatewayStep):
+                first = first or step.service
+                if step.service != first:
+                    item.record.outcome = "left"
+                    item.record.reason = "the gateway gets another owner first"
+
+
+def _note(items: Sequence[Item]) -> None:
+    """Write down what came to light, each thing once: several items may restart one gateway."""
+    told = False
+    for item in items:
+        item.record.notes = []
+        for step in item.steps:
+            if not (isinstance(step, GatewayStep) and told):
+                item.record.notes += step.notes()
+            told = told or isinstance(step, GatewayStep)
 
 
 def _merge(one: Change, two: Change) -> Change | None:

@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from hermes_doctor import journal as journals, paths, rights
+from hermes_doctor import acts, journal as journals, paths, rights
 from hermes_doctor.files import snapshot
 from hermes_doctor.home import Home, is_database
 from hermes_doctor.journal import ItemRecord, Journal, Journals
 from hermes_doctor.model import Trouble
 from hermes_doctor.repair import Item, Verify
-from hermes_doctor.steps import Change, Step, sidecars
+from hermes_doctor.steps import Act, Change, Step, sidecars
 from hermes_doctor.vault import Backup, Entry, Vault
 
 
@@ -95,7 +95,9 @@ def proven(home: Home, backup: Backup) -> Verify:
         said: list[str | None] = []
         for record in records:
             entry = backup.entry(record.subject)
-            assert entry is not None
+            if entry is None:  # an act, which has said itself whether it could be taken back
+                said.append(None)
+                continue
             content = entry.kind != "mode"
             now = paths.look(home.path / record.subject, content=content)
             wanted = paths.state_of(entry)
@@ -119,7 +121,8 @@ def last_run(book: Journals) -> Journal:
     """The newest run that changed something and was not undone yet."""
     known = {journal.id: journal for journal in book.all()}
     for journal in reversed(known.values()):
-        if journal.state in (journals.DONE, journals.PARTLY) and _in_force(journal, known):
+        ended = journal.state in (journals.DONE, journals.PARTLY)
+        if ended and journal.undoable and _in_force(journal, known):
             return journal
     raise Trouble(f"No run of hermes-doctor on {book.home.path} is left to undo.")
 
@@ -142,8 +145,9 @@ def undo_plan(home: Home, journal: Journal, *, force: bool) -> tuple[Backup, lis
     """The items that take a run back; refuses what was changed since, unless forced."""
     if journal.state == journals.UNDONE:
         raise Trouble(f"Run {journal.id} was undone already, by run {journal.undone_by}.")
-    if journal.state not in (journals.DONE, journals.PARTLY):
+    if journal.state not in (journals.DONE, journals.PARTLY) or not journal.undoable:
         raise Trouble(f"Run {journal.id} changed nothing ({journal.state}); nothing to undo.")
+    paths.distrust(home, journal.folders, f"The receipt of run {journal.id}")
     vault = Vault(home, journal.root(home))
     backup = vault.load(journal.id)
     records = [record for record in journal.paths if not record.reverted]
@@ -172,4 +176,16 @@ def undo_plan(home: Home, journal: Journal, *, force: bool) -> tuple[Backup, lis
     if wrong:
         raise Trouble(f"Backup {backup.id} is damaged: {wrong[0]}. Nothing was changed.")
     entries = [entry for record in records if (entry := backup.entry(record.path))]
-    return backup, items_for(home, backup, entries, "undo")
+    items = items_for(home, backup, entries, "undo")
+    for record in journal.acts:
+        act = acts.remade(home, record)
+        if act is not None and record.begun and not record.reverted:
+            back = acts.TakeBack(act)
+            items.append(_acted(back))
+    return backup, items
+
+
+def _acted(act: Act) -> Item:
+    """An item that takes an act back."""
+    said = act.sentence()
+    return Item(ItemRecord(fix="undo", code="", subject=said, check="", steps=[said]), [act])

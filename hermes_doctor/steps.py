@@ -6,9 +6,10 @@ import contextlib
 import json
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 from hermes_doctor import durable, working
 from hermes_doctor.child import with_rights_of
@@ -38,6 +39,8 @@ class Change:
     """Other paths that must still be what they were, such as a log that must not appear."""
     from_root: bool = False
     """The owner is changed because a file of root's is to be given back."""
+    growing: bool = False
+    """The gateway writes it until it is stopped, so that it may change until then."""
     restored: bool = False
     """The maker brings mode, owner and times along; they are not taken from the old file."""
 
@@ -60,6 +63,12 @@ class Step:
     def notes(self) -> Sequence[str]:
         """What is known only once the new content is made, for the receipt."""
         return ()
+
+    def prepare(self) -> None:
+        """Take hold of what would be gone once the gateway is stopped."""
+
+    def release(self) -> None:
+        """Let go of it, whatever became of the run."""
 
 
 def real(path: Path) -> Path:
@@ -247,6 +256,71 @@ class MoveAside(Step):
 
 
 @dataclass(frozen=True)
+class MoveLog(MoveAside):
+    """Take a log out of the way that the gateway may still be writing."""
+
+    def changes(self) -> Sequence[Change]:
+        return [replace(change, growing=True) for change in super().changes()]
+
+
+@dataclass(frozen=True)
+class SaveLost(Step):
+    """Keep a database that has no name any more and lives only as long as a process has it open.
+
+    It is held by descriptors of our own and copied when the process has ended. SQLite does not
+    bring the log into a database that has lost its name, so the log is kept beside it.
+    """
+
+    path: Path
+    """Where it lay."""
+    pid: int
+    fds: tuple[tuple[str, str], ...]
+    """The descriptors of the process, each with what follows the name: "" and "-wal"."""
+    why: str
+    held: dict[str, int] = field(default_factory=dict, compare=False)
+
+    def sentence(self) -> str:
+        return f"keep the {self.path.name} that process {self.pid} works on: {self.why}"
+
+    def prepare(self) -> None:
+        for suffix, fd in self.fds:
+            try:
+                self.held[suffix] = os.open(self._way(fd), os.O_RDONLY | os.O_CLOEXEC)
+            except OSError:
+                raise CannotFix(self._gone()) from None
+
+    def release(self) -> None:
+        while self.held:
+            os.close(self.held.popitem()[1])
+
+    def changes(self) -> Sequence[Change]:
+        suffix, fd = self.fds[0]
+        try:
+            number = os.stat(self.held.get(suffix) or self._way(fd)).st_ino
+        except OSError:
+            raise CannotFix(self._gone()) from None
+        base = self.path.with_name(f"{self.path.name}.lost-{number}")
+        targets = {suffix: base.with_name(base.name + suffix) for suffix, _ in self.fds}
+        return [
+            Change(target, snapshot(target), make=partial(self._make, suffix))
+            for suffix, target in targets.items()
+        ]
+
+    def _make(self, suffix: str, target: Path) -> None:
+        with durable.fresh(target) as fd:
+            offset = 0
+            while chunk := os.pread(self.held[suffix], durable.CHUNK, offset):
+                durable.write(fd, chunk)
+                offset += len(chunk)
+
+    def _way(self, fd: str) -> str:
+        return f"/proc/{self.pid}/fd/{fd}"
+
+    def _gone(self) -> str:
+        return f"the {self.path.name} of process {self.pid} is gone"
+
+
+@dataclass(frozen=True)
 class Remove(MoveAside):
     """Remove a file that Hermes makes anew; a copy stays in the vault all the same."""
 
@@ -308,6 +382,18 @@ class Service(Protocol):
     def start(self, limit: float) -> None:
         """Bring a gateway up and see that it stays."""
 
+    def restless(self) -> bool:
+        """Whether its owner will start a gateway by itself although none runs now."""
+
+    def settled(self, limit: float) -> int | None:
+        """Wait for the end of a process that was asked to stop; the one that runs then."""
+
+    def remember(self, file: Path) -> None:
+        """Keep in a private file what a later command needs to start it as it was."""
+
+    def notes(self) -> Sequence[str]:
+        """What came to light on the way, for the receipt."""
+
 
 @dataclass(frozen=True)
 class GatewayStep(Step):
@@ -320,6 +406,38 @@ class GatewayStep(Step):
     def sentence(self) -> str:
         verb = "restart" if self.restart else "start"
         return f"{verb} the gateway through {self.service.describe()}: {self.why}"
+
+    def changes(self) -> Sequence[Change]:
+        return []
+
+    def notes(self) -> Sequence[str]:
+        return self.service.notes()
+
+
+class Act(Step):
+    """Something that is asked of the machine and changes no file of the plan.
+
+    It is done when the files are in place and before the gateway starts. Done twice it equals
+    done once. The receipt keeps its `kind` and `words`, from which `undo` makes it again.
+    """
+
+    kind: ClassVar[str] = ""
+    lasting: ClassVar[bool] = False
+    """Whether it leaves something that can be taken back."""
+
+    def words(self) -> dict[str, str]:
+        """What the receipt keeps of it; no secret, and nothing that the home's owner may forge."""
+        return {}
+
+    def refuse(self) -> None:
+        """Raise CannotFix where it cannot be done, before anything is changed."""
+
+    def do(self) -> None:
+        """Do it; raises CannotFix."""
+        raise NotImplementedError
+
+    def take_back(self) -> None:
+        """Take it back, as far as that can be done."""
 
     def changes(self) -> Sequence[Change]:
         return []

@@ -516,6 +516,21 @@ class Child:
             raise CannotFix("the gateway does not stay up")
         self.process = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(300)"])
 
+    def restless(self) -> bool:
+        """Nobody starts it but a run."""
+        return False
+
+    def settled(self, limit: float) -> int | None:
+        """It ends at once."""
+        return self.running()
+
+    def remember(self, file: Path) -> None:
+        """There is nothing to know."""
+
+    def notes(self) -> list[str]:
+        """There is nothing to say."""
+        return []
+
 
 @pytest.fixture
 def service(home: Path) -> Iterator[Child]:

@@ -193,6 +193,8 @@ def _apply(
             outcomes[item.code, item.subject] = item.outcome
             if item.outcome == "refused":
                 words.refused[item.code, item.subject] = item.reason or "refused"
+            elif item.outcome in ("failed", "rolled-back"):
+                words.tried.add(item.fix)
         session.go_on(chosen, run)
         if not json:
             show(repaired.receipt_lines(run, session.options))
@@ -216,15 +218,18 @@ class Words:
         self.agreed: set[tuple[str, str]] = set()
         self.declined: set[tuple[str, str]] = set()
         self.refused: dict[tuple[str, str], str] = {}
+        self.tried: set[str] = set()
+        """Fixes that did not hold."""
 
     def agrees(self, one: Planned) -> bool:
         """Whether a plan may be applied: safe ones may, the others are shown and asked about."""
-        from hermes_doctor.model import Safety
-
         key = one.finding.key
         if not one.ready or one.fix is None or key in self.declined or key in self.refused:
             return False
-        if one.fix.safety is not Safety.CONFIRM or self.yes or key in self.agreed:
+        if one.fix.id in self.tried and one.steers:
+            self.refused[key] = "the gateway is steered once a run, and that did not help"
+            return False
+        if not one.asks or self.yes or key in self.agreed:
             return True
         (self.agreed if self._ask(one) else self.declined).add(key)
         return key in self.agreed
@@ -302,11 +307,15 @@ def _close(
                 row(hint[0], (hint[1], "command"), indent=2),
             ]
         )
-    changed = any(item.outcome == "verified" for run in runs for item in run.items)
-    if changed and report.gateways:
+    changed = any(run.paths and _held(run) for run in runs)
+    if changed and report.gateways and not any(run.gateway == "started" for run in runs):
         pid = report.gateways[0].pid
         text = f"The gateway (process {pid}) still works with what it read before: restart it."
         show([row(("! ", "warning"), text, hang=2)])
+
+
+def _held(run: Journal) -> bool:
+    return any(item.outcome == "verified" for item in run.items)
 
 
 def _left(findings: Sequence[Finding]) -> bool:

@@ -54,15 +54,18 @@ def carry_out(
 ) -> Journal | None:
     """Restore from a backup as a run like any other; None when the operator did not agree."""
     from hermes_doctor import restoring
+    from hermes_doctor.attending import returning
     from hermes_doctor.cli import ending
     from hermes_doctor.cli.copying import bar
     from hermes_doctor.cli.options import sure
     from hermes_doctor.model import Trouble
+    from hermes_doctor.probes import Probes
     from hermes_doctor.render import document, repaired
     from hermes_doctor.render.lines import row, show
     from hermes_doctor.repair import Run
     from hermes_doctor.vault import Vault
 
+    returning(Probes(home), items)
     if not yes:
         if not json:
             sentences = [sentence for item in items for sentence in item.record.steps]

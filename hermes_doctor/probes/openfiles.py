@@ -84,6 +84,29 @@ def _ours(pid: int) -> bool:
         return False
 
 
+def writers(paths: Iterable[Path]) -> dict[Path, list[int]]:
+    """Which processes have these files open to write into them."""
+    names = {str(_real(path)): path for path in paths}
+    found: dict[Path, list[int]] = {}
+    for pid in processes.every() if names else ():
+        for fd, target in processes.open_files(pid):
+            if target in names and _writes(pid, fd):
+                pids = found.setdefault(names[target], [])
+                if pid not in pids:
+                    pids.append(pid)
+    return found
+
+
+def _writes(pid: int, fd: str) -> bool:
+    """Whether a descriptor was opened for writing; where that cannot be told, it may have been."""
+    try:
+        with open(f"/proc/{pid}/fdinfo/{fd}") as file:
+            flags = next(line for line in file if line.startswith("flags:"))
+        return int(flags.split()[1], 8) & os.O_ACCMODE != os.O_RDONLY
+    except (OSError, ValueError, IndexError, StopIteration):
+        return True
+
+
 def still(file: OpenFile) -> bool:
     """Whether the process still has that file open, and it is still deleted if it was."""
     try:

@@ -15,6 +15,7 @@ _DIFF = {"+": "added", "-": "removed", "@": "faint"}
 _MARK = {
     "verified": ("✓ ", "good"),
     "rolled-back": ("✗ ", "error"),
+    "failed": ("✗ ", "error"),
     "refused": ("✗ ", "error"),
     "not-enough": ("– ", "warning"),
     "left": ("– ", "warning"),
@@ -23,6 +24,7 @@ _MARK = {
 _WORD = {
     "verified": "done and verified",
     "rolled-back": "taken back",
+    "failed": "did not help",
     "refused": "not done",
     "not-enough": "not enough, and not done",
     "left": "left for the next run",
@@ -50,7 +52,7 @@ def plan_lines(planned: Sequence[Planned], command: str, pages: str = "") -> Ite
     if not ready:
         yield row("Nothing here can be fixed automatically.")
         return
-    asks = sum(one.fix is not None and one.fix.safety is Safety.CONFIRM for one in ready)
+    asks = sum(one.asks for one in ready)
     yield row(
         f"{len(ready)} of {len(planned)} can be fixed"
         + (f"; {asks} of them asks first" if asks == 1 else f"; {asks} ask first" if asks else "")
@@ -109,7 +111,7 @@ def receipt_lines(journal: Journal, options: str) -> Iterator[Line]:
         yield row(f"Run {journal.id}: {journal.note}.")
     if any(item.outcome == "verified" for item in journal.items):
         yield row(f"Backup and receipt: {tilde(journal.backup)}")
-        if journal.kind != "undo":
+        if journal.kind != "undo" and journal.undoable:
             yield row("Take it back: ", (f"hermes-doctor undo {journal.id}{options}", "command"))
 
 
@@ -128,6 +130,7 @@ def plan_document(planned: Sequence[Planned]) -> list[dict[str, Any]]:
                 }
                 for step in one.steps
             ],
+            "asks": one.asks,
             "refusal": one.refusal,
             "later": [fix.id for fix in one.later],
         }
@@ -144,6 +147,7 @@ def run_document(journal: Journal) -> dict[str, Any]:
         "of": journal.of,
         "backup": str(journal.backup),
         "note": journal.note,
+        "gateway": journal.gateway,
         "items": [_item(item) for item in journal.items],
     }
 

@@ -145,13 +145,14 @@ def _is_up(process: subprocess.Popen[bytes], home: Path, port: int | None) -> bo
         return False
     if state["pid"] != process.pid or state["gateway_state"] != "running":
         return False
-    return "api_server" not in state["platforms"] or port is None or _answers(port)
+    return "api_server" not in state["platforms"] or port is None or answers(port)
 
 
-def _answers(port: int) -> bool:
+def answers(port: int, patience: float = 5) -> bool:
+    """Whether the API server at that port answers."""
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     try:
-        with opener.open(f"http://127.0.0.1:{port}/health", timeout=5) as answer:
+        with opener.open(f"http://127.0.0.1:{port}/health", timeout=patience) as answer:
             healthy: bool = json.load(answer)["status"] == "ok"
             return healthy
     except (OSError, urllib.error.URLError):

@@ -268,23 +268,25 @@ def test_lost_column_under_a_running_gateway(version: str, hermes_home: MakeHome
 
 @pytest.mark.parametrize("version", GATEWAYS)
 def test_database_in_use_is_not_replaced(version: str, hermes_home: MakeHome) -> None:
-    """One line that names the process, exit 2, nothing changed; for a fix and for a restore."""
+    """Where the gateway must not be stopped nothing is changed; for a fix and for a restore."""
     patient = Patient(version, hermes_home(version))
     backup = patient.doctor("backup", "create", "--json").json["id"]
+    inside = patient.env | {"_HERMES_GATEWAY": "1"}
+    options = ("--yes", "--home", patient.home)
     with gateway(version, patient.home) as running, running.frozen():
         support.clobber(patient.home / "state.db")
         before = support.tree(patient.home, times=False, vault=True)
-        done = [
-            patient.doctor("fix", "DB-NOTADB", "--apply", "--yes"),
-            patient.doctor("backup", "restore", backup, "state.db", "--yes"),
-        ]
+        fixed = support.doctor("fix", "DB-NOTADB", "--apply", *options, env=inside)
+        restored = support.doctor("backup", "restore", backup, "state.db", *options, env=inside)
         after = support.tree(patient.home, times=False, vault=True)
 
-    for one in done:
-        assert one.code == 2
-        assert len(one.err.splitlines()) == 1
-        assert f"process {running.pid}" in one.err
-        assert "Traceback" not in one.err + one.out
+    assert fixed.code == 1
+    assert "inside the gateway" in " ".join(fixed.out.split())
+    assert restored.code == 2
+    assert len(restored.err.splitlines()) == 1
+    for one in (fixed.out, restored.err):
+        assert f"process {running.pid}" in " ".join(one.split())
+        assert "Traceback" not in one
     assert after == before
 
 

@@ -1,0 +1,26 @@
+"""Take away files that say a gateway runs when none does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from hermes_doctor.api import CannotFix, Finding, MoveAside, Probes, Safety, Step, fix, snapshot
+
+_NAMES = ("gateway.pid", "gateway.lock")
+
+
+@fix(id="clear-stale-lock", codes=["GW-STALE-PID"], safety=Safety.SAFE)
+def clear_stale_lock(probes: Probes, finding: Finding) -> Iterator[Step]:
+    """Move gateway.pid and gateway.lock into the vault, once the kernel says nobody holds them."""
+    if probes.gateways():
+        raise CannotFix("a gateway runs on this home by now")
+    holder = probes.runtime().lock_holder
+    if holder is not None:
+        who = f"process {holder}" if holder else "a process that cannot be seen from here"
+        raise CannotFix(f"{who} holds gateway.lock")
+    for name in _NAMES:
+        kind = snapshot(probes.home / name).kind
+        if kind not in ("absent", "file", "symlink"):
+            raise CannotFix(f"{name} is a {kind}, and no file: look at it yourself")
+        if kind != "absent":
+            yield MoveAside(probes.home / name, why="no gateway holds it")

@@ -1,0 +1,21 @@
+"""Let the gateway open more files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from hermes_doctor.api import CannotFix, Finding, Probes, Safety, Step, drop_in, fix, service_limit
+
+ENOUGH = 65536
+NO_END = 2**31
+
+
+@fix(id="raise-limit", codes=["GW-FD-EXHAUST", "GW-FD-LIMIT-LOW"], safety=Safety.CONFIRM)
+def raise_limit(probes: Probes, finding: Finding) -> Iterator[Step]:
+    """Lay a higher limit of open files over the unit, in a file of its own beside it."""
+    soft, hard = service_limit(probes, "LimitNOFILE")
+    wanted = min(ENOUGH, hard)
+    if soft >= wanted:
+        raise CannotFix(f"its manager may not give it more than {hard} open files")
+    kept = f"{wanted}:{hard}" if wanted < hard < NO_END else f"{wanted}"
+    yield from drop_in(probes, {"LimitNOFILE": kept}, why=f"open {wanted} files instead of {soft}")

@@ -1,0 +1,28 @@
+"""Let systemd try again after it gave up."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from hermes_doctor.api import (
+    CannotFix,
+    Finding,
+    GatewayStep,
+    Probes,
+    ResetFailed,
+    Safety,
+    Step,
+    fix,
+    gateway_service,
+)
+
+
+@fix(id="reset-failed", codes=["GW-STARTLIMIT"], safety=Safety.SAFE)
+def reset_failed(probes: Probes, finding: Finding) -> Iterator[Step]:
+    """Let systemd forget the failures, start the gateway once, and see whether it stays."""
+    unit = finding.data["unit"]
+    service = gateway_service(probes)
+    if service.running() is not None:
+        raise CannotFix(f"a gateway runs on this home, though not through {unit.name}")
+    yield ResetFailed(probes.home, unit.name, system=unit.manager is None)
+    yield GatewayStep(service, restart=False, why="systemd has given up on it")

@@ -1,0 +1,32 @@
+"""The full reset of a gateway that does not come up: stop, repair the databases, start, prove."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from hermes_doctor.api import (
+    Finding,
+    GatewayStep,
+    Probes,
+    ResetFailed,
+    Safety,
+    Step,
+    database_repair,
+    fix,
+    gateway_service,
+)
+
+_RUNGS = ["header", "indexes", "full text", "rows"]
+
+
+@fix(id="reset-gateway", codes=["GW-CRASH-LOOP", "GW-UNIT-FAILED"], safety=Safety.CONFIRM)
+def reset_gateway(probes: Probes, finding: Finding) -> Iterator[Step]:
+    """Stop the gateway for good, repair every damaged database, start it once, and prove it."""
+    service = gateway_service(probes)
+    for name, path, found in probes.conditions():
+        if found.fault or found.truncated or found.damage:
+            yield database_repair(probes, path, _RUNGS, why=f"{name} is damaged")
+    unit = finding.data.get("unit")
+    if unit is not None and unit.systemd and unit.state == "failed":
+        yield ResetFailed(probes.home, unit.name, system=unit.manager is None)
+    yield GatewayStep(service, restart=True, why="it does not come up by itself")

@@ -1,0 +1,75 @@
+"""Restart a gateway that works no more, or works with what is no longer there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from hermes_doctor.api import (
+    CannotFix,
+    Finding,
+    GatewayStep,
+    Probes,
+    Safety,
+    SaveLost,
+    Step,
+    fix,
+    gateway_service,
+)
+
+_CODES = [
+    "DB-DELETED-WAL",
+    "DB-LOCKED",
+    "DB-REPLACED",
+    "DC-ZOMBIE",
+    "FEISHU-WS-DEAD",
+    "GW-CODE-SKEW",
+    "GW-DRAIN-HANG",
+    "GW-DUPLICATE",
+    "GW-FD-EXHAUST",
+    "GW-LOCK-LOST",
+    "GW-LOOP-BLOCKED",
+    "GW-MEMORY",
+    "GW-STALE-SETTINGS",
+    "GW-SUSPENDED",
+    "GW-UPDATE-NOT-RESTARTED",
+    "NET-CLOSE-WAIT",
+    "NET-SLEEP-WAKE",
+    "PLATFORM-DEAF",
+    "PLATFORM-DOWN",
+    "QQ-4009",
+    "QQ-FATAL-CLOSE",
+    "QQ-GIVEUP",
+    "SLACK-ZOMBIE",
+    "TG-POOL-EXHAUST",
+    "WX-ZOMBIE-POLL",
+]
+
+
+@fix(id="restart-gateway", codes=_CODES, safety=Safety.CONFIRM)
+def restart_gateway(probes: Probes, finding: Finding) -> Iterator[Step]:
+    """Let the gateway finish what it is at, stop it, and start it again."""
+    service = gateway_service(probes)
+    pid = service.running()
+    if pid is None:
+        raise CannotFix("it runs no more")
+    named = finding.data.get("pid")
+    if isinstance(named, int) and named != pid:
+        raise CannotFix(f"process {named} is not the gateway, and is not ours to end")
+    yield from _kept(probes, pid)
+    yield GatewayStep(service, restart=True, why=finding.title)
+
+
+def _kept(probes: Probes, pid: int) -> Iterator[Step]:
+    """What it has written into files that lost their names would be gone with it."""
+    found: dict[Path, list[tuple[str, str]]] = {}
+    for lost in probes.lost_files():
+        others = [one for one in probes.held().holders(lost.database) if one not in (pid, lost.pid)]
+        if others:
+            name = probes.home.name_of(lost.database)
+            raise CannotFix(f"process {others[0]} has {name} open too: end that one first")
+        if lost.pid == pid and lost.fate != "renamed":
+            suffix = lost.path.name.removeprefix(lost.database.name)
+            found.setdefault(lost.database, []).append((suffix, lost.fd))
+    for path, fds in found.items():
+        yield SaveLost(path, pid, tuple(sorted(fds)), why="nothing else holds what is in it")

@@ -1,0 +1,52 @@
+"""Take logs and dumps that have grown without an end out of the way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from hermes_doctor.api import (
+    CannotFix,
+    Finding,
+    GatewayStep,
+    MoveLog,
+    Probes,
+    Safety,
+    Step,
+    fix,
+    gateway_service,
+    listing,
+    snapshot,
+    writers,
+)
+
+_NEWEST = 20
+"""Dumps that stay: they show what the provider answers now."""
+_MOST = 5000
+"""Dumps that one run takes away; the next one takes the next."""
+
+
+@fix(id="trim-logs", codes=["LOG-FLOOD", "REQUEST-DUMPS"], safety=Safety.CONFIRM)
+def trim_logs(probes: Probes, finding: Finding) -> Iterator[Step]:
+    """Move what has piled up into the vault; `hermes-doctor backup prune` gives the room back."""
+    files = _dumps(probes) if finding.code == "REQUEST-DUMPS" else [finding.data["path"]]
+    held = writers(files)
+    gateways = {gateway.pid for gateway in probes.gateways()}
+    strangers = {pid for pids in held.values() for pid in pids} - gateways
+    if strangers:
+        raise CannotFix(f"process {min(strangers)}, which is not the gateway, writes into it")
+    for file in files:
+        if snapshot(file).kind == "file":
+            yield MoveLog(file, why="it has grown without an end")
+    if held:
+        # Its writer would go on writing into a file without a name: lines and room lost for ever.
+        why = f"it writes into {min(held).name} and must let go of it"
+        yield GatewayStep(gateway_service(probes), restart=True, why=why)
+
+
+def _dumps(probes: Probes) -> list[Path]:
+    folder = probes.home / "sessions"
+    names = [name for name in listing(folder, 100_000) if name.startswith("request_dump_")]
+    files = [folder / name for name in names]
+    files.sort(key=lambda file: snapshot(file).mtime_ns)
+    return files[: max(0, len(files) - _NEWEST)][:_MOST]

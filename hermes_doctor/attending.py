@@ -1,0 +1,84 @@
+"""Where a database is to be replaced under a running gateway, the plan takes that down and up."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from hermes_doctor.home import is_database
+from hermes_doctor.model import CannotFix, CouldNotLook
+from hermes_doctor.steps import Change, GatewayStep, Step
+
+if TYPE_CHECKING:
+    from hermes_doctor.probes import Probes
+    from hermes_doctor.repair import Item
+
+
+def attended(probes: Probes, steps: Sequence[Step]) -> list[Step]:
+    """The steps, and what has the gateway down meanwhile; CannotFix where that cannot be had."""
+    names = _replaced(steps)
+    if not names or any(isinstance(step, GatewayStep) and step.restart for step in steps):
+        return list(steps)
+    try:
+        gateways = probes.gateways()
+    except CouldNotLook:  # the run itself looks at who has them open
+        return list(steps)
+    if not gateways:
+        return list(steps)
+    from hermes_doctor import services
+
+    try:
+        service = services.of(probes)
+    except CannotFix as why:
+        raise CannotFix(
+            f"{names[0]} is in use by the gateway (process {gateways[0].pid}), and that cannot "
+            f"be stopped for it: {why}"
+        ) from None
+    kept = [step for step in steps if not isinstance(step, GatewayStep)]
+    reason = f"{' and '.join(names)} must not be open while it is replaced"
+    return [*kept, GatewayStep(service, restart=True, why=reason)]
+
+
+def returning(probes: Probes, items: Sequence[Item]) -> None:
+    """The same for items that give back: where it cannot be had, the run itself will say so."""
+    for item in items:
+        try:
+            item.steps = _back(probes, item.steps)
+        except (CannotFix, CouldNotLook):
+            continue
+        item.record.steps = [step.sentence() for step in item.steps]
+
+
+def _back(probes: Probes, steps: Sequence[Step]) -> list[Step]:
+    from hermes_doctor import acts, services
+    from hermes_doctor.services.installing import removal
+
+    for step in steps:
+        if not isinstance(step, acts.TakeBack) or not probes.gateways():
+            continue
+        if isinstance(step.act, acts.InstallService):
+            return [*steps, removal(probes, step.act)]
+        if isinstance(step.act, acts.ReloadUnits):
+            why = "it gets its settings when it starts"
+            return [*steps, GatewayStep(services.of(probes), restart=True, why=why)]
+    return attended(probes, steps)
+
+
+def restarts(steps: Sequence[Step]) -> bool:
+    """Whether the steps interrupt a gateway that is at work."""
+    for step in steps:
+        if isinstance(step, GatewayStep) and step.restart:
+            try:
+                return step.service.running() is not None
+            except CannotFix:
+                return True
+    return False
+
+
+def _replaced(steps: Sequence[Step]) -> list[str]:
+    changes: list[Change] = [change for step in steps for change in step.changes()]
+    return [
+        change.path.name
+        for change in changes
+        if is_database(change.path) and change.make is not None
+    ] or [change.path.name for change in changes if is_database(change.path) and change.absent]

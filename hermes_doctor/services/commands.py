@@ -1,0 +1,149 @@
+"""Asking a manager of services for something: as the right user, within a time limit."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from hermes_doctor.files import user_home
+from hermes_doctor.masking import clean
+from hermes_doctor.model import CannotFix
+
+if TYPE_CHECKING:
+    import subprocess
+
+    from hermes_doctor.home import Home
+
+_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+LIMIT = 30.0
+
+
+class Account(NamedTuple):
+    """A user of this machine, for whom something is started or asked."""
+
+    uid: int
+    gid: int
+    groups: tuple[int, ...]
+    name: str | None
+    folder: str | None
+
+    @property
+    def is_us(self) -> bool:
+        """Whether we are that user already."""
+        return os.geteuid() == self.uid
+
+    def options(self) -> dict[str, object]:
+        """What `subprocess` needs to start a process as that user."""
+        if self.is_us:
+            return {}
+        return {"user": self.uid, "group": self.gid, "extra_groups": list(self.groups)}
+
+
+def account(uid: int) -> Account:
+    """A user by number; in containers there may be nobody with that name."""
+    import pwd
+
+    own = str(user_home()) if uid == os.geteuid() else None  # a login may have put it elsewhere
+    try:
+        entry = pwd.getpwuid(uid)
+    except KeyError:
+        return Account(uid, uid, (uid,), None, own)
+    groups = tuple(os.getgrouplist(entry.pw_name, entry.pw_gid))
+    return Account(uid, entry.pw_gid, groups, entry.pw_name, own or entry.pw_dir)
+
+
+def owner_of(home: Home) -> Account:
+    """The user to whom a home belongs."""
+    return account(os.stat(home.path).st_uid)
+
+
+class Said(NamedTuple):
+    """What a command ended with."""
+
+    code: int
+    text: str
+    """The last line that it printed, safe to show."""
+
+
+def ask(
+    words: Sequence[str],
+    *,
+    user: Account | None = None,
+    env: Mapping[str, str] | None = None,
+    limit: float = LIMIT,
+    cwd: Path | None = None,
+) -> Said:
+    """Run a command to its end; CannotFix when there is none, or when it takes too long."""
+    import subprocess
+
+    program = shutil.which(words[0])
+    if program is None:
+        raise CannotFix(f"there is no {words[0]} on the PATH")
+    options: dict[str, object] = user.options() if user else {}
+    try:
+        done = subprocess.run(
+            [program, *words[1:]],
+            env={"PATH": os.environ.get("PATH", _PATH), "LC_ALL": "C", **(env or {})},
+            cwd=cwd or "/",
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            timeout=limit,
+            start_new_session=True,
+            **options,  # type: ignore[call-overload]
+        )
+    except subprocess.TimeoutExpired:
+        raise CannotFix(f"{words[0]} gave no answer within {limit:g} s") from None
+    except OSError as error:
+        why = os.strerror(error.errno or 0).lower()
+        raise CannotFix(f"{words[0]} cannot be run ({why})") from None
+    lines = done.stdout.decode("utf-8", "replace").strip().splitlines()
+    return Said(done.returncode, clean(lines[-1])[:200] if lines else "")
+
+
+def insist(
+    words: Sequence[str],
+    *,
+    user: Account | None = None,
+    env: Mapping[str, str] | None = None,
+    limit: float = LIMIT,
+) -> None:
+    """The same, where anything but success is a reason to give up."""
+    said = ask(words, user=user, env=env, limit=limit)
+    if said.code:
+        shown = " ".join(words)
+        raise CannotFix(f"`{shown}` failed with {said.code}: {said.text or 'it said nothing'}")
+
+
+def begin(words: Sequence[str]) -> subprocess.Popen[bytes]:
+    """Start a command and do not wait for its end."""
+    import subprocess
+
+    program = shutil.which(words[0])
+    if program is None:
+        raise CannotFix(f"there is no {words[0]} on the PATH")
+    return subprocess.Popen(
+        [program, *words[1:]],
+        cwd="/",
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+
+
+def login(user: Account) -> dict[str, str]:
+    """The variables that a login of that user would have, as far as a gateway needs them."""
+    made = {"PATH": _PATH, "LANG": os.environ.get("LANG", "C.UTF-8")}
+    if user.folder:
+        made["HOME"] = user.folder
+        made["PATH"] = f"{user.folder}/.local/bin:{_PATH}"
+    if user.name:
+        made["USER"] = made["LOGNAME"] = user.name
+    for name in ("TZ",):
+        if name in os.environ:
+            made[name] = os.environ[name]
+    return made

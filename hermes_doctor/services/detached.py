@@ -1,0 +1,181 @@
+"""A gateway that nobody owns: ended by its own process, started in the background as it was."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hermes_doctor import durable
+from hermes_doctor.files import MEGABYTE, read
+from hermes_doctor.home import Home
+from hermes_doctor.model import CannotFix, CouldNotLook
+from hermes_doctor.services import marker
+from hermes_doctor.services.commands import Account, login, owner_of
+from hermes_doctor.services.owned import Owned
+from hermes_doctor.services.process import Held, Origin, origin
+
+if TYPE_CHECKING:
+    import subprocess
+
+    from hermes_doctor.probes.installation import Installation
+
+LOG = "logs/gateway-background.log"
+"""What it prints; Hermes keeps logs of its own beside it."""
+_OF_ITS_OWNER = (
+    "INVOCATION_ID",
+    "JOURNAL_STREAM",
+    "LISTEN_FDS",
+    "LISTEN_PID",
+    "MANAGERPID",
+    "NOTIFY_SOCKET",
+    "SYSTEMD_EXEC_PID",
+    "WATCHDOG_PID",
+    "WATCHDOG_USEC",
+    "XPC_SERVICE_NAME",
+)
+_OF_A_SESSION = ("_HERMES_GATEWAY", "HERMES_EXEC_ASK", "HERMES_QUIET", "HERMES_SESSION_")
+"""What the agent gives to its tools: with these a gateway would think that it is one."""
+
+
+class Detached(Owned):
+    """A gateway without a supervisor."""
+
+    def __init__(
+        self, home: Home, installation: Installation | None, more: Mapping[str, str] | None = None
+    ) -> None:
+        super().__init__(home)
+        self.installation = installation
+        self.more = dict(more or {})
+        """Variables that a unit of this home would give it, proxies above all."""
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def describe(self) -> str:
+        return "a process of its own in the background, since nobody supervises it"
+
+    def refuse(self) -> None:
+        _user(self.home, None)
+        if self.installation is None:
+            raise CannotFix("no installation of Hermes was found that could run it")
+
+    # -- stopping --------------------------------------------------------------------------
+
+    def ask_to_stop(self, process: Held) -> None:
+        if self.origin is not None:
+            _user(self.home, self.origin.uid)
+        marker.leave(self.home, process)
+        process.send(signal.SIGTERM)
+        process.send(signal.SIGCONT)  # one that was held still can drain only when it goes on
+
+    # -- starting --------------------------------------------------------------------------
+
+    def ask_to_start(self) -> None:
+        import subprocess
+
+        user = _user(self.home, self.origin.uid if self.origin else None)
+        command = self._command()
+        umask = self.origin.umask if self.origin and self.origin.umask is not None else 0o022
+        options = user.options()
+        output = _log(self.home)
+        try:
+            self._process = subprocess.Popen(
+                command,
+                env=self.environment(user),
+                cwd=self.home.path,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+                umask=umask,
+                **options,  # type: ignore[call-overload]
+            )
+        except OSError as error:
+            why = os.strerror(error.errno or 0).lower()
+            raise CannotFix(f"Hermes cannot be started: {command[0]} ({why})") from None
+        finally:
+            os.close(output)
+
+    def trouble(self) -> str | None:
+        if self._process is None or self._process.poll() is None:
+            return None
+        return f"it ended with {self._process.returncode}; {LOG} has its last words"
+
+    # -- what outlives us --------------------------------------------------------------------
+
+    def remember(self, file: Path) -> None:
+        """Keep how it was started, its variables with it, for as long as it is down.
+
+        The file is as private as the .env beside it, and goes when the run ends.
+        """
+        pid = self.running()
+        if pid is not None:
+            durable.save(file, json.dumps(origin(pid)._asdict()).encode())
+
+    def recall(self, file: Path) -> None:
+        try:
+            found: Any = json.loads(read(file, MEGABYTE)[0])
+            known = Origin(tuple(found["argv"]), found["environment"], found["uid"], found["umask"])
+            texts = [*known.argv, *(known.environment or {}), *(known.environment or {}).values()]
+        except (OSError, CouldNotLook, ValueError, KeyError, TypeError, AttributeError):
+            return
+        numbers = all(one is None or type(one) is int for one in (known.uid, known.umask))
+        if numbers and all(isinstance(text, str) for text in texts):
+            self.origin = known
+
+    def environment(self, user: Account) -> dict[str, str]:
+        """What it had before where that is known, else what a login would give it."""
+        known = self.origin.environment if self.origin else None
+        made = dict(known) if known else login(user) | self.more
+        for name in [*made]:
+            if name in _OF_ITS_OWNER or name.startswith(_OF_A_SESSION):
+                del made[name]
+        made["HERMES_HOME"] = str(self.home.path)
+        return made
+
+    def _command(self) -> list[str]:
+        if self.installation is None:
+            raise CannotFix("no installation of Hermes was found that could run it")
+        profile = ["--profile", self.home.profile] if self.home.profile else []
+        python = str(python_of(self.installation.where))
+        return [python, "-m", "hermes_cli.main", *profile, "gateway", "run", "--replace"]
+
+
+def python_of(where: Path) -> Path:
+    """The interpreter of an environment, or of the one in a checkout."""
+    for folder in (where, where / "venv", where / ".venv"):
+        for name in ("bin/python", "bin/python3", "Scripts/python.exe"):
+            if os.access(folder / name, os.X_OK):
+                return folder / name
+    raise CannotFix(f"{where} has no interpreter that could run Hermes")
+
+
+def _user(home: Home, uid: int | None) -> Account:
+    """As whom it runs: as the owner of the home, as it always should have."""
+    owner = owner_of(home)
+    if os.geteuid() not in (0, owner.uid):
+        raise CannotFix(f"the home belongs to uid {owner.uid}: run it as that user, or with sudo")
+    if uid is not None and uid != owner.uid:
+        raise CannotFix(
+            f"the gateway runs as uid {uid}, but its home belongs to uid {owner.uid}: it is not "
+            f"clear as whom it should run"
+        )
+    return owner
+
+
+def _log(home: Home) -> int:
+    """Where it may print to, opened with no more rights than the home's owner has."""
+    from hermes_doctor.rights import acting_for
+
+    path = home / LOG
+    durable.make_folder(path.parent)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NOCTTY
+    try:
+        with acting_for(path) as here:
+            return os.open(here, flags, durable.FILE_MODE)
+    except OSError as error:
+        raise CannotFix(
+            f"{LOG} cannot be written ({os.strerror(error.errno or 0).lower()})"
+        ) from None

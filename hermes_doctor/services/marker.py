@@ -1,0 +1,39 @@
+"""The note by which Hermes knows that a SIGTERM is meant: without it the end counts as a failure.
+
+Hermes reads `.gateway-planned-stop.json` when the signal comes, and removes it. It names one
+process by number and start, and is worth nothing after a minute.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from datetime import UTC, datetime
+
+from hermes_doctor import durable
+from hermes_doctor.files import read
+from hermes_doctor.home import Home
+from hermes_doctor.model import CouldNotLook
+from hermes_doctor.services.process import Held
+
+NAME = ".gateway-planned-stop.json"
+
+
+def leave(home: Home, process: Held) -> None:
+    """Announce that this very process is about to be stopped; the stop goes on without it too."""
+    note = {
+        "target_pid": process.pid,
+        "target_start_time": process.ticks,
+        "stopper_pid": os.getpid(),
+        "written_at": datetime.now(UTC).isoformat(),
+    }
+    with contextlib.suppress(OSError):  # a full disk; the gateway then says that it was signalled
+        durable.save(home / NAME, json.dumps(note).encode())
+
+
+def clear(home: Home, pid: int) -> None:
+    """Remove the note if the process never read it."""
+    with contextlib.suppress(OSError, CouldNotLook, ValueError, TypeError, KeyError):
+        if json.loads(read(home / NAME, 4096)[0])["target_pid"] == pid:
+            durable.remove(home / NAME)

@@ -1,0 +1,174 @@
+"""What every way of owning a gateway shares: whom to stop, when to kill, what proves a start."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hermes_doctor.home import Home
+from hermes_doctor.model import CannotFix, CouldNotLook
+from hermes_doctor.services import marker
+from hermes_doctor.services.process import Held, Origin, held, origin
+from hermes_doctor.services.proof import proven
+
+if TYPE_CHECKING:
+    from hermes_doctor.probes import Probes
+
+LOOK_EVERY = 2.0
+GRACE, WAKING = 5.0, 20.0
+"""Seconds that a frozen process gets to end by itself, and one that was only held still."""
+DOUBT = 5.0
+"""Seconds within which a process that was asked to end says so."""
+DEATH = 10.0
+"""Seconds within which a killed process must be gone."""
+
+
+class Owned:
+    """The gateway of one home, and whoever owns it. One attempt to stop and to start it a run."""
+
+    def __init__(self, home: Home) -> None:
+        self.home = home
+        self.origin: Origin | None = None
+        """How the gateway that we stopped had been started."""
+        self._said: list[str] = []
+        self._asked: int | None = None
+        """The process that was asked to stop."""
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self) and other.describe() == self.describe()
+
+    def __hash__(self) -> int:
+        return hash(self.describe())
+
+    # -- what each owner says for itself ---------------------------------------------------
+
+    def describe(self) -> str:
+        """What owns the gateway, for the plan."""
+        raise NotImplementedError
+
+    def ask_to_stop(self, process: Held) -> None:
+        """Let the owner begin to stop it; returns at once."""
+        raise NotImplementedError
+
+    def ask_to_start(self) -> None:
+        """Let the owner begin to start one; returns at once."""
+        raise NotImplementedError
+
+    def trouble(self) -> str | None:
+        """Why no gateway will come up any more, once the owner knows."""
+        return None
+
+    def restless(self) -> bool:
+        """Whether the owner will start a gateway by itself although none runs now."""
+        return False
+
+    def refuse(self) -> None:
+        """Raise CannotFix where the owner cannot be asked, before anything is done."""
+
+    # -- the contract ----------------------------------------------------------------------
+
+    def notes(self) -> Sequence[str]:
+        """What came to light while it was stopped and started."""
+        return tuple(self._said)
+
+    def running(self) -> int | None:
+        """The gateway of this home; CannotFix when that is not one process."""
+        try:
+            found = [gateway.pid for gateway in self.probes().gateways()]
+        except CouldNotLook as why:
+            raise CannotFix(str(why)) from None
+        if len(found) > 1:
+            listed = " and ".join(map(str, found))
+            raise CannotFix(f"{len(found)} gateways run on this home (processes {listed})")
+        return found[0] if found else None
+
+    def stop(self, limit: float) -> None:
+        """Drain and end the gateway; it is killed only when its loop is proven frozen."""
+        pid = self.running()
+        if pid is None:
+            return
+        with contextlib.suppress(ProcessLookupError), held(pid) as process:
+            if self.running() != pid:  # it ended, and its number may be another's by now
+                raise CannotFix(f"process {pid} ended by itself just now; try again")
+            self.origin = origin(pid)
+            frozen = self._frozen(pid)
+            self._asked = pid
+            self.ask_to_stop(process)
+            self._wait(process, frozen, limit)
+        marker.clear(self.home, pid)
+
+    def settled(self, limit: float) -> int | None:
+        """Wait for the end of a process that was asked to stop; the one that runs then.
+
+        Also one that an earlier command asked: it says itself that it drains.
+        """
+        until = time.monotonic() + limit
+        doubt = time.monotonic() + DOUBT
+        while (pid := self.running()) is not None:
+            ending = pid == self._asked or self.probes().runtime().state == "draining"
+            if time.monotonic() >= (until if ending else doubt):
+                return pid
+            time.sleep(LOOK_EVERY / 4)
+        return None
+
+    def remember(self, file: Path) -> None:
+        """Keep what a later command needs to start it as it was; an owner knows that itself."""
+
+    def recall(self, file: Path) -> None:
+        """Know again what an earlier command kept."""
+
+    def start(self, limit: float) -> None:
+        """Bring a gateway up and see that it stays; one that somebody else has brought up will do.
+
+        The proof asks for a new process on this very home.
+        """
+        until = time.monotonic() + limit
+        if self.running() is None:
+            self.ask_to_start()
+        try:
+            self._said += proven(self, until, old=self._asked)
+        except CouldNotLook as why:
+            raise CannotFix(f"whether it came up cannot be told: {why}") from None
+
+    def probes(self) -> Probes:
+        """Eyes that have seen nothing yet."""
+        from hermes_doctor.probes import Probes
+
+        return Probes(self.home)
+
+    # -- stopping --------------------------------------------------------------------------
+
+    def _frozen(self, pid: int) -> tuple[str, float] | None:
+        """The proof that the loop of a process is frozen, and how long it may take to end."""
+        try:
+            pulse = self.probes().pulse()
+        except CouldNotLook:
+            return None
+        if pulse is None or pulse.pid != pid or pulse.turns is not False or not pulse.certain:
+            return None
+        return pulse.what, WAKING if pulse.halted else GRACE
+
+    def _wait(self, process: Held, frozen: tuple[str, float] | None, limit: float) -> None:
+        """Wait for the end; only a loop that is proven frozen is not waited for."""
+        asked = time.monotonic()
+        while not process.ended(LOOK_EVERY):
+            spent = time.monotonic() - asked
+            frozen = frozen or self._frozen(process.pid)
+            if frozen and spent >= frozen[1]:
+                self._kill(process, frozen[0])
+                return
+            if spent >= limit:
+                raise CannotFix(
+                    f"process {process.pid} was asked to end and still works after {limit:g} s; "
+                    f"its loop is not proven frozen, so it was not killed"
+                )
+
+    def _kill(self, process: Held, proof: str) -> None:
+        process.send(signal.SIGKILL)
+        if not process.ended(DEATH):
+            raise CannotFix(f"process {process.pid} does not even end when it is killed")
+        self._said.append(f"process {process.pid} was killed, since its loop was frozen: {proof}")

@@ -1,0 +1,38 @@
+"""A service for a gateway without one; with real ones in tests/real/test_steering_systemd.py."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from hermes_doctor.home import Home
+from hermes_doctor.model import CannotFix
+from hermes_doctor.services import installing
+from hermes_doctor.services.detached import Detached
+from tests.planned import Steady, finding, owned, sentences
+from tests.supervised import Told, unit
+
+FOUND = finding("GW-UNSUPERVISED", "install-service")
+
+
+def test_plan(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hermes' own installer makes the unit, and the gateway moves under it."""
+    owned(monkeypatch, Detached(Home(home), None))
+    monkeypatch.setattr(installing, "refuse_passing", lambda home: None)
+    install, move = sentences(Told(home, [], True, booted=True), FOUND)
+    assert "hermes gateway install" in install
+    assert move.startswith("restart the gateway through its systemd user unit hermes-gateway-")
+
+
+def test_refused(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without systemd, on a home that does not last, or where there is a unit already."""
+    owned(monkeypatch, Detached(Home(home), None))
+    with pytest.raises(CannotFix, match="systemd does not run"):
+        sentences(Told(home, [], True), FOUND)
+    monkeypatch.setattr("tempfile.gettempdir", lambda: str(home.parent))
+    with pytest.raises(CannotFix, match="which does not last"):
+        sentences(Told(home, [], True, booted=True), FOUND)
+    owned(monkeypatch, Steady(home, 7, home.parent))
+    with pytest.raises(CannotFix, match="it has an owner already"):
+        sentences(Told(home, [unit(home)], True, booted=True), FOUND)

@@ -1,0 +1,25 @@
+"""A unit that systemd has given up; with a real one in tests/real/test_steering_systemd.py."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from hermes_doctor.home import Home
+from hermes_doctor.model import CannotFix
+from hermes_doctor.probes import Probes
+from tests.planned import Steady, finding, owned, sentences
+from tests.supervised import unit
+
+
+def test_plan(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Forgotten, then started once; not where a gateway runs all the same."""
+    found = finding("GW-STARTLIMIT", "reset-failed", unit=unit(home, state="failed"))
+    owned(monkeypatch, Steady(home, None, home.parent))
+    forget, start = sentences(Probes(Home(home)), found)
+    assert forget.endswith("systemctl --user reset-failed hermes-gateway.service")
+    assert start.startswith("start the gateway")
+    owned(monkeypatch, Steady(home, 7, home.parent))
+    with pytest.raises(CannotFix, match="a gateway runs on this home"):
+        sentences(Probes(Home(home)), found)

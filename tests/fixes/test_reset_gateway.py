@@ -1,0 +1,33 @@
+"""The full reset."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from hermes_doctor.home import Home
+from hermes_doctor.probes import Probes
+from tests import support
+from tests.planned import Steady, finding, owned, sentences
+from tests.supervised import unit
+
+
+def test_plan(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Damaged databases are repaired, sound ones are not touched, then it is started once."""
+    owned(monkeypatch, Steady(home, None, home.parent))
+    support.clobber(home / "kanban.db")
+    found = finding("GW-UNIT-FAILED", "reset-gateway", unit=unit(home, state="failed"))
+
+    repair, forget, start = sentences(Probes(Home(home)), found)
+
+    assert repair.startswith("rebuild kanban.db on a copy")
+    assert forget.endswith("reset-failed hermes-gateway.service")
+    assert start.startswith("restart the gateway through its systemd user unit")
+
+
+def test_loop(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A unit that goes on trying has nothing to forget."""
+    owned(monkeypatch, Steady(home, None, home.parent))
+    found = finding("GW-CRASH-LOOP", "reset-gateway", unit=unit(home, state="activating"))
+    assert len(sentences(Probes(Home(home)), found)) == 1

@@ -1,0 +1,28 @@
+"""A gateway that is down; with real ones in tests/real/test_steering*.py."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from hermes_doctor.home import Home
+from hermes_doctor.model import CannotFix
+from hermes_doctor.probes import Probes
+from tests.planned import Steady, finding, owned, sentences
+
+FOUND = finding("GW-DOWN", "start-gateway")
+
+
+def test_plan(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is started through its owner."""
+    owned(monkeypatch, Steady(home, None, home.parent))
+    [said] = sentences(Probes(Home(home)), FOUND)
+    assert said.startswith("start the gateway through its systemd user unit hermes-gateway.service")
+
+
+def test_up_by_now(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What runs already is left alone."""
+    owned(monkeypatch, Steady(home, 7, home.parent))
+    with pytest.raises(CannotFix, match="it runs by now"):
+        sentences(Probes(Home(home)), FOUND)

@@ -1,0 +1,194 @@
+"""A real gateway under a real systemd: given a service, restarted, limited, failed, taken back."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests import support
+from tests.conftest import need_release
+from tests.real.gateways import end, free_port, sealed, until
+from tests.real.systemd import Machine, systemd
+from tests.services.faking import STRAW
+from tools import releases
+
+pytestmark = pytest.mark.real
+NAME = "hermes-gateway.service"
+LIMITED = """
+[Unit]
+StartLimitIntervalSec=1h
+StartLimitBurst=2
+[Service]
+RestartSec=100ms
+"""
+
+
+class Ward:
+    """One home on that machine, and the doctor at work on it."""
+
+    def __init__(self, machine: Machine, folder: Path) -> None:
+        self.machine = machine
+        self.outside = folder / ".hermes"
+        self.home = machine.user / ".hermes"
+        self.bin = releases.python_of("0.19.0").parent
+        self.env = {"PATH": f"{self.bin}:{os.environ['PATH']}"}
+
+    def doctor(self, *args: str) -> support.Done:
+        """Run it in there, with time enough for a restart on a busy machine."""
+        command = ("env", "NO_COLOR=1", sys.executable, "-m", "hermes_doctor", *args)
+        return self.machine.run(*command, "--home", self.home, env=self.env, uid=0, timeout=300)
+
+    def fix(self, code: str) -> list[str]:
+        """Carry out the fix of one code, which must hold; what the receipt notes."""
+        done = self.doctor("fix", code, "--apply", "--yes", "--json")
+        assert done.code == 0, done.out + done.err
+        assert done.json["repair"]["runs"], [p["refusal"] for p in done.json["repair"]["plan"]]
+        [run] = done.json["repair"]["runs"]
+        [item] = run["items"]
+        assert item["outcome"] == "verified", item
+        again = self.doctor("fix", code, "--apply", "--yes", "--json")
+        assert (again.code, again.json["repair"]["runs"]) == (0, []), "twice equals once"
+        return [*item["steps"], *item["notes"]]
+
+    def codes(self) -> list[str]:
+        """What the doctor finds."""
+        return self.doctor("check", "--json").codes
+
+    def state(self) -> tuple[int, str]:
+        """The process and the state that the gateway itself writes down."""
+        try:
+            told = json.loads((self.outside / "gateway_state.json").read_bytes())
+        except (OSError, ValueError):
+            return 0, ""
+        return told["pid"], told["gateway_state"]
+
+    def limit(self) -> str:
+        """How many files the gateway may open, by the kernel's word."""
+        text = (self.machine.root / f"proc/{self.machine.main_pid(NAME)}/limits").read_text()
+        found = re.search(r"Max open files +(\d+)", text)
+        assert found
+        return found[1]
+
+
+@contextmanager
+def by_hand(ward: Ward) -> Iterator[int]:
+    """A gateway that a person has started; its process there."""
+    process = subprocess.Popen(
+        ward.machine.command(ward.bin / "hermes", "gateway", "run"),
+        env=ward.machine.environment | ward.env,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        old = ward.state()[0]
+        until(lambda: ward.state()[1] == "running" and ward.state()[0] != old, "the gateway")
+        yield ward.state()[0]
+    finally:
+        end(process)
+
+
+def test_under_its_own_unit(tmp_path: Path) -> None:
+    """From a process that nobody looks after to a service, and through what befalls one."""
+    need_release("0.19.0")
+    user = tmp_path / "user"
+    with systemd(user, inside=Path("/run/home/alice")) as machine:
+        machine.linger(True)
+        ward = Ward(machine, user)
+        support.put(ward.outside / "config.yaml", support.CONFIG)
+        lines = [f"{name}={value}" for name, value in sealed(free_port()).items()]
+        support.put(ward.outside / ".env", "\n".join(lines) + "\n")
+
+        # A service of its own, and back, and again.
+        with by_hand(ward) as first:
+            said = ward.fix("GW-UNSUPERVISED")
+        assert any("hermes gateway install" in line for line in said)
+        second = machine.main_pid(NAME)
+        assert second not in (0, first) and ward.state() == (second, "running")
+        undone = ward.doctor("undo", "--yes")
+        assert undone.code == 0, undone.out + undone.err
+        assert not (machine.units / NAME).exists()
+        alone, word = ward.state()
+        assert word == "running" and alone not in (first, second)
+        machine.run("kill", str(alone), uid=0)
+        with by_hand(ward):
+            ward.fix("GW-UNSUPERVISED")
+
+        # Restarted through its unit.
+        second = machine.main_pid(NAME)
+        (ward.outside / "gateway.lock").unlink()
+        said = ward.fix("GW-LOCK-LOST")
+        third = machine.main_pid(NAME)
+        assert any(f"user unit {NAME}" in line for line in said)
+        assert third not in (0, second) and ward.state() == (third, "running")
+        assert machine.show(NAME, "NRestarts") == "0", "stopped and started, not revived"
+
+        # More files, and back.
+        before = ward.limit()
+        ward.fix("GW-FD-LIMIT-LOW")
+        drop_in = machine.units / f"{NAME}.d" / "hermes-doctor.conf"
+        found = re.search(r"LimitNOFILE=(\d+)", drop_in.read_text())
+        assert found and int(found[1]) > int(before)
+        assert drop_in.stat().st_mode & 0o777 == 0o600
+        assert ward.limit() == found[1]
+        undone = ward.doctor("undo", "--yes")
+        assert undone.code == 0, undone.out + undone.err
+        assert not drop_in.parent.exists()
+        assert ward.limit() == before
+
+        # Stopped, and started; given up by systemd, and started.
+        machine.systemctl("stop", NAME)
+        ward.fix("GW-DOWN")
+        assert machine.main_pid(NAME) == ward.state()[0]
+        unit = (machine.units / NAME).read_text()
+        machine.install(NAME, unit, few=LIMITED)  # Hermes would put the unit itself right again
+
+        def given_up() -> bool:
+            machine.run("kill", "-KILL", str(machine.main_pid(NAME) or 4194303), uid=0)
+            return machine.show(NAME, "ActiveState") == "failed"
+
+        until(given_up, "systemd to give up")
+        ward.fix("GW-STARTLIMIT")
+        assert machine.main_pid(NAME) == ward.state()[0] != 0
+
+
+def test_for_another_user() -> None:
+    """Root asks the manager of whom the home belongs to, and what it writes is that user's."""
+    with tempfile.TemporaryDirectory() as folder:
+        os.chmod(folder, 0o755)
+        user = Path(folder) / "alice"
+        with systemd(user, uid=12345) as machine:
+            ward = Ward(machine, user)
+            support.put(ward.outside / "config.yaml", support.CONFIG)
+            hermes = support.put(user / "bin" / "hermes", STRAW, 0o755)
+            program = f"/usr/bin/python3 {hermes} gateway run"  # alice cannot read the tests' own
+            machine.units.mkdir(parents=True)
+            for path in [*user.rglob("*")]:
+                os.chown(path, 12345, 12345)
+            lines = f'Environment="HERMES_HOME={ward.home}"\nRestart=always\n'
+            lines += "Environment=QQ=connected\n"
+            text = f"[Service]\nExecStart={program}\n{lines}[Install]\nWantedBy=default.target\n"
+            machine.install(NAME, text)
+            machine.systemctl("enable", NAME)
+
+            ward.fix("GW-DOWN")
+            pid = machine.main_pid(NAME)
+            assert ward.state() == (pid, "running")
+            assert (machine.root / f"proc/{pid}").stat().st_uid == 12345
+            ward.fix("GW-FD-LIMIT-LOW")
+            drop_in = machine.units / f"{NAME}.d" / "hermes-doctor.conf"
+            assert {drop_in.stat().st_uid, drop_in.parent.stat().st_uid} == {12345}
+            assert machine.main_pid(NAME) not in (0, pid)
+            undone = ward.doctor("undo", "--yes")
+            assert undone.code == 0, undone.out + undone.err
+            assert not drop_in.parent.exists()
+            machine.systemctl("stop", NAME)

@@ -1,0 +1,217 @@
+"""Who is asked to stop and start a gateway, and when nobody is."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from hermes_doctor import services
+from hermes_doctor.home import Home
+from hermes_doctor.model import CannotFix, Gateway
+from hermes_doctor.probes import Probes
+from hermes_doctor.probes.supervision import (
+    DOCKER,
+    LAUNCHD,
+    NOBODY,
+    OTHER,
+    S6,
+    SYSTEMD_SYSTEM,
+    SYSTEMD_USER,
+    Supervision,
+    Unit,
+)
+from hermes_doctor.services import commands, systemd
+from hermes_doctor.services.detached import Detached
+from tests import support
+from tests.real.gateways import end
+from tests.services.faking import Straw, straw
+
+
+def unit(kind: str, name: str, state: str = "active", **more: object) -> Unit:
+    """One definition that runs a gateway."""
+    known = Unit(kind, name, Path("/slot/run"), None, None, state, {}, {}, None)
+    return known._replace(**more)  # type: ignore[arg-type]
+
+
+class Told(Probes):
+    """Probes that are told who runs and who looks after it."""
+
+    def __init__(self, home: Path, pids: list[int], *units: Unit, owner: bool = True) -> None:
+        super().__init__(Home(home))
+        now = datetime.now(UTC)
+        self.pids = [Gateway(pid, now) for pid in pids]
+        mine = units[0] if units and owner else None
+        self.told = Supervision(mine, units, None, "", (), None)
+
+    def gateways(self) -> list[Gateway]:
+        return self.pids
+
+    def supervision(self) -> Supervision:
+        return self.told
+
+
+@pytest.fixture(autouse=True)
+def steerable(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every manager would let itself be asked."""
+    for kind in (systemd.SystemdUnit, Detached):
+        monkeypatch.setattr(kind, "refuse", lambda self: None)
+    monkeypatch.setattr("hermes_doctor.services.s6.Slot.refuse", lambda self: None)
+    monkeypatch.setattr("hermes_doctor.services.docker.Container.refuse", lambda self: None)
+    monkeypatch.setattr("hermes_doctor.probes.supervisors.docker.inside", lambda: False)
+
+
+@pytest.fixture
+def alive() -> Iterator[int]:
+    """Some process that could be a gateway."""
+    process = subprocess.Popen(["sleep", "100"])
+    yield process.pid
+    end(process)
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "said"),
+    [
+        (SYSTEMD_USER, "hermes-gateway.service", "its systemd user unit hermes-gateway.service"),
+        (SYSTEMD_SYSTEM, "hermes-gateway.service", "its systemd system unit hermes-gateway.serv"),
+        (LAUNCHD, "ai.hermes.gateway", "its launch agent ai.hermes.gateway"),
+        (S6, "gateway-default", "its s6 slot gateway-default"),
+        (DOCKER, "hermes", "its container hermes"),
+    ],
+)
+def test_owner(kind: str, name: str, said: str, home: Path, alive: int) -> None:
+    """Whatever owns it is asked, by its own name."""
+    manager = 0 if kind == SYSTEMD_USER else None
+    found = services.of(Told(home, [alive], unit(kind, name, manager=manager)))
+    assert found.describe().startswith(said)
+
+
+def test_nobody(home: Path, alive: int) -> None:
+    """A gateway that nobody owns is a process of its own, with the proxies of a unit beside it."""
+    proxy = {"HTTPS_PROXY": "http://proxy", "OTHER": "x"}
+    idle = unit(SYSTEMD_USER, "hermes-gateway.service", "inactive", environment=proxy)
+    found = services.of(Told(home, [alive], idle, owner=False))
+    assert isinstance(found, Detached)
+    made = found.environment(commands.account(os.geteuid()))
+    assert made["HTTPS_PROXY"] == "http://proxy" and "OTHER" not in made
+    assert made["HERMES_HOME"] == str(home)
+
+
+@pytest.mark.parametrize("kind", [OTHER, NOBODY])
+def test_strange_owners(kind: str, home: Path, alive: int) -> None:
+    """A supervisor that this tool knows by name only is not steered."""
+    with pytest.raises(CannotFix, match="cannot steer"):
+        services.of(Told(home, [alive], unit(kind, "supervisord")))
+
+
+def test_ambiguous(home: Path, alive: int) -> None:
+    """Two gateways, two units at work, or two that would start one: nobody is asked."""
+    with pytest.raises(CannotFix, match="2 gateways run"):
+        services.of(Told(home, [alive, 2**22], unit(S6, "gateway-default")))
+    two = [unit(SYSTEMD_USER, "hermes.service"), unit(SYSTEMD_SYSTEM, "hermes-gateway.service")]
+    with pytest.raises(CannotFix, match=r"hermes\.service and hermes-gateway\.service all claim"):
+        services.of(Told(home, [alive], *two))
+    on = {"UnitFileState": "enabled"}
+    idle = [one._replace(state="inactive", settings=on) for one in two]
+    with pytest.raises(CannotFix, match="would each start it"):
+        services.of(Told(home, [], *idle))
+    by_hand = unit(SYSTEMD_USER, "hermes.service", "activating")
+    with pytest.raises(CannotFix, match=rf"process {alive} and hermes\.service all claim"):
+        services.of(Told(home, [alive], by_hand, owner=False))
+
+
+def test_not_known(home: Path, alive: int) -> None:
+    """Where the owner cannot be told, or cannot be asked, nothing is done."""
+    probes = Told(home, [alive])
+    probes.told = probes.told._replace(unsure=("its manager does not answer",))
+    with pytest.raises(CannotFix, match="cannot be told: its manager does not answer"):
+        services.of(probes)
+    mute = unit(DOCKER, "this container", silence="it cannot be seen from inside")
+    with pytest.raises(CannotFix, match="this container cannot be steered"):
+        services.of(Told(home, [alive], mute))
+
+
+def test_inside(home: Path, alive: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An agent does not stop what it answers through: by its variables, and by its ancestors."""
+    with pytest.raises(CannotFix, match="inside the gateway"):
+        services.of(Told(home, [os.getppid()], unit(S6, "gateway-default")))
+    monkeypatch.setenv("_HERMES_GATEWAY", "1")
+    with pytest.raises(CannotFix, match="inside the gateway"):
+        services.of(Told(home, [alive], unit(S6, "gateway-default")))
+
+
+def test_rights(home: Path, alive: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another user's home and the system's units are for others."""
+    monkeypatch.setattr(os, "geteuid", lambda: 12345)
+    with pytest.raises(CannotFix, match="run it as that user, or with sudo"):
+        services.of(Told(home, [alive], unit(S6, "gateway-default")))
+    with pytest.raises(CannotFix, match="run it with sudo"):
+        systemd.Manager(None).refuse()
+    with pytest.raises(CannotFix, match="run it as that user"):
+        systemd.Manager(commands.Account(54321, 1, (), "bob", "/home/bob")).refuse()
+
+
+def test_no_bus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A manager that does not run is not waited for."""
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    with pytest.raises(CannotFix, match="cannot be reached"):
+        systemd.Manager(commands.account(os.geteuid())).refuse()
+
+
+# -- a process of its own -------------------------------------------------------------------------
+
+
+@pytest.fixture
+def running(tmp_path: Path) -> Iterator[tuple[Straw, subprocess.Popen[bytes]]]:
+    """A gateway of straw that nobody looks after."""
+    made = straw(tmp_path)
+    process = made.start(SECRET="of the shell", INVOCATION_ID="x", _HERMES_GATEWAY="1", DRAIN="4")
+    yield made, process
+    end(process)
+
+
+def test_remembered(running: tuple[Straw, subprocess.Popen[bytes]], tmp_path: Path) -> None:
+    """What it was started with outlives it and us, privately, and without what was its owner's."""
+    made, process = running
+    first = Detached(made.home, None)
+    first.remember(tmp_path / "origin.json")
+    assert (tmp_path / "origin.json").stat().st_mode & 0o777 == 0o600
+    first.stop(20)
+    assert process.wait(5) == 0, "it drained"
+
+    later = Detached(made.home, None)
+    later.recall(tmp_path / "origin.json")
+    environ = later.environment(commands.account(os.geteuid()))
+    assert environ["SECRET"] == "of the shell"
+    assert not environ.keys() & {"INVOCATION_ID", "_HERMES_GATEWAY"}
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"argv": [1], "environment": 3, "uid": "x"}'])
+def test_forged_memory(text: str, tmp_path: Path, home: Path) -> None:
+    """What was not written by us is not believed."""
+    later = Detached(Home(home), None)
+    later.recall(support.put(tmp_path / "origin.json", text))
+    assert later.origin is None
+
+
+def test_busy(running: tuple[Straw, subprocess.Popen[bytes]]) -> None:
+    """One that takes too long and is not frozen is left alive; asked again, it is waited for."""
+    made, process = running
+    service = Detached(made.home, None)
+    with pytest.raises(CannotFix, match="was not killed"):
+        service.stop(0.0)
+    assert service.settled(20) is None
+    assert process.wait(5) == 0
+
+
+def test_ends_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A start that ends again is told, with its status and where its last words are."""
+    made = straw(tmp_path)
+    service = Detached(made.home, None, {"STATUS": "78"})
+    monkeypatch.setattr(Detached, "_command", lambda self: made.command)
+    with pytest.raises(CannotFix, match=r"did not come up: it ended with 78; logs/gateway-back"):
+        service.start(20)
