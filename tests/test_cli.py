@@ -169,12 +169,13 @@ RUN: dict[str, Any] = {
     "of": (str,),
     "backup": str,
     "note": (str,),
+    "gateway": ("started|stopped",),
     "items": [
         {
             "code": (str,),
             "subject": str,
             "fix": str,
-            "outcome": "verified|rolled-back|refused|left",
+            "outcome": "verified|rolled-back|failed|refused|not-enough|left",
             "reason": (str,),
             "steps": [str],
             "notes": [str],
@@ -192,6 +193,8 @@ REPAIR = REPORT | {
                 "safety": ("safe|confirm|manual",),
                 "steps": [{"what": str, "diff": ([str],)}],
                 "refusal": (str,),
+                "asks": bool,
+                "later": [str],
             }
         ],
         "runs": [RUN],
