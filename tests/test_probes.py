@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -344,6 +345,28 @@ def test_newest_installation(home: Path, user: Path) -> None:
     assert version(home) == "0.19.0"
     install(home / "hermes-agent" / "venv", "0.20.1")
     assert version(home) == "0.20.1"
+
+
+@pytest.mark.parametrize(
+    "program", ["bin/hermes", "lib/python3.12/site-packages/hermes_cli/main.py"]
+)
+def test_the_last_gateway_tells(home: Path, user: Path, tmp_path: Path, program: str) -> None:
+    """A gateway that is gone has left behind where it was started from; nonsense tells nothing."""
+    install(user / ".local/share/uv/tools/hermes-agent", "0.19.0")
+    install(tmp_path / "venv", "0.17.0")
+    for nonsense in (
+        "[]",
+        '{"argv": 7}',
+        '{"argv": []}',
+        '{"argv": [null]}',
+        '{"argv": ["hermes"]}',
+    ):
+        support.put(home / "gateway.pid", nonsense)
+        assert version(home) == "0.19.0"
+    support.put(
+        home / "gateway.pid", json.dumps({"pid": 7, "argv": [str(tmp_path / "venv" / program)]})
+    )
+    assert version(home) == "0.17.0"
 
 
 def test_command_on_the_path(

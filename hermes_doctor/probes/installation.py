@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from hermes_doctor.files import listing, read, read_head, user_home
+from hermes_doctor.files import MEGABYTE, listing, read, read_head, user_home
 from hermes_doctor.home import Home
 from hermes_doctor.model import CouldNotLook, Gateway
 
@@ -38,7 +38,7 @@ def release(version: str) -> tuple[int, ...]:
 
 
 def find(home: Home, gateways: Callable[[], list[Gateway]]) -> Installation | None:
-    """The Hermes of the running gateway, else the newest one in the places it is installed to."""
+    """The Hermes of the running gateway, else of the last one, else the newest on the machine."""
     try:
         running = gateways()
     except CouldNotLook:
@@ -48,6 +48,10 @@ def find(home: Home, gateways: Callable[[], list[Gateway]]) -> Installation | No
             version = _in_environment(place)
             if version:
                 return Installation(version, place, running=True)
+    for place in _of_the_last(home):
+        version = _in_environment(place) or _in_checkout(place)
+        if version:
+            return Installation(version, place, running=False)
     found = [
         Installation(version, place, running=False)
         for place in _places(home)
@@ -69,6 +73,22 @@ def _behind_process(gateway: Gateway) -> Iterator[Path]:
                     return
     except (OSError, ValueError):
         return
+
+
+def _of_the_last(home: Home) -> Iterator[Path]:
+    """Where the last gateway of this home was started from, by the files that it left."""
+    import json
+
+    for name in ("gateway.pid", "gateway_state.json"):
+        try:
+            said = json.loads(read(home / name, MEGABYTE)[0])
+        except (FileNotFoundError, CouldNotLook, ValueError, RecursionError):
+            continue
+        argv = said.get("argv") if isinstance(said, dict) else None
+        program = Path(str(argv[0])) if isinstance(argv, list) and argv else Path()
+        if program.is_absolute():
+            yield from program.parents[1:7]
+            return
 
 
 def _places(home: Home) -> Iterator[Path]:
