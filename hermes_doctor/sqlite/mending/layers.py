@@ -67,6 +67,9 @@ def _rows(database: sqlite3.Connection, table: str, *, newer: bool) -> int:
     columns = ", ".join(quoted(name) for name in sorted(both[0] & both[1]))
     if not columns:
         return 0
+    # Where a second key is unique (a title), a row could push another one out of the copy.
+    keys = database.execute(f"PRAGMA main.index_list({quoted(table)})").fetchall()
+    newer = newer and not any(unique and origin != "pk" for _, _, unique, origin, _ in keys)
     done = database.execute(
         f"INSERT OR {'REPLACE' if newer else 'IGNORE'} INTO main.{quoted(table)} ({columns}) "
         f"SELECT {columns} FROM rescued.{quoted(table)} "
