@@ -25,11 +25,11 @@ def database_repair(probes: Probes, path: Path, rungs: Sequence[str], why: str) 
     return planning.database_repair(probes, path, rungs, why)
 
 
-def take_back(probes: Probes, path: Path) -> ReplaceDatabase:
-    """Undo a transaction that was cut off; where that is not enough, repair what is left."""
+def take_back(path: Path) -> ReplaceDatabase:
+    """Undo a transaction that was cut off."""
     from hermes_doctor.sqlite.mending import planning
 
-    return planning.take_back(probes, path)
+    return planning.take_back(path)
 
 
 def mend_rows(copy: Path, fault: str) -> list[str]:

@@ -48,8 +48,13 @@ def _merged(copy: Path, rescued: Path, account: Account) -> list[str]:
             for table in account.tables:
                 if table.kept and table.name != "schema_version":
                     # Of rows that are there only in part, those of the copy are the better ones.
-                    count = _rows(database, table.name, newer=not table.partial)
+                    count, clashing = _rows(database, table.name, newer=not table.partial)
                     said += [f"{table.name}: {count:,} newer rows from the log."] if count else []
+                    if clashing:
+                        said.append(
+                            f"{table.name}: {clashing:,} rows of the log were left out: the copy "
+                            f"has others of the same key."
+                        )
             for _, sql in triggers:
                 database.execute(sql)
         database.execute("DETACH rescued")
@@ -58,21 +63,23 @@ def _merged(copy: Path, rescued: Path, account: Account) -> list[str]:
     return said
 
 
-def _rows(database: sqlite3.Connection, table: str, *, newer: bool) -> int:
-    """Take the rows of one table over; how many."""
+def _rows(database: sqlite3.Connection, table: str, *, newer: bool) -> tuple[int, int]:
+    """Take the rows of one table over; how many there were, and how many could not be."""
     both = [
         {row[1] for row in database.execute(f"PRAGMA {schema}.table_info({quoted(table)})")}
         for schema in ("main", "rescued")
     ]
     columns = ", ".join(quoted(name) for name in sorted(both[0] & both[1]))
     if not columns:
-        return 0
+        return 0, 0
     # Where a second key is unique (a title), a row could push another one out of the copy.
     keys = database.execute(f"PRAGMA main.index_list({quoted(table)})").fetchall()
     newer = newer and not any(unique and origin != "pk" for _, _, unique, origin, _ in keys)
-    done = database.execute(
-        f"INSERT OR {'REPLACE' if newer else 'IGNORE'} INTO main.{quoted(table)} ({columns}) "
+    new = (
         f"SELECT {columns} FROM rescued.{quoted(table)} "
         f"EXCEPT SELECT {columns} FROM main.{quoted(table)}"
     )
-    return done.rowcount
+    wanted = database.execute(f"SELECT count(*) FROM ({new})").fetchone()[0]
+    way = "REPLACE" if newer else "IGNORE"
+    done = database.execute(f"INSERT OR {way} INTO main.{quoted(table)} ({columns}) {new}").rowcount
+    return done, wanted - done

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -33,13 +32,11 @@ def database_repair(probes: Probes, path: Path, rungs: Sequence[str], why: str) 
     )
 
 
-def take_back(probes: Probes, path: Path) -> ReplaceDatabase:
-    """Let SQLite play the journal of a database back; repair it if it was damaged before that."""
+def take_back(path: Path) -> ReplaceDatabase:
+    """Let SQLite play the journal of a database back."""
     from hermes_doctor.sqlite.mending import ladder, transactions
 
     rungs: list[Rung] = [("taking the transaction back", transactions.take_back)]
-    with suppress(CannotFix):  # what the database is made of is not known: then only the one
-        rungs += _rungs(probes, path, "rows")
     return ReplaceDatabase(
         path,
         lambda copy: ladder.climb(copy, rungs),
