@@ -81,8 +81,10 @@ def ward(home: Path) -> Iterator[Ward]:
     support.put(home / "hooks" / "obey" / "HOOK.yaml", HOOK)
     support.put(home / "hooks" / "obey" / "handler.py", HANDLER)
     with gateway(VERSION, home) as running:
-        yield Ward(VERSION, home, _settle(running, home))
-        _end(home, running.pid)
+        try:
+            yield Ward(VERSION, home, _settle(running, home))
+        finally:
+            _end(home, running.pid)
 
 
 def _settle(running: Running, home: Path) -> int:
