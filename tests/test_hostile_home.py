@@ -361,11 +361,12 @@ def given(home: Path) -> Path:
 def test_another_user_sees_a_healthy_home(place: Path) -> None:
     """The harness works: a user without rights examines his own home and all is well.
 
-    But for what a gateway has loaded: one of root's, which another test may be running just now,
-    he cannot look into.
+    But for what concerns a gateway: into one of root's, which another test may be running just
+    now, he cannot look, so that it might be his.
     """
     document = look(given(full(place / "home")), as_nobody)
-    assert set(unsettled(document)) <= {"sqlite-library"}
+    unsure = {id for id in unsettled(document) if not id.startswith("gateway-")}
+    assert unsure <= {"sqlite-library"}
 
 
 @pytest.mark.parametrize("name", READ)
