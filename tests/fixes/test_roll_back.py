@@ -31,14 +31,14 @@ def test_cures_and_undoes(home: Path, old: bool, change: str) -> None:
 
 
 def test_damaged_before(home: Path) -> None:
-    """A page that was damaged before the transaction too: the rows are saved."""
+    """A page that was damaged before the transaction too: then the rows are saved, which asks."""
     path = curing.history(home / "state.db", 600)
     kept = curing.messages(path)
     damage.execute(path, damage.LONG)
     damage.rows_zeroed(path)
     damage.cut_off_transaction(path, damage.QUIET)
 
-    cured = curing.cure(home, "DB-JOURNAL", "roll-back")
+    cured = curing.cure(home, "DB-JOURNAL", "roll-back", then="salvage-rows")
 
     found = curing.messages(path)
     assert {row[0] for row in found} <= {row[0] for row in kept}
