@@ -41,7 +41,9 @@ def gateway_running(probes: Probes) -> Iterator[Finding]:
     _elsewhere(probes)
     wanted = _wanted(probes, runtime)
     if not (runtime.ever or lives or wanted):
-        raise Skip("no gateway was ever started on this home")
+        wanted = _configured(probes)
+        if wanted is None:
+            raise Skip("no gateway was ever started on this home")
     last = _last(runtime, lives)
     end = _end(probes, runtime, last, wanted)
     if end.cause:
@@ -121,6 +123,16 @@ def _wanted(probes: Probes, runtime: Runtime) -> tuple[str, str] | None:
     return None
 
 
+def _configured(probes: Probes) -> tuple[str, str] | None:
+    """A home on which platforms are set up is meant to have a gateway, though none ever ran."""
+    try:
+        platforms = [one for one in probes.platforms() if one.link != "listening"]
+    except CouldNotLook:
+        return None
+    names = ", ".join(one.label for one in platforms[:6])
+    return (platforms[0].because, f"{names} would be started") if platforms else None
+
+
 def _last(runtime: Runtime, lives: list[Life]) -> Life | None:
     """The life that ended last; a start that only met a running gateway is none of interest."""
     return max(lives, key=lambda life: life.ended or _last_sign(runtime, life), default=None)
@@ -147,7 +159,8 @@ def _end(
         claims = runtime.state in ("running", "starting", "degraded", "draining")
         seen = (Evidence(_STATE, f"still says {runtime.state}"),) if claims else ()
         purpose = runtime.desired_state == "stopped" or runtime.state == "stopped"
-        return End(None, "Nothing tells how it ended.", seen, purpose)
+        how = "Nothing tells how it ended." if runtime.ever else "It was never started here."
+        return End(None, how, seen, purpose)
     diary = Evidence(_DIARY, _told(last))
     if last.how in ("gone", "alive"):
         return _killed(probes, runtime, last, diary)

@@ -21,8 +21,9 @@ def ladder(probes: Probes) -> tuple[Rung, ...]:
     """All rungs, the lowest first."""
     rungs: list[Rung] = []
     for name, look in _RUNGS:
-        fallen = next((rung for rung in rungs if rung.hold is Hold.FAILED), None)
-        if fallen and fallen.name in (PROCESS, LOOP):
+        broken = [rung for rung in rungs if rung.hold is Hold.FAILED]
+        fallen = next((rung for rung in broken if rung.name in (PROCESS, LOOP)), None)
+        if fallen:
             rungs.append(Rung(name, Hold.FAILED, f"no {fallen.name}", fallen.since))
             continue
         try:
@@ -91,12 +92,12 @@ def _loop(probes: Probes) -> Seen:
 
 
 def _platforms(probes: Probes) -> Seen:
-    """By the gateway's own word in this life of it; connections are another probe's matter."""
-    began = _gateway(probes).started_at
+    """The gateway's own word in this life of it, held against the kernel's table of connections."""
+    found = _gateway(probes)
     states = [
         one
         for one in probes.runtime().platforms.values()
-        if one.updated_at is not None and one.updated_at >= began
+        if one.updated_at is not None and one.updated_at >= found.started_at
     ]
     if not states:
         return Hold.UNKNOWN, "it has named no platform since it started", None
@@ -104,7 +105,17 @@ def _platforms(probes: Probes) -> Seen:
     since = max(one.updated_at for one in bad or states if one.updated_at)
     if bad:
         return Hold.FAILED, ", ".join(f"{one.name} {one.state}" for one in bad[:6]), since
-    return Hold.OK, "by its own word: " + ", ".join(one.name for one in states[:6]), since
+    names = frozenset(one.name for one in states)
+    links = [one for one in probes.links(found.pid, names) if one.platform.name in names]
+    for link in links:
+        if link.how is None:
+            return Hold.FAILED, f"{link.platform.name} has no connection", None
+        if dead := link.dead_for():
+            silent = datetime.now(UTC) - timedelta(seconds=dead[0])
+            return Hold.FAILED, f"the connection of {link.platform.name} is dead", silent
+    doubtful = [one.platform.name for one in links if not one.sure]
+    said = ", ".join(sorted(names)[:6])
+    return Hold.OK, said + (f" (likely: {', '.join(doubtful[:6])})" if doubtful else ""), since
 
 
 def _messages_in(probes: Probes) -> Seen:

@@ -130,6 +130,19 @@ def test_clean_end_under_a_unit(home: Path, unit: str, monkeypatch: pytest.Monke
     assert found["GW-DOWN"].evidence[-1].where == "hermes-gateway.service"
 
 
+def test_never_started(home: Path) -> None:
+    """Without a platform nobody waits for it; with one it is missed."""
+    assert ask("gateway-running", home)[0].status is Status.SKIPPED
+    support.put(home / ".env", "TELEGRAM_BOT_TOKEN=123456:abcdefghijklmnopqrstuvwxyz\n")
+
+    _, [finding] = ask("gateway-running", home)
+
+    assert (finding.code, finding.severity) == ("GW-DOWN", Severity.ERROR)
+    assert "never started" in finding.detail
+    assert "Telegram" in finding.evidence[0].what
+    assert "123456" not in str(finding)
+
+
 def test_wanted_by_its_state(home: Path) -> None:
     """In a container desired_state says that it should run."""
     sham.ended(home, *CLEAN, gateway_state="stopped", desired_state="running")
