@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -252,6 +253,26 @@ def test_gateway_of_a_profile(home: Path, tmp_path: Path) -> None:
         with pretender(tmp_path, {"HERMES_HOME": str(home)}, args=args) as pid:
             assert pids(coder) == [pid]
             assert pids(home) == []
+
+
+def test_a_gateway_that_cannot_be_seen_into(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It leaves a doubt while it is young or named by the home's own files, and no longer."""
+    with pretender(tmp_path, {"HERMES_HOME": str(tmp_path / "elsewhere")}) as pid:
+        monkeypatch.setattr(processes, "_home_by_files", lambda _: None)
+        monkeypatch.setattr(processes, "_home_by_environment", lambda *_: None)
+        with pytest.raises(CouldNotLook, match=r"may not see"):
+            pids(home)
+        monkeypatch.setattr(processes, "BEGINNING", timedelta())
+        # Other gateways of this machine are in the same case, so only this one is asked about.
+        gateway = Gateway(pid, datetime.now(UTC))
+        assert not processes._conceivable(Home(home), gateway)
+        support.put(home / "gateway.pid", json.dumps({"pid": pid}))
+        assert processes._conceivable(Home(home), gateway)
+        if os.geteuid() == 0:
+            os.chown(home, 54321, 54321)
+            assert processes._conceivable(Home(home), gateway)  # root may work on any home
 
 
 def test_lock_beats_environment(home: Path, tmp_path: Path) -> None:

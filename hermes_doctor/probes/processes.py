@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Iterable, Iterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,6 +15,8 @@ from hermes_doctor.model import CouldNotLook, Gateway
 from hermes_doctor.probes import locks
 
 _PROC = Path("/proc")
+BEGINNING = timedelta(minutes=6)
+"""After many starts in a row a gateway waits five minutes before it takes its lock."""
 
 
 class Candidate(NamedTuple):
@@ -35,7 +37,8 @@ def gateways_of(home: Home) -> list[Gateway]:
     doubtful = []
     for candidate in candidates():
         if candidate.home is None:
-            doubtful.append(candidate.gateway.pid)
+            if _conceivable(home, candidate.gateway):
+                doubtful.append(candidate.gateway.pid)
         elif candidate.home == home.path:
             found.setdefault(candidate.gateway.pid, candidate.gateway)
     if doubtful and not found:
@@ -43,6 +46,23 @@ def gateways_of(home: Home) -> list[Gateway]:
             f"process {doubtful[0]} is a gateway, but you may not see which home it uses"
         )
     return sorted(found.values(), key=lambda gateway: gateway.pid)
+
+
+def _conceivable(home: Home, gateway: Gateway) -> bool:
+    """Whether a gateway of which we may not see the home could be working on this one.
+
+    It would run as the owner of the home or as root, and hold the lock, which all may see,
+    unless it has only just begun. Else the gateway of any other user would leave us in doubt.
+    """
+    try:
+        uid = os.stat(f"/proc/{gateway.pid}").st_uid
+        owner = os.stat(home.path).st_uid
+    except OSError:
+        return True
+    if uid not in (0, owner):
+        return False
+    named = any(_wrote(home / name, gateway.pid) for name in ("gateway.pid", "gateway.lock"))
+    return named or datetime.now(UTC) - gateway.started_at < BEGINNING
 
 
 def homes_in_use() -> list[Path]:
