@@ -40,6 +40,12 @@ class Index:
         """It keeps no copy of the text."""
         return "content=" in "".join(self.sql.lower().split())
 
+    @property
+    def contentless(self) -> bool:
+        """What it indexed is nowhere."""
+        plain = "".join(self.sql.split()).lower().replace('"', "'")
+        return "content=''" in plain
+
 
 INSERT = re.compile(
     r"AFTER\s+INSERT\s+ON\s+\"?(?P<table>\w+)\"?.*?INSERT\s+INTO\s+\"?(?P<name>\w+)\"?\s*"
@@ -97,6 +103,12 @@ def create(database: sqlite3.Connection, index: Index) -> None:
     name = quoted(index.name)
     for option, value in (("automerge", 0), ("hashsize", HASH)):
         database.execute(f"INSERT INTO {name}({name}, rank) VALUES(?, ?)", (option, value))
+
+
+def columns(database: sqlite3.Connection, index: Index) -> list[str]:
+    """The columns of a full-text table, in the order in which it keeps their texts."""
+    rows = database.execute("SELECT name FROM pragma_table_xinfo(?) WHERE hidden = 0", [index.name])
+    return [row[0] for row in rows]
 
 
 def select(index: Index, source: str, condition: str = "") -> str:
