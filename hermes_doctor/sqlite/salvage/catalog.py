@@ -39,6 +39,8 @@ class Layout:
     """The column that is another name for the rowid; its place in the record is NULL."""
     plain: bool = True
     """An ordinary table with rowids."""
+    refers: tuple[tuple[str, str, str], ...] = ()
+    """The columns that name rows of other tables: column, table, column there."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -163,7 +165,14 @@ def layout_of(database: sqlite3.Connection, name: str, sql: str) -> Layout:
     keys = [place for place, column in enumerate(columns) if column.key]
     single = len(keys) == 1 and columns[keys[0]].type == "INTEGER"
     plain = "WITHOUT ROWID" not in " ".join(sql.upper().split())
-    return Layout(name, columns, sql, keys[0] if single and plain else None, plain)
+    refers = tuple(
+        (row[0], row[1], row[2])
+        for row in database.execute(
+            'SELECT "from", "table", "to" FROM pragma_foreign_key_list(?)', (name,)
+        )
+        if row[2] is not None
+    )
+    return Layout(name, columns, sql, keys[0] if single and plain else None, plain, refers)
 
 
 def _index(memory: sqlite3.Connection, entry: Entry) -> Index | None:

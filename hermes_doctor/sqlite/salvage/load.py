@@ -92,14 +92,13 @@ class Loader:
         texts = self.texts.get(loaded.name)
         shape, tally = loaded.shape, loaded.tally
         stand = loaded.stand
-        linked = len(stand.tree.leaves) - stand.adopted
-        named = self.witness(loaded.name).names if stand.only_named else None
+        named = self.witness(loaded.name).names if stand.left else None
         for number, leaf in enumerate(stand.tree.leaves):
             if not number % 256:
                 self.step(256)
             for row in self._leaf(loaded, leaf):
-                if named and number >= linked and not named(row.rowid):
-                    continue  # it was deleted, and its page may be a free one
+                if named and leaf.page in stand.left and not named(row.rowid):
+                    continue  # it was deleted, and its page given back
                 if not row.whole:
                     size = sum(len(v) for v in row.values if isinstance(v, str | bytes))
                     if size <= loaded.room:

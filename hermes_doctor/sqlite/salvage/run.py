@@ -74,7 +74,7 @@ class Run:
         self.total = 3 * image.count
         (survey, catalog), told = views.choose(image, lambda _: self._step(4096))
         self.notes += [told] if told else []
-        forest = grow(survey, catalog, self._known(catalog), self._copies())
+        forest = grow(survey, catalog, self._known(catalog), self._copies(), self._sizes())
         texts = self._texts(survey, forest)
         self.target = target = Target(self.path, self.blueprint, catalog)
         slow, quick = fulltext.split(self.indexes, beside=target.shared)
@@ -123,6 +123,14 @@ class Run:
             if index.columns and not index.external:
                 copies.setdefault(index.table, []).append(index.name + "_content")
         return copies
+
+    def _sizes(self) -> dict[str, list[str]]:
+        """By table: where full text keeps the size of each of its rows."""
+        sizes: dict[str, list[str]] = {}
+        for index in self.indexes:
+            if index.table:
+                sizes.setdefault(index.table, []).append(index.name + "_docsize")
+        return sizes
 
     def _texts(self, survey: Survey, forest: Forest) -> dict[str, Texts]:
         """For each table whose text is copied by full-text tables: those copies."""
@@ -226,6 +234,12 @@ class Run:
             )
         if forest.freed:
             self.notes.append(f"Pages of deleted rows, which stay deleted: {forest.freed:,}.")
+        unproven = sum(one.unproven for name, one in forest.stands.items() if name in target.layouts)
+        if unproven:
+            self.notes.append(
+                f"Rows on pages that nothing leads to any more, of which nothing is left that "
+                f"could say whether they had been deleted: {unproven:,}."
+            )
         if mender.withheld:
             self.notes.append(
                 f"Rows that only an index names, and that were not brought back since the pages "
