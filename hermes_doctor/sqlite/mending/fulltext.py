@@ -42,7 +42,7 @@ def rebuild(copy: Path, blueprint: Blueprint | None) -> list[str]:
     theirs = [index for index in indexes if index.name not in known and _hit(copy, index, tables)]
     if theirs and not any(_hit(copy, index, tables) for index in own):
         own = []  # the damage is theirs alone
-    if not own and not theirs or not all(index.table or index.external for index in own):
+    if not (own or theirs) or not all(index.table or index.external for index in own):
         raise CannotFix("how its full-text tables are filled is not known")
     said = kept.rebuild(copy, theirs, _take_out) if theirs else []
     if own:

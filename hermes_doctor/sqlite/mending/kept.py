@@ -45,9 +45,7 @@ def _put_by(copy: Path, index: fulltext.Index) -> list[tuple[str, object]]:
             name = quoted(index.name + "_content")
             connection.execute(f"CREATE TABLE {_aside(index)} AS SELECT * FROM {name}")
             try:
-                return connection.execute(
-                    f"SELECT k, v FROM {quoted(index.name + '_config')} WHERE k <> 'version'"
-                ).fetchall()
+                return fulltext.settings(connection, quoted(index.name + "_config"))
             except sqlite3.DatabaseError:  # they only tune it
                 return []
     except CannotFix as why:
@@ -57,15 +55,8 @@ def _put_by(copy: Path, index: fulltext.Index) -> list[tuple[str, object]]:
 def _fill(
     connection: sqlite3.Connection, index: fulltext.Index, settings: list[tuple[str, object]]
 ) -> None:
-    name = quoted(index.name)
     fulltext.create(connection, index)
-    columns = fulltext.columns(connection, index)
-    fields = ", ".join(map(quoted, columns))
-    texts = ", ".join(f"c{place}" for place in range(len(columns)))
-    connection.execute(
-        f"INSERT INTO {name}(rowid, {fields}) SELECT id, {texts} FROM {_aside(index)}"
-    )
+    fulltext.refill(connection, index, _aside(index))
     fulltext.settle(connection, index)
-    for key, value in settings:
-        connection.execute(f"INSERT INTO {name}({name}, rank) VALUES(?, ?)", (key, value))
+    fulltext.set_again(connection, index, settings)
     connection.execute(f"DROP TABLE {_aside(index)}")

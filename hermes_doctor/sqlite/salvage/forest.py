@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from hermes_doctor.sqlite.salvage import freelist, likeness, trees
-from hermes_doctor.sqlite.salvage.catalog import Catalog, Layout
+from hermes_doctor.sqlite.salvage.catalog import BEHIND, Catalog, Layout, shadows
 from hermes_doctor.sqlite.salvage.cells import LEAF, Row
 from hermes_doctor.sqlite.salvage.jury import Jury
 from hermes_doctor.sqlite.salvage.survey import HIGHEST, LOWEST, Leaf, Survey
@@ -52,6 +52,7 @@ class Forest:
     freed: int = 0
     """Leaves left alone because what they hold was deleted."""
     _witnesses: dict[str, Witness] = field(default_factory=dict)
+    _juries: dict[str, Jury] = field(default_factory=dict)
 
     def witness(self, survey: Survey, catalog: Catalog, name: str) -> Witness:
         """What is left that names the rows of a table."""
@@ -63,6 +64,8 @@ class Forest:
 
     def jury(self, survey: Survey, catalog: Catalog, name: str) -> Jury:
         """Who tells which of the pages that look like a table's are still its own."""
+        if name in self._juries:
+            return self._juries[name]
         stand = self.stands[name]
         parents = {
             child: keys
@@ -71,7 +74,8 @@ class Forest:
             and (keys := self.witness(survey, catalog, parent).keys(column)) is not None
         }
         witness = self.witness(survey, catalog, name)
-        return Jury(survey, witness, stand.layout, stand.linked, parents)
+        self._juries[name] = Jury(survey, witness, stand.layout, stand.linked, parents)
+        return self._juries[name]
 
     @property
     def highest(self) -> dict[str, int]:
@@ -155,18 +159,17 @@ def _adopt(survey: Survey, catalog: Catalog, forest: Forest, claimed: bytearray)
             continue
         top = survey.top(page)
         groups[page if claimed[top] else top].append(page)
-    layouts = [stand.layout for stand in forest.stands.values() if stand.layout.plain]
+    # What lies behind virtual tables declares no types: it would be taken for anything.
+    aloof = shadows(catalog.virtual, BEHIND).difference(*forest.copies.values())
+    layouts = [stand.layout for name, stand in forest.stands.items() if name not in aloof]
     found: dict[str, list[Leaf]] = defaultdict(list)
-    juries: dict[str, Jury] = {}
     for top, pages in groups.items():
         name = _owner(survey, layouts, pages, forest)
         if name is None:
             continue
-        if name not in juries:
-            juries[name] = forest.jury(survey, catalog, name)
-        stand = forest.stands[name]
+        stand, jury = forest.stands[name], forest.jury(survey, catalog, name)
         for leaf in _ranged(survey, top, pages):
-            verdict = juries[name].judge(leaf.page, listed=bool(free[leaf.page]))
+            verdict = jury.judge(leaf.page, listed=bool(free[leaf.page]))
             if verdict.live:
                 found[name].append(leaf)
                 stand.unproven += 0 if complete else verdict.unproven

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from hermes_doctor.files import open_regular
 from hermes_doctor.model import CannotFix, CouldNotLook
+from hermes_doctor.sqlite.header import MAGIC
 from hermes_doctor.sqlite.salvage import geometry, log as logs, rollback
 
 BLOCK = 1 << 20
@@ -56,6 +57,14 @@ class Image:
     def in_wal_mode(self) -> bool:
         """Whether the file was last written through a log, so that it has no use for a journal."""
         return os.pread(self.fd, 2, 18) == b"\x02\x02"
+
+    @property
+    def auto_vacuum(self) -> int:
+        """Whether the file gives free pages back: 0 never, 1 always, 2 when it is told to."""
+        first = self.page(1)
+        if first[:16] != MAGIC or not any(first[52:56]):
+            return 0
+        return 2 if any(first[64:68]) else 1
 
     def counter(self) -> int:
         """The file's own count of its changes."""

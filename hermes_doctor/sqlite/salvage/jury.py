@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from hermes_doctor.sqlite.records import Value
 from hermes_doctor.sqlite.salvage.catalog import Layout
-from hermes_doctor.sqlite.salvage.cells import Lost, Mangled
+from hermes_doctor.sqlite.salvage.cells import Lost, Mangled, Row
 from hermes_doctor.sqlite.salvage.survey import HIGHEST, Survey, decode
 from hermes_doctor.sqlite.salvage.trees import Tree
 from hermes_doctor.sqlite.salvage.witness import Witness
@@ -62,13 +62,13 @@ class Jury:
             if self.witness.names(cell.rowid):
                 verdict.named += 1
                 continue
-            row = decode(cell)
             if listed or self._elsewhere(cell.rowid) or self.witness.denies(cell.rowid):
                 verdict.dead += 1
-            elif row is not None and self._denied(cell.rowid, row.values):
-                verdict.dead += 1
-            else:
-                verdict.unproven += row is not None
+                continue
+            row = decode(cell)
+            dead = row is not None and self.denies(cell.rowid, self._known(cell.rowid, row))
+            verdict.dead += dead
+            verdict.unproven += row is not None and not dead
         return verdict
 
     def _elsewhere(self, rowid: int) -> bool:
@@ -85,11 +85,14 @@ class Jury:
             return False
         return leaf.high != HIGHEST or rowid <= max(self.survey.edges(leaf.page), default=rowid)
 
-    def _denied(self, rowid: int, values: list[Value | Lost]) -> bool:
-        """Whether an index without a gap in that place lacks the row, or what it refers to."""
-        known: dict[str, Value | Lost] = dict(zip(self.layout.names, values, strict=False))
+    def _known(self, rowid: int, row: Row) -> dict[str, Value | Lost]:
+        known = dict(zip(self.layout.names, row.values, strict=False))
         if self.layout.rowid_column is not None:
             known[self.layout.names[self.layout.rowid_column]] = rowid
+        return known
+
+    def denies(self, rowid: int, known: Mapping[str, Value | Lost]) -> bool:
+        """Whether an index without a gap in that place lacks the row, or what it refers to."""
         for column, keys in self.parents.items():
             value = known.get(column)
             if value is not None and not isinstance(value, Lost | Mangled) and value not in keys:

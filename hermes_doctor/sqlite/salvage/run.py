@@ -7,11 +7,19 @@ import sqlite3
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from hermes_doctor.files import shown
 from hermes_doctor.sqlite import fulltext
 from hermes_doctor.sqlite.blueprint import Blueprint
 from hermes_doctor.sqlite.declaration import quoted
-from hermes_doctor.sqlite.salvage import catalog as catalogs, rebuild, references, views
-from hermes_doctor.sqlite.salvage.account import Account
+from hermes_doctor.sqlite.salvage import (
+    catalog as catalogs,
+    clustered,
+    foreign,
+    rebuild,
+    references,
+    views,
+)
+from hermes_doctor.sqlite.salvage.account import Account, Tally
 from hermes_doctor.sqlite.salvage.beside import Beside, Proof
 from hermes_doctor.sqlite.salvage.catalog import Catalog, Layout
 from hermes_doctor.sqlite.salvage.forest import Forest, grow
@@ -76,7 +84,7 @@ class Run:
         self.notes += [told] if told else []
         forest = grow(survey, catalog, self._known(catalog), self._copies(), self._sizes())
         texts = self._texts(survey, forest)
-        self.target = target = Target(self.path, self.blueprint, catalog)
+        self.target = target = Target(self.path, self.blueprint, catalog, image)
         slow, quick = fulltext.split(self.indexes, beside=target.shared)
         beside = Beside(self.path, slow) if slow is not None else None
         try:
@@ -85,6 +93,8 @@ class Run:
             loaded = self._load(loader, forest, target, beside)
             for table in sorted(loaded, key=lambda one: _dependent(target, one.name)):
                 mender.mend(table)
+            tallies = [table.tally for table in loaded]
+            tallies += self._clustered(survey, catalog, target)
             self.notes += references.settle(mender)
             self._sequences(survey, catalog, target, mender)
             self._version(target, mender)
@@ -97,12 +107,24 @@ class Run:
         finally:
             if beside is not None:
                 beside.remove()
+        foreign.views(target, catalog)
+        theirs = foreign.restore(target, catalog, tallies)
         for sql in self.blueprint.triggers.values():
             target.database.execute(sql)
+        foreign.triggers(target, catalog)
         proofs = self._prove(target, slow) + proofs
         self._step(self.total)
-        self._tell(image, forest, mender, target)
-        return Account(tuple(table.tally.close() for table in loaded), tuple(self.notes), proofs)
+        self._tell(image, catalog, forest, mender, target)
+        closed = tuple(tally.close() for tally in tallies if tally.name not in theirs)
+        return Account(closed, tuple(self.notes), proofs, tuple(target.lost))
+
+    def _clustered(self, survey: Survey, catalog: Catalog, target: Target) -> list[Tally]:
+        """The tables without rowids, none of which is of Hermes' making."""
+        return [
+            clustered.load(survey, target, target.layouts[name], catalog.root(name))
+            for name in target.extra
+            if not target.layouts[name].plain
+        ]
 
     def _known(self, catalog: Catalog) -> dict[str, Sequence[Layout]]:
         """The layouts of all tables that may be met."""
@@ -161,7 +183,7 @@ class Run:
             except sqlite3.Error:
                 if name not in target.extra:
                     raise
-                self.notes.append(f"The rows of {name}, which the release does not know, are lost.")
+                target.lost.append(f"the rows of {shown([name])}")
         return loaded
 
     def _sequences(self, survey: Survey, catalog: Catalog, target: Target, mender: Mender) -> None:
@@ -224,8 +246,15 @@ class Run:
             if aside:
                 aside.thread.join()
 
-    def _tell(self, image: Image, forest: Forest, mender: Mender, target: Target) -> None:
+    def _tell(
+        self, image: Image, catalog: Catalog, forest: Forest, mender: Mender, target: Target
+    ) -> None:
         """What else is worth saying."""
+        if not catalog.whole:
+            self.notes.append(
+                "The list of tables is damaged: what the release does not know and it no longer "
+                "names is not in the new database."
+            )
         if image.log.damaged:
             self.notes.append(
                 f"The write-ahead log is damaged. Pages of it that are lost: "
@@ -234,7 +263,9 @@ class Run:
             )
         if forest.freed:
             self.notes.append(f"Pages of deleted rows, which stay deleted: {forest.freed:,}.")
-        unproven = sum(one.unproven for name, one in forest.stands.items() if name in target.layouts)
+        unproven = sum(
+            one.unproven for name, one in forest.stands.items() if name in target.layouts
+        )
         if unproven:
             self.notes.append(
                 f"Rows on pages that nothing leads to any more, of which nothing is left that "
@@ -248,11 +279,6 @@ class Run:
         if mender.transcribed:
             self.notes.append(
                 f"Messages in part that have their text from transcripts: {mender.transcribed:,}."
-            )
-        if mender.unproven:
-            self.notes.append(
-                f"Rows that came from another file although nothing is left that could say "
-                f"whether they had been deleted since: {mender.unproven:,}."
             )
         for name in self.others.refused:
             self.notes.append(f"{name} is damaged itself and was not used.")

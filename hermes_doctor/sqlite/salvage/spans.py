@@ -55,7 +55,9 @@ class Spans:
         low: Key | None = FIRST
         last = FIRST
         for entry in self._walk(survey, root, width, 0):
-            if entry is not None and entry <= last:  # another order than this: descending, or NOCASE
+            if (
+                entry is not None and entry <= last
+            ):  # another order than this: descending, or NOCASE
                 self.lows, self.highs = [], []
                 return
             if entry is None and low is not None:

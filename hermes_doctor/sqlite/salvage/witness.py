@@ -91,7 +91,9 @@ class Witness:
                 if not self.walks[index.name].whole:
                     continue
                 found = frozenset(
-                    values[0] for values, _ in self.entries(index) if not isinstance(values[0], Lost)
+                    values[0]
+                    for values, _ in self.entries(index)
+                    if not isinstance(values[0], Lost)
                 )
                 return found if self.whole else None
         return None
