@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from hermes_doctor.sqlite.salvage import freelist, likeness, trees
 from hermes_doctor.sqlite.salvage.catalog import BEHIND, Catalog, Layout, shadows
 from hermes_doctor.sqlite.salvage.cells import LEAF, Row
-from hermes_doctor.sqlite.salvage.jury import Jury
+from hermes_doctor.sqlite.salvage.jury import Jury, Verdict
 from hermes_doctor.sqlite.salvage.survey import HIGHEST, LOWEST, Leaf, Survey
 from hermes_doctor.sqlite.salvage.trees import Tree
 from hermes_doctor.sqlite.salvage.witness import Witness
@@ -160,16 +160,21 @@ def _adopt(survey: Survey, catalog: Catalog, forest: Forest, claimed: bytearray)
         top = survey.top(page)
         groups[page if claimed[top] else top].append(page)
     # What lies behind virtual tables declares no types: it would be taken for anything.
-    aloof = shadows(catalog.virtual, BEHIND).difference(*forest.copies.values())
+    copying = {name for names in forest.copies.values() for name in names}
+    aloof = shadows(catalog.virtual, BEHIND) - copying
     layouts = [stand.layout for name, stand in forest.stands.items() if name not in aloof]
     found: dict[str, list[Leaf]] = defaultdict(list)
     for top, pages in groups.items():
         name = _owner(survey, layouts, pages, forest)
         if name is None:
             continue
-        stand, jury = forest.stands[name], forest.jury(survey, catalog, name)
+        stand = forest.stands[name]
         for leaf in _ranged(survey, top, pages):
-            verdict = jury.judge(leaf.page, listed=bool(free[leaf.page]))
+            if name in copying:  # only asked for the text of rows that are known otherwise
+                verdict = Verdict(unproven=not free[leaf.page])
+            else:
+                jury = forest.jury(survey, catalog, name)
+                verdict = jury.judge(leaf.page, listed=bool(free[leaf.page]))
             if verdict.live:
                 found[name].append(leaf)
                 stand.unproven += 0 if complete else verdict.unproven

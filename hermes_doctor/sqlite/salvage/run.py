@@ -17,6 +17,7 @@ from hermes_doctor.sqlite.salvage import (
     foreign,
     rebuild,
     references,
+    telling,
     views,
 )
 from hermes_doctor.sqlite.salvage.account import Account, Tally
@@ -114,7 +115,7 @@ class Run:
         foreign.triggers(target, catalog)
         proofs = self._prove(target, slow) + proofs
         self._step(self.total)
-        self._tell(image, catalog, forest, mender, target)
+        self.notes += telling.notes(image, catalog, forest, mender, target)
         closed = tuple(tally.close() for tally in tallies if tally.name not in theirs)
         return Account(closed, tuple(self.notes), proofs, tuple(target.lost))
 
@@ -245,44 +246,6 @@ class Run:
             target.database.close()
             if aside:
                 aside.thread.join()
-
-    def _tell(
-        self, image: Image, catalog: Catalog, forest: Forest, mender: Mender, target: Target
-    ) -> None:
-        """What else is worth saying."""
-        if not catalog.whole:
-            self.notes.append(
-                "The list of tables is damaged: what the release does not know and it no longer "
-                "names is not in the new database."
-            )
-        if image.log.damaged:
-            self.notes.append(
-                f"The write-ahead log is damaged. Pages of it that are lost: "
-                f"{image.log.dropped:,}; used although SQLite would not have read them: "
-                f"{image.log.beyond:,}."
-            )
-        if forest.freed:
-            self.notes.append(f"Pages of deleted rows, which stay deleted: {forest.freed:,}.")
-        unproven = sum(
-            one.unproven for name, one in forest.stands.items() if name in target.layouts
-        )
-        if unproven:
-            self.notes.append(
-                f"Rows on pages that nothing leads to any more, of which nothing is left that "
-                f"could say whether they had been deleted: {unproven:,}."
-            )
-        if mender.withheld:
-            self.notes.append(
-                f"Rows that only an index names, and that were not brought back since the pages "
-                f"on which they would lie are sound and do not have them: {mender.withheld:,}."
-            )
-        if mender.transcribed:
-            self.notes.append(
-                f"Messages in part that have their text from transcripts: {mender.transcribed:,}."
-            )
-        for name in self.others.refused:
-            self.notes.append(f"{name} is damaged itself and was not used.")
-        self.notes += target.notes
 
 
 def _dependent(target: Target, name: str) -> bool:
