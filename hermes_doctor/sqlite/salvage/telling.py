@@ -42,6 +42,5 @@ def notes(
         told.append(
             f"Messages in part that have their text from transcripts: {mender.transcribed:,}."
         )
-    for name in mender.others.refused:
-        told.append(f"{name} is damaged itself and was not used.")
-    return [*told, *target.notes]
+    refused = (f"{name} is damaged itself and was not used." for name in mender.others.refused)
+    return [*told, *refused, *target.notes]
