@@ -206,14 +206,20 @@ def _searches(name: str, found: Condition) -> Iterator[Finding]:
         severity, effect = Severity.WARNING, "Searching does not find all that is there."
     else:
         severity, effect = Severity.INFO, "Releases of SQLite differ here; searching works."
+    lost = [flaw.table for flaw in flaws if flaw.lost]
     yield Finding(
         code="DB-FTS-CORRUPT",
         severity=severity,
-        title=f"the search index of {name} is damaged, its rows are not",
+        title=f"the search index of {name} is damaged" + ("" if lost else ", its rows are not"),
         subject=name,
-        detail=f"{effect} The index can be made anew from the rows.",
+        detail=effect
+        + (
+            f" The text that {shown(lost)} kept is nowhere else."
+            if lost
+            else " The index can be made anew from the rows."
+        ),
         evidence=tuple(evidence),
-        fix="rebuild-fts",
+        fix="salvage-rows" if lost else "rebuild-fts",
         data={
             "tables": tuple(sorted({*hit, *differs, *(flaw.table for flaw in flaws)})),
         },

@@ -208,6 +208,24 @@ class Run:
         for reason, items in acts.refused():
             self._refuse(targets, items, f"{reason}. Nothing was changed.", acts.items())
         self._refuse_holders(targets, excused)
+        self._check_room(targets)
+
+    def _check_room(self, targets: Sequence[Target]) -> None:
+        """What is made beside its target must fit there, the backup with it on the same disk."""
+        disks: dict[int, tuple[Path, list[Target]]] = {}
+        for target in targets:
+            if target.change.make is not None:
+                place = next(one for one in target.path.parents if one.exists())
+                disks.setdefault(os.stat(place).st_dev, (place, []))[1].append(target)
+        vault = next(one for one in (self.vault.root, *self.vault.root.parents) if one.exists())
+        backup = sum(target.change.expect.size for target in targets if target.replaces)
+        for disk, (place, made) in disks.items():
+            wanted = sum(max(one.change.room, one.change.expect.size) for one in made)
+            try:
+                check_room(place, wanted + (backup if os.stat(vault).st_dev == disk else 0))
+            except Trouble as why:
+                greedy = [one for one in made if one.change.room > one.change.expect.size] or made
+                self._refuse(targets, [n for one in greedy for n in one.items], str(why))
 
     def _preflight_path(self, target: Target, uid: int, *, at_work: bool) -> None:
         """One path: still as planned, ours to change, and in a place where that can be done.
@@ -313,7 +331,7 @@ class Run:
         for folder in sorted({t.path.parent for t in targets if t.change.make}):
             self._make_folder(folder, log, book)  # a restored file's may be gone
             inside = [t for t in targets if t.change.make and t.path.parent == folder]
-            check_room(folder, sum(t.change.expect.size for t in inside))
+            check_room(folder, sum(max(t.change.room, t.change.expect.size) for t in inside))
         for target, record in zip(targets, log.paths, strict=True):
             change, old = target.change, target.change.expect
             if change.absent:
@@ -528,6 +546,7 @@ def _merge(one: Change, two: Change) -> Change | None:
         from_root=one.from_root or two.from_root,
         beside=one.beside + two.beside,
         restored=one.restored or two.restored,
+        room=max(one.room, two.room),
     )
 
 

@@ -43,6 +43,8 @@ class Change:
     """The gateway writes it until it is stopped, so that it may change until then."""
     restored: bool = False
     """The maker brings mode, owner and times along; they are not taken from the old file."""
+    room: int = 0
+    """Bytes that the maker needs on the way, if more than what is there now."""
 
 
 class Step:
@@ -157,6 +159,8 @@ class ReplaceDatabase(Step):
     rebuild: Rebuild
     why: str
     expect: Snapshot
+    times: int = 1
+    """How often the database and its log must fit beside it while `rebuild` works."""
     said: list[str] = field(default_factory=list, compare=False)
 
     def notes(self) -> Sequence[str]:
@@ -173,7 +177,8 @@ class ReplaceDatabase(Step):
         beside = [(p, snapshot(p)) for p in sidecars(path)]
         gone = [Change(p, taken, absent=True) for p, taken in beside if taken.kind != "absent"]
         never = tuple((p, taken) for p, taken in beside if taken.kind == "absent")
-        return [*gone, Change(path, self.expect, make=self._make, beside=never)]
+        room = self.times * (self.expect.size + sum(taken.size for _, taken in beside))
+        return [*gone, Change(path, self.expect, make=self._make, beside=never, room=room)]
 
     def _make(self, target: Path) -> None:
         source = real(self.path)

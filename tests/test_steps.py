@@ -12,6 +12,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -34,7 +35,7 @@ from hermes_doctor.steps import (
     SetOwner,
     Step,
 )
-from hermes_doctor.vault import Vault
+from hermes_doctor.vault import MARGIN, Vault
 from tests import crashing, support
 
 root_only = pytest.mark.skipif(os.geteuid() != 0, reason="giving files away needs root")
@@ -432,6 +433,27 @@ def test_a_rebuild_that_fails_names_no_other_fix(home: Path, live: Path) -> None
     assert done.items[0].outcome == "refused"
     assert done.items[1].outcome != "refused"
     assert "beyond repair" not in (done.items[1].reason or "")
+
+
+def test_a_rebuild_that_needs_more_room(
+    home: Path, live: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a rebuild needs on the way is known before it begins, and before any backup."""
+    before = crashing.state(home)
+    size = sum(path.stat().st_size for path in home.glob("state.db*"))
+    begun: list[Path] = []
+    free = 3 * size + MARGIN
+    monkeypatch.setattr(
+        os, "statvfs", lambda _: SimpleNamespace(f_frsize=1, f_bfree=free, f_bavail=free)
+    )
+    step = ReplaceDatabase(live, begun.append, "a test", snapshot(live), times=4)
+
+    with pytest.raises(Trouble, match="free, and"):
+        apply(home, item(step))
+
+    assert begun == []
+    assert crashing.state(home) == before and crashing.leftovers(home) == []
+    assert not list((home / "backups").rglob("state.db"))
 
 
 @contextlib.contextmanager

@@ -11,6 +11,8 @@ from hermes_doctor.sqlite.pages import Pages
 
 MOST_PAGES = 2000
 SHADOWS = ("data", "idx", "content", "docsize", "config")
+COVERED = {"messages_fts": "messages", "messages_fts_trigram": "messages"}
+"""Full-text tables of Hermes' own, and the tables whose every row stands in them by triggers."""
 FTS = re.compile(r"\s*CREATE\s+VIRTUAL\s+TABLE\b.*?\bUSING\s+fts5\b", re.IGNORECASE | re.DOTALL)
 
 
@@ -49,10 +51,10 @@ class Catalog(NamedTuple):
             # An index of a shadow table belongs to the search it serves.
             owner = next(e.table for e in self.entries if e.kind == "index" and e.name == name)
             return "search" if self.worth(owner) == "search" else "index"
-        for search in self.searches:
-            if name == search or name in (f"{search}_{shadow}" for shadow in SHADOWS):
-                return "search"
-        return "rows"
+        search = self.search_of(name)
+        if search is None or (name == f"{search}_content" and search not in COVERED):
+            return "rows"  # the text that somebody else's search keeps is nowhere else
+        return "search"
 
     def search_of(self, name: str) -> str | None:
         """The full-text table that an object belongs to."""

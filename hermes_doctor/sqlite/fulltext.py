@@ -40,6 +40,12 @@ class Index:
         """It keeps no copy of the text."""
         return "content=" in "".join(self.sql.lower().split())
 
+    @property
+    def contentless(self) -> bool:
+        """What it indexed is nowhere."""
+        plain = "".join(self.sql.split()).lower().replace('"', "'")
+        return "content=''" in plain
+
 
 INSERT = re.compile(
     r"AFTER\s+INSERT\s+ON\s+\"?(?P<table>\w+)\"?.*?INSERT\s+INTO\s+\"?(?P<name>\w+)\"?\s*"
@@ -76,9 +82,7 @@ def fill(database: sqlite3.Connection, index: Index, source: str = "main") -> No
     working.tell(f"filling {index.name}")
     create(database, index)
     if index.external:
-        database.execute(
-            f"INSERT INTO {quoted(index.name)}({quoted(index.name)}) VALUES('rebuild')"
-        )
+        rebuild(database, index)
     elif index.table:
         database.execute("BEGIN")
         database.execute(select(index, source))
@@ -97,6 +101,42 @@ def create(database: sqlite3.Connection, index: Index) -> None:
     name = quoted(index.name)
     for option, value in (("automerge", 0), ("hashsize", HASH)):
         database.execute(f"INSERT INTO {name}({name}, rank) VALUES(?, ?)", (option, value))
+
+
+def rebuild(database: sqlite3.Connection, index: Index) -> None:
+    """Fill one that keeps no text from the table that has it."""
+    name = quoted(index.name)
+    database.execute(f"INSERT INTO {name}({name}) VALUES('rebuild')")
+
+
+def refill(database: sqlite3.Connection, index: Index, texts: str) -> None:
+    """Fill a new full-text table with the text that the old one kept, which lies in `texts`."""
+    names = columns(database, index)
+    fields = ", ".join(map(quoted, names))
+    values = ", ".join(f"c{place}" for place in range(len(names)))
+    database.execute(
+        f"INSERT INTO {quoted(index.name)}(rowid, {fields}) SELECT id, {values} FROM {texts}"
+    )
+
+
+def settings(database: sqlite3.Connection, table: str) -> list[tuple[str, object]]:
+    """What was set for a full-text table, as the table behind it says."""
+    return database.execute(f"SELECT k, v FROM {table} WHERE k <> 'version'").fetchall()
+
+
+def set_again(
+    database: sqlite3.Connection, index: Index, values: Sequence[tuple[str, object]]
+) -> None:
+    """The same for the new one."""
+    name = quoted(index.name)
+    for pair in values:
+        database.execute(f"INSERT INTO {name}({name}, rank) VALUES(?, ?)", pair)
+
+
+def columns(database: sqlite3.Connection, index: Index) -> list[str]:
+    """The columns of a full-text table, in the order in which it keeps their texts."""
+    rows = database.execute("SELECT name FROM pragma_table_xinfo(?) WHERE hidden = 0", [index.name])
+    return [row[0] for row in rows]
 
 
 def select(index: Index, source: str, condition: str = "") -> str:

@@ -12,14 +12,13 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from hermes_doctor.files import shown
 from hermes_doctor.model import CouldNotLook
-from hermes_doctor.sqlite.catalog import SHADOWS, Catalog
+from hermes_doctor.sqlite.catalog import COVERED, SHADOWS, Catalog
 from hermes_doctor.sqlite.declaration import quoted
 from hermes_doctor.sqlite.reader import Reader
 from hermes_doctor.sqlite.records import varint
 
-COVERED = {"messages_fts": "messages", "messages_fts_trigram": "messages"}
-"""The tables whose every row stands in a full-text table, by Hermes' own triggers."""
 _CANNOT_OPEN = re.compile("vtable constructor failed|invalid fts5 file format")
 STRUCTURE = 10
 """The row of the data table that lists the segments."""
@@ -37,6 +36,8 @@ class Flaw(NamedTuple):
     breaks: str
     """writes, search, or some: what no longer works for it."""
     missing: int = 0
+    lost: bool = False
+    """It kept text that is nowhere else, and that is gone."""
 
 
 def flaws(
@@ -46,7 +47,9 @@ def flaws(
     for table in catalog.searches:
         gone = [shadow for shadow in SHADOWS if not _has(catalog, table, shadow)]
         if gone:
-            yield Flaw(table, f"its table {table}_{gone[0]} is missing", "writes")
+            lost = "content" in gone and table not in COVERED
+            behind = shown([f"{table}_{gone[0]}"])
+            yield Flaw(table, f"its table {behind} is missing", "writes", lost=lost)
             continue
         flaw = _structure(reader, table, seconds, whole) or _opens(reader, table, seconds)
         if flaw is None and COVERED.get(table) in catalog.tables:

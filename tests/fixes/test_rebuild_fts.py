@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests import curing, damage
+from tests import curing, damage, support
 from tests.damage import SEARCH, Fault
 
 
@@ -70,3 +70,110 @@ def test_a_newer_release(home: Path, fault: Fault) -> None:
     assert curing.rows(path, "SELECT * FROM messages") == kept
     assert curing.found_by_search(path, "message") == len(kept)
     cured.undo()
+
+
+# -- a search of somebody else's -------------------------------------------------------------------
+
+THEIRS = (
+    "CREATE VIRTUAL TABLE notes USING fts5(title, body, aside UNINDEXED, tokenize='porter')",
+    "INSERT INTO notes (rowid, title, body, aside) "
+    "SELECT id + 7, 'note ' || id, content, 'x' || id FROM messages WHERE id < 200",
+    "INSERT INTO notes (notes, rank) VALUES ('automerge', 3)",
+    "CREATE VIRTUAL TABLE over_messages USING fts5(content, content=messages, content_rowid=id)",
+    "INSERT INTO over_messages (over_messages) VALUES ('rebuild')",
+)
+CONTENT = "SELECT rowid, * FROM notes ORDER BY rowid"
+
+
+def _with_theirs(home: Path) -> Path:
+    path = curing.history(home / "state.db")
+    damage.execute(path, *THEIRS)
+    damage.settle(path)
+    return path
+
+
+def test_a_sound_one_of_somebody_elses_stays(home: Path) -> None:
+    """What Hermes' own needs is done, and not a byte of theirs is changed."""
+    path = _with_theirs(home)
+    shadows = [f"SELECT * FROM notes_{part}" for part in ("data", "idx", "docsize", "config")]
+    before = [curing.rows(path, sql) for sql in (CONTENT, *shadows)]
+    damage.search_zeroed(path)
+
+    cured = curing.cure(home, "DB-FTS-CORRUPT", "rebuild-fts")
+
+    assert [curing.rows(path, sql) for sql in (CONTENT, *shadows)] == before
+    assert not any("notes" in note for note in cured.notes)
+    assert curing.found_by_search(path, "message") == len(curing.messages(path))
+
+
+def test_a_damaged_one_of_somebody_elses(home: Path) -> None:
+    """It is made anew from the text that it keeps, with its settings; Hermes' own are left."""
+    path = _with_theirs(home)
+    before, kept = curing.rows(path, CONTENT), curing.messages(path)
+    damage.zero(path, *damage.leaves(path, "notes_data"))
+
+    cured = curing.cure(home, "DB-FTS-CORRUPT", "rebuild-fts")
+
+    assert cured.notes == [f"notes was made anew from the text it keeps, {len(before)} rows."]
+    assert curing.rows(path, CONTENT) == before
+    assert curing.messages(path) == kept
+    settings = curing.rows(path, "SELECT k, v FROM notes_config WHERE k <> 'version'")
+    assert settings == [("automerge", 3)]
+    found = "SELECT count(*) FROM notes WHERE notes MATCH 'note'"
+    assert curing.rows(path, found) == [(len(before),)]
+    names = {name for (name,) in curing.rows(path, "SELECT name FROM sqlite_master")}
+    assert not any("put by" in name for name in names)
+
+
+def test_one_over_a_table(home: Path) -> None:
+    """One that keeps no text of its own is filled from its table again."""
+    path = _with_theirs(home)
+    damage.zero(path, *damage.leaves(path, "over_messages_data"))
+
+    cured = curing.cure(home, "DB-FTS-CORRUPT", "rebuild-fts")
+
+    count = len(curing.messages(path))
+    assert cured.notes == [f"over_messages was made anew from its table, {count} rows."]
+
+
+def test_the_text_that_theirs_keeps_is_rows(home: Path) -> None:
+    """Where that is damaged, nothing says that rows are not."""
+    path = _with_theirs(home)
+    damage.zero(path, damage.leaves(path, "notes_content")[1])
+
+    checked = support.check(home)
+
+    assert "DB-FTS-CORRUPT" not in checked.codes
+    evidence = support.finding(checked, "DB-MALFORMED")["evidence"]
+    assert evidence[0]["what"] == "rows are hit in notes_content"
+
+
+def test_the_text_that_theirs_kept_is_gone(home: Path) -> None:
+    """A lost table behind it is told as what it is, and no rebuild is offered."""
+    path = _with_theirs(home)
+    damage.surgery(path, "DELETE FROM sqlite_master WHERE name = 'notes_content'")
+
+    found = support.finding(support.check(home), "DB-FTS-CORRUPT")
+
+    assert found["title"] == "the search index of state.db is damaged"
+    assert "nowhere else" in found["detail"]
+    assert found["fix"]["id"] == "salvage-rows"
+
+
+def test_one_that_keeps_no_text(home: Path) -> None:
+    """What cannot be made anew stops the fix; the next one names what is lost."""
+    path = curing.history(home / "state.db")
+    damage.execute(
+        path,
+        "CREATE VIRTUAL TABLE bare USING fts5(body, content='')",
+        "INSERT INTO bare (rowid, body) SELECT id, content FROM messages",
+    )
+    damage.settle(path)
+    damage.zero(path, *damage.leaves(path, "bare_data"))
+    kept = curing.messages(path)
+
+    cured = curing.cure(home, "DB-FTS-CORRUPT", "rebuild-fts", then="salvage-rows")
+
+    assert "bare keeps no text" in cured.before[0]
+    assert "Lost: the full-text table bare." in cured.notes
+    assert curing.messages(path) == kept

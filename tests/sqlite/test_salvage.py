@@ -213,6 +213,42 @@ def test_deleted_rows_stay_deleted(
         same(sound, target, "messages")
 
 
+@pytest.fixture(scope="module")
+def thinned(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A history of which much was deleted here and there, so that pages were merged and freed."""
+    path = history(tmp_path_factory.mktemp("thinned") / "state.db", 3000)
+    chance = random.Random(3)
+    gone = chance.sample(range(2, 150), 45)
+    sql(
+        path,
+        "PRAGMA secure_delete=OFF",
+        *(f"DELETE FROM messages WHERE session_id = 's{number:04d}'" for number in gone),
+        *(f"DELETE FROM sessions WHERE id = 's{number:04d}'" for number in gone),
+        *(f"DELETE FROM messages WHERE id = {one}" for one in chance.sample(range(1, 3000), 700)),
+    )
+    return path
+
+
+@pytest.mark.parametrize("spoil", ["cut to 30 %", "cut to 50 %", "cut to 80 %", "list emptied"])
+def test_deleted_rows_stay_deleted_without_a_list(
+    thinned: Path, tmp_path: Path, spoil: str
+) -> None:
+    """Pages that were given back are not taken for lost ones where nothing lists them."""
+    sick = copy(thinned, tmp_path / "state.db")
+    if spoil == "list emptied":
+        zero(sick, *page_of(thinned, "messages", "internal"))
+        with sick.open("r+b") as file:
+            file.seek(32)
+            file.write(bytes(8))
+    else:
+        os.truncate(sick, sick.stat().st_size // 4096 * int(spoil.split()[2]) // 100 * 4096)
+    target, _ = saved(sick, tmp_path)
+    assert set(rows(target, "messages")) <= set(rows(thinned, "messages"))
+    assert set(rows(target, "sessions", "id")) <= set(rows(thinned, "sessions", "id"))
+    if spoil == "list emptied":
+        same(thinned, target, "messages")
+
+
 class TestOtherSources:
     """Snapshots and transcripts give back what the damage took, and nothing else."""
 
@@ -271,14 +307,18 @@ class TestOtherSources:
             *(
                 _root(sick, root)
                 for root in (
-                    "idx_messages_session", "messages_fts_content", "messages_fts_trigram_content"
+                    "idx_messages_session", "messages_fts_content", "messages_fts_trigram_content",
+                    "messages_fts_docsize", "messages_fts_trigram_docsize",
                 )
             ),
         )  # fmt: skip
         target, account = saved(sick, tmp_path, others=(snapshot,))
         assert name not in rows(target, "sessions", "id")
         assert min(gone) not in rows(target, "messages")
-        assert any("nothing is left that could say" in note for note in account.notes)
+        told = account.table("messages")
+        assert told and told.added == {snapshot.name: len(gone & set(rows(target, "messages")))}
+        assert told.there + sum(told.added.values()) == told.kept + told.lost
+        assert "nothing is left that could say" in told.sentence
 
     def test_the_newest_sound_one_is_asked(
         self, sound: Path, sick: Path, snapshot: Source, tmp_path: Path
@@ -461,7 +501,8 @@ def test_a_hostile_declaration(sick: Path, sound: Path, tmp_path: Path) -> None:
     )
     target, account = saved(sick, tmp_path)
     same(sound, target)
-    assert any("trap" in note for note in account.notes)
+    assert account.lost == ("the rows of trap",)
+    assert not account.complete
 
 
 def test_references_hold(sound: Path, sick: Path, tmp_path: Path) -> None:

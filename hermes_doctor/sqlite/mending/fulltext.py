@@ -3,6 +3,9 @@
 FTS5's own 'rebuild' reads its second copy of the text, so it keeps what is missing there and
 fails on physical damage; and a damaged full-text table cannot even be dropped. So its row in
 the schema goes first, which makes its shadow tables ordinary ones.
+
+Those that the release knows are made from its rows, all of them. Somebody else's is touched only
+if it is damaged itself, and then made anew from the text that it keeps: that is nowhere else.
 """
 
 from __future__ import annotations
@@ -12,11 +15,13 @@ import sqlite3
 from collections.abc import Sequence
 from pathlib import Path
 
+from hermes_doctor.files import shown
 from hermes_doctor.model import CannotFix
 from hermes_doctor.sqlite import fulltext
 from hermes_doctor.sqlite.blueprint import Blueprint
-from hermes_doctor.sqlite.catalog import FTS, SHADOWS
+from hermes_doctor.sqlite.catalog import COVERED, FTS, SHADOWS
 from hermes_doctor.sqlite.declaration import quoted
+from hermes_doctor.sqlite.mending import kept
 from hermes_doctor.sqlite.mending.work import at_work, complaints, forget
 
 
@@ -31,26 +36,39 @@ def rebuild(copy: Path, blueprint: Blueprint | None) -> list[str]:
     virtual = {name: sql for name, sql in tables.items() if FTS.match(sql)}
     wanted = dict(blueprint.triggers) if blueprint else {}
     virtual = (dict(blueprint.virtual) if blueprint else {}) | virtual
+    known = {*COVERED, *(blueprint.virtual if blueprint else ())}
     indexes = fulltext.known(virtual, wanted | triggers)
-    if not indexes or not all(index.table or index.external for index in indexes):
+    own = [index for index in indexes if index.name in known]
+    theirs = [index for index in indexes if index.name not in known and _hit(copy, index, tables)]
+    if theirs and not any(_hit(copy, index, tables) for index in own):
+        own = []  # the damage is theirs alone
+    if not (own or theirs) or not all(index.table or index.external for index in own):
         raise CannotFix("how its full-text tables are filled is not known")
-    _take_out(copy, [index.name for index in indexes])
+    said = kept.rebuild(copy, theirs, _take_out) if theirs else []
+    if own:
+        _take_out(copy, [index.name for index in own])
+    missing = {name: sql for name, sql in wanted.items() if name not in triggers}
+    said = _fill(copy, own, missing) + said
+    with at_work(copy) as connection:  # which has seen nothing of how they were made
+        for index in (*own, *theirs):
+            fulltext.prove(connection, index)
+        if complaints(connection, 1):  # pages of a table that the schema had lost already
+            connection.execute("VACUUM")
+    return said
+
+
+def _fill(copy: Path, indexes: Sequence[fulltext.Index], missing: dict[str, str]) -> list[str]:
     said = []
     with at_work(copy) as connection:
         for index in indexes:
             fulltext.fill(connection, index)
             count = f"SELECT count(*) FROM {quoted(index.name)}"
             (rows,) = connection.execute(count).fetchone()
-            said.append(f"{index.name} was made anew from {rows} rows.")
-        for name, sql in wanted.items():
-            if name not in triggers and any(index.name in sql for index in indexes):
+            said.append(f"{shown([index.name])} was made anew from {rows} rows.")
+        for name, sql in missing.items():
+            if any(index.name in sql for index in indexes):
                 connection.execute(sql)
                 said.append(f"The trigger {name} was made anew.")
-    with at_work(copy) as connection:  # which has seen nothing of how they were made
-        for index in indexes:
-            fulltext.prove(connection, index)
-        if complaints(connection, 1):  # pages of a table that the schema had lost already
-            connection.execute("VACUUM")
     return said
 
 
@@ -59,6 +77,32 @@ def _declared(connection: sqlite3.Connection, kind: str) -> dict[str, str]:
         "SELECT name, sql FROM sqlite_master WHERE type = ? AND typeof(sql) = 'text'", (kind,)
     )
     return {str(name): str(sql) for name, sql in rows}
+
+
+def _hit(copy: Path, index: fulltext.Index, tables: dict[str, str]) -> bool:
+    """Whether a full-text table is damaged, or does not know the rows that it should."""
+    if index.name not in tables:
+        return True
+    try:
+        with contextlib.closing(sqlite3.connect(copy, isolation_level=None)) as connection:
+            connection.execute("PRAGMA writable_schema=ON")  # whatever else is damaged
+            for shadow in (f"{index.name}_{part}" for part in SHADOWS):
+                check = f"PRAGMA quick_check({quoted(shadow)})"
+                if shadow in tables and connection.execute(check).fetchone() != ("ok",):
+                    return True
+            fulltext.prove(connection, index)
+            return index.name in COVERED and _differs(connection, index)
+    except (sqlite3.DatabaseError, CannotFix):
+        return True
+
+
+def _differs(connection: sqlite3.Connection, index: fulltext.Index) -> bool:
+    sizes, rows = quoted(index.name + "_docsize"), quoted(COVERED[index.name])
+    ways = (
+        f"SELECT 1 FROM {one} WHERE id NOT IN (SELECT id FROM {other})"
+        for one, other in ((sizes, rows), (rows, sizes))
+    )
+    return any(connection.execute(way).fetchone() for way in ways)
 
 
 def _take_out(copy: Path, tables: Sequence[str]) -> None:

@@ -16,6 +16,11 @@ if TYPE_CHECKING:
     from hermes_doctor.sqlite.blueprint import Blueprint
     from hermes_doctor.sqlite.mending.ladder import Rung
 
+ATTEMPT, SALVAGE = 2, 4
+"""How often a database must fit: the copy and the attempt; and with a salvage also the new one,
+and what its search is made in.
+"""
+
 
 def database_repair(probes: Probes, path: Path, rungs: Sequence[str], why: str) -> ReplaceDatabase:
     """Repair a database by the first of the named rungs that leads to a sound one.
@@ -28,7 +33,11 @@ def database_repair(probes: Probes, path: Path, rungs: Sequence[str], why: str) 
 
     steps = [step for name in rungs for step in _rungs(probes, path, name)]
     return ReplaceDatabase(
-        path, lambda copy: ladder.climb(copy, steps), why=why, expect=snapshot(real(path))
+        path,
+        lambda copy: ladder.climb(copy, steps),
+        why=why,
+        expect=snapshot(real(path)),
+        times=SALVAGE if "rows" in rungs else ATTEMPT,
     )
 
 

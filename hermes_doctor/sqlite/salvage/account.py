@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from hermes_doctor.files import shown
+
 COPIES = "the full-text copies"
 INDEXES = "the indexes"
 TRANSCRIPTS = "the transcripts"
@@ -33,11 +35,14 @@ class TableAccount:
     """Rows that are known to have been there and are not in the new database."""
     unsure: bool = False
     """More may be lost than is known of: no index is left that names every row."""
+    added: Mapping[str, int] = field(default_factory=dict)
+    """By source: rows that only another file has, and that may have been deleted since."""
 
     @property
     def kept(self) -> int:
         """Rows in the new database."""
-        return self.saved + sum(self.restored.values()) + self.partial
+        told = self.saved + sum(self.restored.values()) + self.partial
+        return told + sum(self.added.values())
 
     @property
     def sentence(self) -> str:
@@ -48,7 +53,12 @@ class TableAccount:
         parts += [f"{self.lost:,} lost"] if self.lost else []
         some = "at least " if self.unsure else ""
         there = counted(self.there, "row was", "rows were")
-        return f"{self.name}: {some}{there} there: {', '.join(parts)}."
+        more = "".join(
+            f" {count:,} more came from {source}, where nothing is left that could say whether "
+            "they had been deleted since."
+            for source, count in self.added.items()
+        )
+        return f"{shown([self.name])}: {some}{there} there: {', '.join(parts)}.{more}"
 
 
 @dataclass(frozen=True)
@@ -60,6 +70,8 @@ class Account:
     """What else was found and done, a sentence each."""
     proofs: tuple[str, ...] = ()
     """What the new database passed."""
+    lost: tuple[str, ...] = ()
+    """Tables, views and the like that are not in the new database, by kind and name."""
 
     def table(self, name: str) -> TableAccount | None:
         """The account of one table."""
@@ -68,13 +80,14 @@ class Account:
     @property
     def complete(self) -> bool:
         """Every row that there was is there again, as it was."""
-        return not any(table.lost or table.partial or table.unsure for table in self.tables)
+        short = any(table.lost or table.partial or table.unsure for table in self.tables)
+        return not (short or self.lost)
 
     @property
     def sentences(self) -> tuple[str, ...]:
         """Everything, for people; no content of any row is in it."""
-        told = [table.sentence for table in self.tables if table.there]
-        return (*told, *self.notes)
+        told = [table.sentence for table in self.tables if table.there or table.added]
+        return (*(f"Lost: {one}." for one in self.lost), *told, *self.notes)
 
 
 @dataclass
@@ -87,6 +100,11 @@ class Tally:
     partial: int = 0
     lost: int = 0
     unsure: bool = False
+    added: dict[str, int] = field(default_factory=dict)
+
+    def add(self, source: str) -> None:
+        """Count a row that only another file has."""
+        self.added[source] = self.added.get(source, 0) + 1
 
     def restore(self, source: str, count: int = 1) -> None:
         """Count rows that a source made whole."""
@@ -106,5 +124,12 @@ class Tally:
         """The final account."""
         there = self.saved + sum(self.restored.values()) + self.partial + self.lost
         return TableAccount(
-            self.name, there, self.saved, self.restored, self.partial, self.lost, self.unsure
+            self.name,
+            there,
+            self.saved,
+            self.restored,
+            self.partial,
+            self.lost,
+            self.unsure,
+            self.added,
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import sqlite3
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from hermes_doctor.sqlite.blueprint import Blueprint, Column
@@ -15,6 +15,11 @@ from hermes_doctor.sqlite.schema import declares_only
 
 KINDS = ("table", "index", "trigger", "view")
 SHADOWS = ("_data", "_idx", "_content", "_docsize", "_config")
+BEHIND = (*SHADOWS, "_segments", "_segdir", "_stat", "_node", "_rowid", "_parent")
+"""The same of any virtual table that SQLite comes with."""
+
+VIRTUAL, STORED = 2, 3
+"""How `table_xinfo` marks columns that are computed when read, and when written."""
 
 
 @dataclass(frozen=True)
@@ -39,6 +44,12 @@ class Layout:
     """The column that is another name for the rowid; its place in the record is NULL."""
     plain: bool = True
     """An ordinary table with rowids."""
+    refers: tuple[tuple[str, str, str], ...] = ()
+    """The columns that name rows of other tables: column, table, column there."""
+    computed: frozenset[str] = frozenset()
+    """Columns that SQLite makes of others; they are not written."""
+    stored: tuple[str, ...] = ()
+    """In a table without rowids: the columns as they lie, the key first."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -68,6 +79,18 @@ class Catalog:
     pages: set[int] = field(default_factory=set)
     """The leaves that hold the schema."""
 
+    whole: bool = True
+    """Nothing of the schema is missing."""
+
+    @property
+    def virtual(self) -> dict[str, str]:
+        """The declarations of virtual tables."""
+        return {
+            entry.name: entry.sql
+            for entry in self.entries
+            if entry.kind == "table" and entry.sql and entry.sql.upper().startswith("CREATE VIRT")
+        }
+
     def root(self, table: str) -> int:
         """Where the table begins; 0 when that is not known."""
         return next((e.root for e in self.entries if e.kind == "table" and e.name == table), 0)
@@ -88,7 +111,7 @@ def read(survey: Survey) -> Catalog:
         for entry in _rows(survey, page):
             used.add(page)
             found.setdefault((entry.kind, entry.name), entry)
-    catalog = Catalog(list(found.values()), pages=used)
+    catalog = Catalog(list(found.values()), pages=used, whole=tree.whole)
     _declare(catalog)
     return catalog
 
@@ -154,16 +177,38 @@ def _layout(memory: sqlite3.Connection, name: str, sql: str) -> Layout | None:
 def layout_of(database: sqlite3.Connection, name: str, sql: str) -> Layout:
     """The columns of a table that the connection has."""
     rows = database.execute(
-        'SELECT name, type, "notnull", dflt_value, pk FROM pragma_table_xinfo(?) WHERE hidden <> 2',
+        'SELECT name, type, "notnull", dflt_value, pk, hidden FROM pragma_table_xinfo(?)',
         (name,),
     ).fetchall()
     columns = tuple(
-        Column(row[0], (row[1] or "").upper(), bool(row[2]), row[3], row[4]) for row in rows
+        Column(row[0], (row[1] or "").upper(), bool(row[2]), row[3], row[4])
+        for row in rows
+        if row[5] != VIRTUAL
     )
+    computed = frozenset(row[0] for row in rows if row[5] in (VIRTUAL, STORED))
     keys = [place for place, column in enumerate(columns) if column.key]
     single = len(keys) == 1 and columns[keys[0]].type == "INTEGER"
     plain = "WITHOUT ROWID" not in " ".join(sql.upper().split())
-    return Layout(name, columns, sql, keys[0] if single and plain else None, plain)
+    refers = tuple(
+        (row[0], row[1], row[2])
+        for row in database.execute(
+            'SELECT "from", "table", "to" FROM pragma_foreign_key_list(?)', (name,)
+        )
+        if row[2] is not None
+    )
+    stored = () if plain else _stored(database, name)
+    rowid = keys[0] if single and plain else None
+    return Layout(name, columns, sql, rowid, plain, refers, computed, stored)
+
+
+def _stored(database: sqlite3.Connection, name: str) -> tuple[str, ...]:
+    """The columns of a table without rowids in the order in which they lie."""
+    rows = database.execute(
+        "SELECT x.name FROM pragma_index_list(?) AS i, pragma_index_xinfo(i.name) AS x "
+        "WHERE i.origin = 'pk' ORDER BY x.seqno",
+        (name,),
+    )
+    return tuple(row[0] for row in rows)
 
 
 def _index(memory: sqlite3.Connection, entry: Entry) -> Index | None:
@@ -205,9 +250,9 @@ def expected(blueprint: Blueprint) -> dict[str, list[Layout]]:
     return layouts
 
 
-def shadows(virtual: Mapping[str, str]) -> set[str]:
+def shadows(virtual: Iterable[str], suffixes: Sequence[str] = SHADOWS) -> set[str]:
     """The names of the tables in which full-text tables keep their own data."""
-    return {name + suffix for name in virtual for suffix in SHADOWS}
+    return {name + suffix for name in virtual for suffix in suffixes}
 
 
 def copies(name: str) -> Layout:

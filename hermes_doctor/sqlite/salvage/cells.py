@@ -172,14 +172,23 @@ def remainder(payload: bytes, kinds: list[int], at: int) -> bytes:
 
 
 class Mangled(str):
-    """Text some bytes of which are no text any more."""
+    """Text some bytes of which are no text: replaced, since Hermes cannot read it otherwise."""
+
+    raw: bytes
+    """As it is stored."""
+
+
+class Raw(bytes):
+    """The same, to be stored as it was."""
 
     __slots__ = ()
 
 
 def text(raw: bytes) -> str:
-    """Text as stored; what is no text is replaced, since Hermes cannot read it at all."""
+    """Text as stored, or what can be read of it."""
     try:
         return raw.decode()
     except UnicodeDecodeError:
-        return Mangled(raw.decode("utf-8", "replace"))
+        mangled = Mangled(raw.decode("utf-8", "replace"))
+        mangled.raw = raw
+        return mangled

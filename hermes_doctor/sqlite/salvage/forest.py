@@ -8,8 +8,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from hermes_doctor.sqlite.salvage import freelist, likeness, trees
-from hermes_doctor.sqlite.salvage.catalog import Catalog, Layout
+from hermes_doctor.sqlite.salvage.catalog import BEHIND, Catalog, Layout, shadows
 from hermes_doctor.sqlite.salvage.cells import LEAF, Row
+from hermes_doctor.sqlite.salvage.jury import Jury, Verdict
 from hermes_doctor.sqlite.salvage.survey import HIGHEST, LOWEST, Leaf, Survey
 from hermes_doctor.sqlite.salvage.trees import Tree
 from hermes_doctor.sqlite.salvage.witness import Witness
@@ -26,17 +27,13 @@ class Stand:
     tree: Tree
     rooted: bool
     """Its root was found and holds its rows."""
-    adopted: int = 0
-    """Leaves that nothing points at any more."""
     damaged: bool = False
-    only_named: bool = False
-    """Of the adopted leaves only rows that an index names are taken: they may be free pages."""
-
-    @property
-    def linked(self) -> Tree:
-        """The part of it that its root leads to."""
-        leaves = self.tree.leaves[: len(self.tree.leaves) - self.adopted]
-        return Tree(leaves, self.tree.gaps)
+    linked: Tree = field(default_factory=Tree)
+    """The part of it that its root leads to."""
+    left: set[int] = field(default_factory=set)
+    """Adopted leaves that were given back: of these only rows that an index names are taken."""
+    unproven: int = 0
+    """Rows of adopted leaves of which nothing is left that could say whether they were deleted."""
 
     def lost(self, rowid: int) -> bool:
         """Whether a row of this rowid would lie where nothing can be read."""
@@ -50,16 +47,35 @@ class Forest:
     stands: dict[str, Stand] = field(default_factory=dict)
     copies: Mapping[str, Sequence[str]] = field(default_factory=dict)
     """By table: the tables in which full text keeps copies of its texts under its rowids."""
+    sizes: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """By table: the tables in which full text keeps the size of each of its rows."""
     freed: int = 0
     """Leaves left alone because what they hold was deleted."""
     _witnesses: dict[str, Witness] = field(default_factory=dict)
+    _juries: dict[str, Jury] = field(default_factory=dict)
 
     def witness(self, survey: Survey, catalog: Catalog, name: str) -> Witness:
         """What is left that names the rows of a table."""
         if name not in self._witnesses:
             copies = [self.stands[one].linked for one in self.copies.get(name, ())]
+            copies += [trees.sizes(survey, catalog.root(one)) for one in self.sizes.get(name, ())]
             self._witnesses[name] = Witness(survey, catalog, name, copies)
         return self._witnesses[name]
+
+    def jury(self, survey: Survey, catalog: Catalog, name: str) -> Jury:
+        """Who tells which of the pages that look like a table's are still its own."""
+        if name in self._juries:
+            return self._juries[name]
+        stand = self.stands[name]
+        parents = {
+            child: keys
+            for child, parent, column in stand.layout.refers
+            if parent in self.stands
+            and (keys := self.witness(survey, catalog, parent).keys(column)) is not None
+        }
+        witness = self.witness(survey, catalog, name)
+        self._juries[name] = Jury(survey, witness, stand.layout, stand.linked, parents)
+        return self._juries[name]
 
     @property
     def highest(self) -> dict[str, int]:
@@ -72,9 +88,10 @@ def grow(
     catalog: Catalog,
     known: Mapping[str, Sequence[Layout]],
     copies: Mapping[str, Sequence[str]],
+    sizes: Mapping[str, Sequence[str]],
 ) -> Forest:
     """Find the leaves of each table; `known` has the layouts that each of them can have."""
-    forest = Forest(copies=copies)
+    forest = Forest(copies=copies, sizes=sizes)
     claimed = bytearray(survey.image.count + 1)
     for page in catalog.pages:
         claimed[page] = 1
@@ -90,7 +107,9 @@ def grow(
             tree = Tree(gaps=[(LOWEST, HIGHEST)])
         for page in [leaf.page for leaf in tree.leaves] + list(tree.seen):
             claimed[page] = 1
-        forest.stands[name] = Stand(layout, tree, rooted, damaged=not rooted or not tree.whole)
+        stand = Stand(layout, tree, rooted, damaged=not rooted or not tree.whole)
+        stand.linked = Tree(list(tree.leaves), list(tree.gaps))
+        forest.stands[name] = stand
     if any(stand.damaged for stand in forest.stands.values()):
         _adopt(survey, catalog, forest, claimed)
     return forest
@@ -127,8 +146,8 @@ def _sample(survey: Survey, pages: Sequence[int], most: int = SAMPLE, each: int 
 def _adopt(survey: Survey, catalog: Catalog, forest: Forest, claimed: bytearray) -> None:
     """Give the leaves that nothing points at to the damaged tables they look like.
 
-    A page that no tree holds is free, or it lost its parent. Where the list of free pages is
-    complete it decides; otherwise the table's indexes must name the rows.
+    A page that no tree holds is free, or it lost its parent: the list of free pages tells as far
+    as it goes, and what else knows the rows.
     """
     free, complete = freelist.read(survey.image)
     groups: dict[int, list[int]] = defaultdict(list)
@@ -140,15 +159,28 @@ def _adopt(survey: Survey, catalog: Catalog, forest: Forest, claimed: bytearray)
             continue
         top = survey.top(page)
         groups[page if claimed[top] else top].append(page)
-    layouts = [stand.layout for stand in forest.stands.values() if stand.layout.plain]
+    # What lies behind virtual tables declares no types: it would be taken for anything.
+    copying = {name for names in forest.copies.values() for name in names}
+    aloof = shadows(catalog.virtual, BEHIND) - copying
+    layouts = [stand.layout for name, stand in forest.stands.items() if name not in aloof]
     found: dict[str, list[Leaf]] = defaultdict(list)
     for top, pages in groups.items():
         name = _owner(survey, layouts, pages, forest)
         if name is None:
             continue
+        stand = forest.stands[name]
         for leaf in _ranged(survey, top, pages):
-            if complete or _alive(survey, catalog, forest, name, leaf.page, free):
+            if name in copying:  # only asked for the text of rows that are known otherwise
+                verdict = Verdict(unproven=not free[leaf.page])
+            else:
+                jury = forest.jury(survey, catalog, name)
+                verdict = jury.judge(leaf.page, listed=bool(free[leaf.page]))
+            if verdict.live:
                 found[name].append(leaf)
+                stand.unproven += 0 if complete else verdict.unproven
+            elif verdict.named:
+                found[name].append(leaf)
+                stand.left.add(leaf.page)
             else:
                 forest.freed += 1
     for name, leaves in found.items():
@@ -191,20 +223,11 @@ def _ranged(survey: Survey, top: int, pages: Sequence[int]) -> list[Leaf]:
     return leaves
 
 
-def _alive(
-    survey: Survey, catalog: Catalog, forest: Forest, name: str, page: int, free: bytearray
-) -> bool:
-    """Whether the table's indexes name rows on a page."""
-    witness = forest.witness(survey, catalog, name)
-    if not witness.known:
-        return not free[page]
-    forest.stands[name].only_named = witness.whole
-    return any(map(witness.names, survey.rowids(page)))
-
-
 def _settle(stand: Stand, leaves: list[Leaf]) -> None:
-    """Put adopted leaves where the gaps are."""
-    leaves.sort(key=lambda leaf: (leaf.low, leaf.high))
+    """Put adopted leaves where the gaps are; one that was given back closes none."""
+    stand.tree.leaves.extend(sorted(leaves, key=lambda leaf: (leaf.low, leaf.high)))
+    leaves = [leaf for leaf in stand.tree.leaves if leaf.page not in stand.left]
+    leaves = leaves[len(stand.linked.leaves) :]
     lows = [leaf.low for leaf in leaves]
     gaps = []
     for low, high in stand.tree.gaps:
@@ -221,5 +244,3 @@ def _settle(stand: Stand, leaves: list[Leaf]) -> None:
         if reach < high:
             gaps.append((reach, high))
     stand.tree.gaps = gaps
-    stand.tree.leaves.extend(leaves)
-    stand.adopted = len(leaves)

@@ -70,6 +70,14 @@ class Image:
         said = int.from_bytes(first[28:32], "big") if first.startswith(MAGIC) else 0
         return max(self.count, said)
 
+    @property
+    def auto_vacuum(self) -> int:
+        """Whether the file gives free pages back: 0 never, 1 always, 2 when it is told to."""
+        first = self.page(1)
+        if first[:16] != MAGIC or not any(first[52:56]):
+            return 0
+        return 2 if any(first[64:68]) else 1
+
     def counter(self) -> int:
         """The file's own count of its changes."""
         return int.from_bytes(os.pread(self.fd, 4, 24), "big")

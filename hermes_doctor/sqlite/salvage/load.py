@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, islice
 
@@ -11,7 +11,7 @@ from hermes_doctor.sqlite.records import Value
 from hermes_doctor.sqlite.salvage import likeness
 from hermes_doctor.sqlite.salvage.account import COPIES, ONLY, Tally
 from hermes_doctor.sqlite.salvage.catalog import Layout
-from hermes_doctor.sqlite.salvage.cells import Mangled, Row
+from hermes_doctor.sqlite.salvage.cells import Mangled, Raw, Row
 from hermes_doctor.sqlite.salvage.forest import Stand
 from hermes_doctor.sqlite.salvage.shape import Shape
 from hermes_doctor.sqlite.salvage.survey import Leaf, Survey, decode
@@ -42,16 +42,35 @@ class Loaded:
 
 
 class Counted:
-    """Passes rows on and counts them."""
+    """Passes rows on and counts them, up to one that has text which is no text."""
 
     def __init__(self, rows: Iterator[list[Value]]) -> None:
         self.rows = rows
         self.count = 0
+        self.odd: list[Value] | None = None
 
     def __iter__(self) -> Iterator[list[Value]]:
         for row in self.rows:
             self.count += 1
+            if Raw in map(type, row):
+                self.odd = row
+                return
             yield row
+
+
+def batches(
+    target: Target, name: str, columns: Sequence[str], rows: Iterator[list[Value]]
+) -> Iterator[tuple[int, int]]:
+    """Put rows into a table, a transaction at a time: how many there were, and how many it took.
+
+    A batch is never in memory as a whole: rows may be large.
+    """
+    for first in rows:
+        batch = Counted(chain([first], islice(rows, BATCH - 1)))
+        added = target.insert(name, columns, batch)
+        if batch.odd is not None:
+            added += target.insert(name, columns, [batch.odd])
+        yield batch.count, added
 
 
 class Loader:
@@ -80,10 +99,10 @@ class Loader:
         loaded = Loaded(name, stand, Tally(name), shape)
         rows = self._rows(loaded)
         tally = loaded.tally
-        for first in rows:  # a batch is never in memory as a whole: rows may be large
-            batch = Counted(chain([first], islice(rows, BATCH - 1)))
-            added = self.target.insert(name, shape.columns, batch)
-            tally.saved -= batch.count - added  # the same row on two pages
+        for count, added in batches(self.target, name, shape.columns, rows):
+            tally.saved -= count - added  # the same row on two pages
+            if name in self.target.extra:  # or one that its own table refuses
+                tally.lost += count - added
             if committed:
                 committed(added)
         return loaded
@@ -92,14 +111,13 @@ class Loader:
         texts = self.texts.get(loaded.name)
         shape, tally = loaded.shape, loaded.tally
         stand = loaded.stand
-        linked = len(stand.tree.leaves) - stand.adopted
-        named = self.witness(loaded.name).names if stand.only_named else None
+        named = self.witness(loaded.name).names if stand.left else None
         for number, leaf in enumerate(stand.tree.leaves):
             if not number % 256:
                 self.step(256)
             for row in self._leaf(loaded, leaf):
-                if named and number >= linked and not named(row.rowid):
-                    continue  # it was deleted, and its page may be a free one
+                if named and leaf.page in stand.left and not named(row.rowid):
+                    continue  # it was deleted, and its page given back
                 if not row.whole:
                     size = sum(len(v) for v in row.values if isinstance(v, str | bytes))
                     if size <= loaded.room:
@@ -109,15 +127,31 @@ class Loader:
                     tally.partial += 1
                     yield shape.values(row)
                     continue
-                if _mend_role(shape, row):
+                self._keep_bytes(loaded.name, row, texts)
+                before = shape.made_up
+                values = shape.values(row)
+                if shape.made_up > before:
+                    tally.partial += 1
+                elif _mend_role(shape, row):
                     tally.restore(ONLY)
+                    values = shape.values(row)
                 elif texts is not None and texts.heal(row):
                     tally.restore(COPIES)
+                    values = shape.values(row)
                 elif _doubtful(row, texts):
                     tally.partial += 1
                 else:
                     tally.saved += 1
-                yield shape.values(row)
+                yield values
+
+    def _keep_bytes(self, name: str, row: Row, texts: Texts | None) -> None:
+        """Text that is no text stays as it is where it was stored so, or where it is not Hermes'
+        to read: it would fail on it.
+        """
+        if Mangled not in map(type, row.values):
+            return
+        if name in self.target.extra or (texts is not None and texts.stored(row)):
+            row.values[:] = [Raw(v.raw) if isinstance(v, Mangled) else v for v in row.values]
 
     def _leaf(self, loaded: Loaded, leaf: Leaf) -> Iterator[Row]:
         """The rows of one leaf that belong where they are."""

@@ -13,6 +13,7 @@ from hermes_doctor.sqlite.salvage.account import COPIES, INDEXES, TRANSCRIPTS, T
 from hermes_doctor.sqlite.salvage.catalog import Catalog
 from hermes_doctor.sqlite.salvage.cells import LOST, Lost, Mangled, Row
 from hermes_doctor.sqlite.salvage.forest import Forest
+from hermes_doctor.sqlite.salvage.jury import Jury
 from hermes_doctor.sqlite.salvage.load import Loaded
 from hermes_doctor.sqlite.salvage.others import Others
 from hermes_doctor.sqlite.salvage.survey import Survey
@@ -49,8 +50,6 @@ class Mender:
         self.tallies: dict[str, Tally] = {}
         self.transcribed = 0
         """Messages whose text a transcript still had."""
-        self.unproven = 0
-        """Rows from other files of which nothing is left that could say they were deleted."""
         self.withheld = 0
         """Rows that an index names and that the table's own sound pages do not have."""
 
@@ -150,21 +149,31 @@ class Mender:
         """Rows that are gone, out of the newest other file that has them; what is left."""
         if not self.others.sources:
             return gone
-        left = [rowid for rowid in gone if not self._take(loaded, rowid, facts.get(rowid, {}))]
+        left = []
+        for rowid in gone:
+            source = self._take(loaded, rowid, facts.get(rowid, {}))
+            if source:
+                loaded.tally.restore(source)
+            else:
+                left.append(rowid)
         if not self.witness(loaded.name).whole:
+            jury = self.forest.jury(self.survey, self.catalog, loaded.name)
             for rowid in list(self._unnamed(loaded, set(gone))):
-                self.unproven += self._take(loaded, rowid, {})
+                source = self._take(loaded, rowid, {}, jury)
+                if source:
+                    loaded.tally.add(source)
         return left
 
-    def _take(self, loaded: Loaded, rowid: int, facts: Mapping[str, Value]) -> bool:
-        """One row out of another file, unless what it hangs on was deleted."""
+    def _take(
+        self, loaded: Loaded, rowid: int, facts: Mapping[str, Value], jury: Jury | None = None
+    ) -> str:
+        """One row out of another file, unless it or what it hangs on was deleted; out of which."""
         found = self.others.row(self.target.layouts[loaded.name], rowid, facts)
         if found is None or self._severed(loaded.name, found.values):
-            return False
-        if not self._insert(loaded.name, found.values, rowid):
-            return False
-        loaded.tally.restore(found.source)
-        return True
+            return ""
+        if jury is not None and jury.denies(rowid, found.values):
+            return ""
+        return found.source if self._insert(loaded.name, found.values, rowid) else ""
 
     def _severed(self, name: str, values: Mapping[str, Value]) -> bool:
         """Whether a row refers to one that a sound table does not have: that was deleted."""

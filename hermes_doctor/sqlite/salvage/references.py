@@ -20,8 +20,9 @@ def settle(mender: Mender) -> list[str]:
     told: list[str] = []
     for _ in range(ROUNDS):
         broken: dict[tuple[str, str], list[int]] = defaultdict(list)
-        for table, rowid, parent, _ in mender.target.database.execute("PRAGMA foreign_key_check"):
-            if rowid is not None:
+        target = mender.target
+        for name in (name for name in target.layouts if name not in target.extra):
+            for table, rowid, parent, _ in target.dangling(name):
                 broken[table, parent].append(rowid)
         if not broken:
             break

@@ -7,11 +7,20 @@ import sqlite3
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from hermes_doctor.files import shown
 from hermes_doctor.sqlite import fulltext
 from hermes_doctor.sqlite.blueprint import Blueprint
 from hermes_doctor.sqlite.declaration import quoted
-from hermes_doctor.sqlite.salvage import catalog as catalogs, rebuild, references, views
-from hermes_doctor.sqlite.salvage.account import Account
+from hermes_doctor.sqlite.salvage import (
+    catalog as catalogs,
+    clustered,
+    foreign,
+    rebuild,
+    references,
+    telling,
+    views,
+)
+from hermes_doctor.sqlite.salvage.account import Account, Tally
 from hermes_doctor.sqlite.salvage.beside import Beside, Proof
 from hermes_doctor.sqlite.salvage.catalog import Catalog, Layout
 from hermes_doctor.sqlite.salvage.forest import Forest, grow
@@ -74,9 +83,9 @@ class Run:
         self.total = 3 * image.count
         (survey, catalog), told = views.choose(image, lambda _: self._step(4096))
         self.notes += [told] if told else []
-        forest = grow(survey, catalog, self._known(catalog), self._copies())
+        forest = grow(survey, catalog, self._known(catalog), self._copies(), self._sizes())
         texts = self._texts(survey, forest)
-        self.target = target = Target(self.path, self.blueprint, catalog)
+        self.target = target = Target(self.path, self.blueprint, catalog, image)
         slow, quick = fulltext.split(self.indexes, beside=target.shared)
         beside = Beside(self.path, slow) if slow is not None else None
         try:
@@ -85,6 +94,8 @@ class Run:
             loaded = self._load(loader, forest, target, beside)
             for table in sorted(loaded, key=lambda one: _dependent(target, one.name)):
                 mender.mend(table)
+            tallies = [table.tally for table in loaded]
+            tallies += self._clustered(survey, catalog, target)
             self.notes += references.settle(mender)
             self._sequences(survey, catalog, target, mender)
             self._version(target, mender)
@@ -97,12 +108,24 @@ class Run:
         finally:
             if beside is not None:
                 beside.remove()
+        foreign.views(target, catalog)
+        theirs = foreign.restore(target, catalog, tallies)
         for sql in self.blueprint.triggers.values():
             target.database.execute(sql)
+        foreign.triggers(target, catalog)
         proofs = self._prove(target, slow) + proofs
         self._step(self.total)
-        self._tell(image, forest, mender, target)
-        return Account(tuple(table.tally.close() for table in loaded), tuple(self.notes), proofs)
+        self.notes += telling.notes(image, catalog, forest, mender, target)
+        closed = tuple(tally.close() for tally in tallies if tally.name not in theirs)
+        return Account(closed, tuple(self.notes), proofs, tuple(target.lost))
+
+    def _clustered(self, survey: Survey, catalog: Catalog, target: Target) -> list[Tally]:
+        """The tables without rowids, none of which is of Hermes' making."""
+        return [
+            clustered.load(survey, target, target.layouts[name], catalog.root(name))
+            for name in target.extra
+            if not target.layouts[name].plain
+        ]
 
     def _known(self, catalog: Catalog) -> dict[str, Sequence[Layout]]:
         """The layouts of all tables that may be met."""
@@ -123,6 +146,14 @@ class Run:
             if index.columns and not index.external:
                 copies.setdefault(index.table, []).append(index.name + "_content")
         return copies
+
+    def _sizes(self) -> dict[str, list[str]]:
+        """By table: where full text keeps the size of each of its rows."""
+        sizes: dict[str, list[str]] = {}
+        for index in self.indexes:
+            if index.table:
+                sizes.setdefault(index.table, []).append(index.name + "_docsize")
+        return sizes
 
     def _texts(self, survey: Survey, forest: Forest) -> dict[str, Texts]:
         """For each table whose text is copied by full-text tables: those copies."""
@@ -153,7 +184,7 @@ class Run:
             except sqlite3.Error:
                 if name not in target.extra:
                     raise
-                self.notes.append(f"The rows of {name}, which the release does not know, are lost.")
+                target.lost.append(f"the rows of {shown([name])}")
         return loaded
 
     def _sequences(self, survey: Survey, catalog: Catalog, target: Target, mender: Mender) -> None:
@@ -215,34 +246,6 @@ class Run:
             target.database.close()
             if aside:
                 aside.thread.join()
-
-    def _tell(self, image: Image, forest: Forest, mender: Mender, target: Target) -> None:
-        """What else is worth saying."""
-        if image.log.damaged:
-            self.notes.append(
-                f"The write-ahead log is damaged. Pages of it that are lost: "
-                f"{image.log.dropped:,}; used although SQLite would not have read them: "
-                f"{image.log.beyond:,}."
-            )
-        if forest.freed:
-            self.notes.append(f"Pages of deleted rows, which stay deleted: {forest.freed:,}.")
-        if mender.withheld:
-            self.notes.append(
-                f"Rows that only an index names, and that were not brought back since the pages "
-                f"on which they would lie are sound and do not have them: {mender.withheld:,}."
-            )
-        if mender.transcribed:
-            self.notes.append(
-                f"Messages in part that have their text from transcripts: {mender.transcribed:,}."
-            )
-        if mender.unproven:
-            self.notes.append(
-                f"Rows that came from another file although nothing is left that could say "
-                f"whether they had been deleted since: {mender.unproven:,}."
-            )
-        for name in self.others.refused:
-            self.notes.append(f"{name} is damaged itself and was not used.")
-        self.notes += target.notes
 
 
 def _dependent(target: Target, name: str) -> bool:

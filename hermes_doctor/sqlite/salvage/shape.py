@@ -22,12 +22,14 @@ class Shape:
         """What to put where a column of the new table must not be empty."""
         self.default: dict[int, Value] = {}
         """What a record that ends before a column means by that."""
+        self.made_up = 0
+        """Values that must not be empty, were, and got something that stands for nothing."""
         if target.rowid_column is None:
             self.columns.append("rowid")
             self.places.append(-1)
         for place, column in enumerate(target.columns):
             at = theirs.get(column.name.lower())
-            if at is None and place != target.rowid_column:
+            if column.name in target.computed or (at is None and place != target.rowid_column):
                 continue
             if place == target.rowid_column:
                 at = -1
@@ -48,10 +50,7 @@ class Shape:
         if row.whole and count == len(self.source.columns):
             picked: list[Value] = list(self._pick([*values, row.rowid]))
             picked.pop()
-            for at, filling in self.fill.items():
-                if picked[at] is None:
-                    picked[at] = filling
-            return picked
+            return self._filled(picked)
         out: list[Value] = []
         for place in self.places:
             if place < 0:
@@ -61,10 +60,14 @@ class Shape:
                 out.append(None if isinstance(value, Lost) else value)
             else:
                 out.append(self.default[place])
+        return self._filled(out)
+
+    def _filled(self, values: list[Value]) -> list[Value]:
         for at, filling in self.fill.items():
-            if out[at] is None:
-                out[at] = filling
-        return out
+            if values[at] is None:
+                values[at] = filling
+                self.made_up += 1
+        return values
 
 
 def literal(default: str | None) -> Value:

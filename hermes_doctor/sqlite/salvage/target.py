@@ -6,11 +6,16 @@ import re
 import sqlite3
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
+from hermes_doctor.files import shown
 from hermes_doctor.model import CannotFix
 from hermes_doctor.sqlite.blueprint import Blueprint
 from hermes_doctor.sqlite.declaration import quoted
-from hermes_doctor.sqlite.salvage.catalog import Catalog, Layout, layout_of, shadows
+from hermes_doctor.sqlite.salvage import foreign
+from hermes_doctor.sqlite.salvage.catalog import BEHIND, Catalog, Layout, layout_of, shadows
+from hermes_doctor.sqlite.salvage.cells import Raw
+from hermes_doctor.sqlite.salvage.image import Image
 from hermes_doctor.sqlite.schema import declares_only
 
 CACHE = "PRAGMA cache_size=-8192"
@@ -36,13 +41,17 @@ def connect(path: Path) -> sqlite3.Connection:
 class Target:
     """Tables first; indexes, full text and triggers when all rows are in."""
 
-    def __init__(self, path: Path, blueprint: Blueprint, catalog: Catalog) -> None:
+    def __init__(self, path: Path, blueprint: Blueprint, catalog: Catalog, image: Image) -> None:
         self.path = path
         self.blueprint = blueprint
         self.notes: list[str] = []
+        self.lost: list[str] = []
+        """What could not be carried over, by kind and name."""
         self.layouts: dict[str, Layout] = {}
         self.extra: list[str] = []
         self.database = connect(path)
+        self.database.execute(f"PRAGMA page_size={image.page_size}")
+        self.database.execute(f"PRAGMA auto_vacuum={image.auto_vacuum}")
         (mode,) = self.database.execute("PRAGMA journal_mode=WAL").fetchone()
         self.shared = mode == "wal"
         """Rows can be read by others while more are written; not so on some network drives."""
@@ -70,42 +79,47 @@ class Target:
                     f"ALTER TABLE {quoted(name)} ADD COLUMN {quoted(column.name)} {kind}{default}"
                 )
             except sqlite3.Error:
-                self.notes.append(
-                    f"A column of {name} that its release does not know was left out."
-                )
+                self.lost.append(f"a column of {name} that its release does not know")
+        if live.computed:
+            self.lost.append(f"computed columns of {name} that its release does not know")
 
     def _extra_tables(self, catalog: Catalog) -> None:
-        """Tables that the release does not know are kept as they declare themselves."""
-        virtual = {
-            entry.name: entry.sql or ""
-            for entry in catalog.entries
-            if entry.kind == "table" and (entry.sql or "").upper().startswith("CREATE VIRTUAL")
-        }
-        hidden = shadows({**self.blueprint.virtual, **virtual})
-        for name, layout in catalog.layouts.items():
-            if name in self.layouts or name in hidden:
+        """Tables that the release does not know are kept as they declare themselves.
+
+        Behind a virtual one, only what holds something that can be had nowhere else.
+        """
+        hidden = shadows(self.blueprint.virtual) | foreign.derived(catalog, self.blueprint)
+        behind = shadows(catalog.virtual, BEHIND)
+        for entry in catalog.entries:
+            name = entry.name
+            if entry.kind != "table" or name in {*self.layouts, *hidden, *catalog.virtual}:
                 continue
-            if not layout.plain:
-                self.notes.append(
-                    "A table without rowids that the release does not know was left out."
-                )
+            if name.startswith("sqlite_"):
                 continue
-            self.database.set_authorizer(declares_only)
-            try:
-                self.database.execute(layout.sql)
-            except (sqlite3.Error, sqlite3.Warning):
-                continue
-            finally:
-                self.database.set_authorizer(None)
-            self.layouts[name] = layout
-            self.extra.append(name)
-        if set(virtual) - set(self.blueprint.virtual):
-            self.notes.append("A full-text table that the release does not know was left out.")
+            layout = catalog.layouts.get(name)
+            if layout is not None and self.declare(layout.sql):
+                self.layouts[name] = layout
+                self.extra.append(name)
+            elif name not in behind:
+                self.lost.append(f"the table {shown([name])}")
+
+    def declare(self, sql: str) -> bool:
+        """Let the damaged file declare something; whether SQLite took it."""
+        self.database.set_authorizer(declares_only)
+        try:
+            self.database.execute(sql)
+        except (sqlite3.Error, sqlite3.Warning, ValueError):
+            return False
+        finally:
+            self.database.set_authorizer(None)
+        return True
 
     def insert(self, table: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> int:
         """Add rows; one whose key is there already is left out. How many were added."""
         names = ", ".join(map(quoted, columns))
         marks = ", ".join("?" * len(columns))
+        if isinstance(rows, list) and len(rows) == 1:  # text that is no text can only be cast
+            marks = ", ".join("CAST(? AS TEXT)" if type(v) is Raw else "?" for v in rows[0])
         before = self.database.total_changes
         self.database.execute("BEGIN")
         try:
@@ -121,14 +135,11 @@ class Target:
         for name, sql in self.blueprint.indexes.items():
             if self.blueprint.table_of.get(name) in {None, *self.layouts}:
                 self._index(sql)
-        self.database.set_authorizer(declares_only)
         for entry in catalog.entries:
-            if entry.kind == "index" and entry.sql and entry.table in self.extra:
-                try:
-                    self.database.execute(entry.sql)
-                except (sqlite3.Error, sqlite3.Warning):
-                    self.notes.append(f"An index of the table {entry.table} could not be made.")
-        self.database.set_authorizer(None)
+            if entry.kind != "index" or not entry.sql or entry.name in self.blueprint.indexes:
+                continue
+            if entry.table in self.layouts and not self.declare(entry.sql):
+                self.lost.append(f"the index {shown([entry.name])}")
 
     def _index(self, sql: str) -> None:
         try:
@@ -164,6 +175,10 @@ class Target:
         count = self.database.execute(change).rowcount
         self.notes.append(f"Rows of {table} that lost a value which must be unique: {count:,}.")
 
+    def dangling(self, name: str) -> list[tuple[Any, ...]]:
+        """The rows of a table that refer to rows which are not there."""
+        return self.database.execute(f"PRAGMA foreign_key_check({quoted(name)})").fetchall()
+
     def finish(self) -> None:
         """One file, nothing beside it."""
         self.database.execute("PRAGMA journal_mode=DELETE")
@@ -173,6 +188,7 @@ class Target:
         found = [row[0] for row in self.database.execute("PRAGMA integrity_check(3)")]
         if found != ["ok"]:
             raise CannotFix("the salvaged database does not pass SQLite's integrity check")
-        if self.database.execute("PRAGMA foreign_key_check").fetchone():
-            raise CannotFix("rows of the salvaged database refer to rows that are not there")
+        for name in self.layouts:
+            if name not in self.extra and self.dangling(name):
+                raise CannotFix("rows of the salvaged database refer to rows that are not there")
         return ("integrity_check", "foreign_key_check")

@@ -45,6 +45,22 @@ class Texts:
             self._copy(place, row.rowid) == mine for place in range(len(self.copies))
         )
 
+    def stored(self, row: Row) -> bool:
+        """Whether text that is no text is what was once stored: a copy has the same bytes."""
+        if any(type(v) is Mangled for n, v in enumerate(row.values) if n not in self.places):
+            return False
+        parts = [row.values[place] if place < len(row.values) else None for place in self.places]
+        raw = [
+            part.raw
+            if isinstance(part, Mangled)
+            else part.encode()
+            if isinstance(part, str)
+            else b""
+            for part in parts
+        ]
+        mine = b" ".join(raw)
+        return any(self._copy(place, row.rowid) == mine for place in range(len(self.copies)))
+
     def complete(self, row: Row) -> bool:
         """Give a row that was cut off its lost texts back; whether there was a copy that fits."""
         seen = {self._copy(place, row.rowid) for place in range(len(self.copies))} - {None}

@@ -69,6 +69,15 @@ def table(survey: Survey, root: int, low: int = LOWEST, high: int = HIGHEST) -> 
     return tree
 
 
+def sizes(survey: Survey, root: int) -> Tree:
+    """The tree in which full text keeps the size of each row: an id and some bytes a row."""
+    tree = table(survey, root) if root > 1 else Tree()
+    first = next(survey.rows(tree.leaves[0].page), None) if tree.leaves else None
+    if first is not None and (first.kinds[:1] != [0] or not 2 <= len(first.kinds) <= 3):
+        return Tree()
+    return tree
+
+
 def _fits(survey: Survey, leaf: Leaf) -> bool:
     """Whether the rowids on a leaf are those that its place allows.
 

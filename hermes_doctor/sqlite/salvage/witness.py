@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby, islice
 
 from hermes_doctor.sqlite.records import Value
 from hermes_doctor.sqlite.salvage import trees
 from hermes_doctor.sqlite.salvage.catalog import Catalog, Index
 from hermes_doctor.sqlite.salvage.cells import Lost
+from hermes_doctor.sqlite.salvage.spans import Spans, key
 from hermes_doctor.sqlite.salvage.survey import Survey
 from hermes_doctor.sqlite.salvage.trees import Tree
 
@@ -45,6 +46,7 @@ class Witness:
             for leaf in (leaf for tree in copies for leaf in tree.leaves):
                 ids.extend(survey.rowids(leaf.page))
         self.rowids = array("q", (rowid for rowid, _ in groupby(sorted(ids))))
+        self._spans: list[tuple[Index, Spans]] | None = None
 
     def entries(self, index: Index) -> Iterator[tuple[list[Value | Lost], int]]:
         """The columns of each entry of an index, and the rowid it belongs to."""
@@ -67,6 +69,34 @@ class Witness:
         if self.names(rowid):
             return False
         return self.whole or any(tree.leaves and not tree.lost(rowid) for tree in self.copies)
+
+    def lacks(self, rowid: int, values: Mapping[str, Value | Lost]) -> bool:
+        """Whether an index has no gap where the entry of this row, which it does not name, was."""
+        if self._spans is None:
+            full = [one for one in self.indexes if not one.partial]
+            self._spans = [
+                (one, Spans(self.survey, one.root, len(one.columns) + 1)) for one in full
+            ]
+        for index, spans in self._spans:
+            if all(column in values for column in index.columns):
+                wanted = key([*(values[column] for column in index.columns), rowid])
+                if wanted is not None and spans.cover(wanted):
+                    return True
+        return False
+
+    def keys(self, column: str) -> frozenset[Value] | None:
+        """All values of a column that is indexed alone, if nothing of that index is missing."""
+        for index in self.indexes:
+            if index.columns == (column,) and not index.partial and self.whole:
+                if not self.walks[index.name].whole:
+                    continue
+                found = frozenset(
+                    values[0]
+                    for values, _ in self.entries(index)
+                    if not isinstance(values[0], Lost)
+                )
+                return found if self.whole else None
+        return None
 
 
 def held(ids: array[int], rowid: int) -> bool:

@@ -1,0 +1,45 @@
+"""Tables without rowids: their rows lie in a tree of the kind that indexes have."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from hermes_doctor.sqlite.records import Value
+from hermes_doctor.sqlite.salvage import trees
+from hermes_doctor.sqlite.salvage.account import Tally
+from hermes_doctor.sqlite.salvage.catalog import Layout
+from hermes_doctor.sqlite.salvage.cells import Lost, Mangled, Raw
+from hermes_doctor.sqlite.salvage.load import batches
+from hermes_doctor.sqlite.salvage.shape import literal
+from hermes_doctor.sqlite.salvage.survey import Survey
+from hermes_doctor.sqlite.salvage.target import Target
+
+
+def load(survey: Survey, target: Target, layout: Layout, root: int) -> Tally:
+    """All rows of one table that its root leads to."""
+    tally = Tally(layout.name)
+    walk = trees.index(survey, root)
+    tally.unsure = not walk.whole
+    columns = [name for name in layout.stored if name not in layout.computed]
+    for count, added in batches(
+        target, layout.name, columns, _rows(survey, layout, walk, columns, tally)
+    ):
+        tally.saved += added
+        tally.lost += count - added
+    return tally
+
+
+def _rows(
+    survey: Survey, layout: Layout, walk: trees.Entries, columns: Sequence[str], tally: Tally
+) -> Iterator[list[Value]]:
+    keys = sum(bool(column.key) for column in layout.columns)
+    defaults = {column.name: literal(column.default) for column in layout.columns}
+    for values in trees.index_entries(survey, walk):
+        if not keys <= len(values) <= len(layout.stored):
+            tally.lost += 1
+            continue
+        row = dict(defaults)
+        for name, value in zip(layout.stored, values, strict=False):
+            assert not isinstance(value, Lost)  # an entry that is not whole has no values
+            row[name] = Raw(value.raw) if isinstance(value, Mangled) else value
+        yield [row[name] for name in columns]

@@ -1,0 +1,155 @@
+"""What the release does not know: full-text and other virtual tables, views, triggers.
+
+They are the operator's own. The tables among them are read as any other; what they declare is
+declared again, and what cannot be is named.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from hermes_doctor.files import shown
+from hermes_doctor.model import CannotFix
+from hermes_doctor.sqlite import fulltext
+from hermes_doctor.sqlite.blueprint import Blueprint
+from hermes_doctor.sqlite.catalog import FTS
+from hermes_doctor.sqlite.declaration import quoted
+from hermes_doctor.sqlite.fulltext import Index
+from hermes_doctor.sqlite.salvage.account import Tally
+from hermes_doctor.sqlite.salvage.catalog import BEHIND, Catalog, shadows
+
+if TYPE_CHECKING:
+    from hermes_doctor.sqlite.salvage.target import Target
+
+DERIVED = ("_data", "_idx", "_docsize")
+"""Behind a full-text table: what can be made anew from the text."""
+
+
+def virtual(catalog: Catalog, blueprint: Blueprint) -> dict[str, Index | None]:
+    """Virtual tables that the release does not know; an index where they are of FTS5."""
+    return {
+        name: Index(name, sql) if FTS.match(sql) else None
+        for name, sql in catalog.virtual.items()
+        if name not in blueprint.virtual
+    }
+
+
+def derived(catalog: Catalog, blueprint: Blueprint) -> set[str]:
+    """The tables behind them that need not be saved, since they are made anew."""
+    indexes = [one for one in virtual(catalog, blueprint).values() if one and not one.contentless]
+    return shadows([one.name for one in indexes], DERIVED)
+
+
+def views(target: Target, catalog: Catalog) -> None:
+    """Declare views again."""
+    for entry in catalog.entries:
+        if entry.kind == "view" and not _declared(target, entry.sql, "CREATE VIEW"):
+            target.lost.append(f"the view {shown([entry.name])}")
+
+
+def triggers(target: Target, catalog: Catalog) -> None:
+    """Declare triggers again; one that refers to what is lost would stop every write."""
+    for entry in catalog.entries:
+        if entry.kind != "trigger" or entry.name in target.blueprint.triggers:
+            continue
+        made = _declared(target, entry.sql, "CREATE TRIGGER")
+        if made and not _works(target, entry.table):
+            target.database.execute(f"DROP TRIGGER {quoted(entry.name)}")
+            made = False
+        if not made:
+            target.lost.append(f"the trigger {shown([entry.name])}")
+
+
+def _declared(target: Target, sql: str | None, what: str) -> bool:
+    return bool(sql and sql.upper().startswith(what) and target.declare(sql))
+
+
+def _works(target: Target, table: str) -> bool:
+    """Whether SQLite can still make sense of writing to a table."""
+    layout = target.layouts.get(table)
+    columns = [c.name for c in layout.columns if c.name not in layout.computed] if layout else []
+    name = quoted(table)
+    ways = [f"DELETE FROM {name}", f"INSERT INTO {name} DEFAULT VALUES"]
+    if columns:
+        same = ", ".join(f"{quoted(column)} = {quoted(column)}" for column in columns)
+        ways.append(f"UPDATE {name} SET {same}")
+    try:
+        for way in ways if layout else ():
+            target.database.execute(f"EXPLAIN {way}")
+    except sqlite3.Error:
+        return False
+    return True
+
+
+def restore(target: Target, catalog: Catalog, tallies: Iterable[Tally]) -> set[str]:
+    """Make virtual tables of what was saved of them; the tables of ours that are theirs now."""
+    counts = {tally.name: tally for tally in tallies}
+    taken: set[str] = set()
+    target.database.execute("PRAGMA legacy_alter_table=ON")  # other declarations stay as they are
+    for name, index in virtual(catalog, target.blueprint).items():
+        behind = sorted(shadows([name], BEHIND).intersection(target.extra))
+        whole = not any(counts[one].lost or counts[one].unsure for one in behind if one in counts)
+        for one in behind:
+            target.database.execute(f"ALTER TABLE {quoted(one)} RENAME TO {_aside(one)}")
+        made = _made(target, catalog.virtual[name], name, index, behind, whole=whole)
+        content = name + "_content"
+        if made:
+            taken.update(behind)
+            if content in counts:
+                counts[content].name = name
+                taken.discard(content)
+        else:
+            kept = content in behind
+            target.lost.append(
+                f"the {'full-text' if index else 'virtual'} table {shown([name])}"
+                + (f", whose text is in {shown([content])}" if kept else "")
+            )
+            if kept:
+                target.database.execute(
+                    f"ALTER TABLE {_aside(content)} RENAME TO {quoted(content)}"
+                )
+                behind.remove(content)
+            taken.update(behind)
+        for one in behind:
+            target.database.execute(f"DROP TABLE {_aside(one)}")
+    return taken
+
+
+def _aside(name: str) -> str:
+    return quoted(f"{name} put by")
+
+
+def _made(
+    target: Target, sql: str, name: str, index: Index | None, behind: list[str], *, whole: bool
+) -> bool:
+    database = target.database
+    try:
+        database.execute(sql)  # it is CREATE VIRTUAL TABLE, and no such module runs a query of it
+    except (sqlite3.Error, sqlite3.Warning, ValueError):
+        return False
+    try:
+        if index is not None and not index.contentless:
+            settings = []
+            if name + "_config" in behind:
+                settings = fulltext.settings(database, _aside(name + "_config"))
+            if index.external:
+                fulltext.rebuild(database, index)
+            elif name + "_content" in behind:
+                fulltext.refill(database, index, _aside(name + "_content"))
+            else:
+                raise CannotFix("its text is lost")
+            fulltext.set_again(database, index, settings)
+        elif whole and behind and fulltext.free_hand():
+            for one in behind:
+                database.execute(f"DELETE FROM {quoted(one)}")
+                database.execute(f"INSERT INTO {quoted(one)} SELECT * FROM {_aside(one)}")
+        else:
+            raise CannotFix("not all of it is left")
+        if index is not None:
+            fulltext.prove(database, index)
+    except (sqlite3.Error, CannotFix):
+        database.execute(f"DROP TABLE {quoted(name)}")
+        return False
+    return True
