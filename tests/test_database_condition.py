@@ -70,6 +70,7 @@ def test_a_flipped_byte_ends_the_log(tmp_path: Path, seed: int) -> None:
     assert checked.lost_commits == told.lost_commits
 
 
+@pytest.mark.disk  # in memory the writer never waits
 def test_picture_of_a_moving_database(tmp_path: Path) -> None:
     """However a writer moves, checkpoints and begins its log anew, a picture is always whole."""
     path = damage.history(tmp_path / "a.db", messages=100)

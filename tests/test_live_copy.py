@@ -275,7 +275,7 @@ db = sqlite3.connect(sys.argv[1], isolation_level=None, timeout=1.0)
 print("up", flush=True)
 ok = failed = 0
 while True:
-    time.sleep(0.1)
+    time.sleep(0.05)
     try:
         db.execute("INSERT INTO entries VALUES (NULL, 1, 'x')")
         ok += 1
@@ -301,6 +301,7 @@ def test_a_writer_without_a_log_meets_no_lock(home: Path, tmp_path: Path) -> Non
     assert versions(made, "state.db", tmp_path / "out") == [(2, ROWS)]
 
 
+@pytest.mark.disk  # in memory the copy is soon made
 def test_a_busy_writer_without_a_log(home: Path) -> None:
     """One that never rests is not kept waiting either, though the file is large; there may be
     no backup then, and one line says so."""

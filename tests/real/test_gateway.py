@@ -361,6 +361,7 @@ def test_gateway_that_starts_meanwhile(hermes_home: MakeHome, tmp_path: Path) ->
 # -- backups -------------------------------------------------------------------------------
 
 
+@pytest.mark.disk  # in memory the writer never waits
 @pytest.mark.parametrize("version", GATEWAYS)
 def test_backup_under_a_writer(version: str, hermes_home: MakeHome, tmp_path: Path) -> None:
     """A writer never fails, and every row that it had committed before is in the sound copy."""

@@ -16,7 +16,7 @@ from tests.conftest import RELEASES
 from tests.real.patients import MakeHome, Patient
 from tools import real_home, releases
 
-pytestmark = pytest.mark.real
+pytestmark = [pytest.mark.real, pytest.mark.disk]  # in memory no writer ever waits
 
 ROUNDS = 12
 
