@@ -37,7 +37,10 @@ def gateway_running(probes: Probes) -> Iterator[Finding]:
         return
     lives = probes.diary()
     if runtime.lock_holder == 0:
-        raise Skip("a process outside this container holds gateway.lock: the gateway runs there")
+        raise CouldNotLook(
+            "a process that cannot be seen from here has the files of this home open: the gateway "
+            "may run in another container, or outside of this one"
+        )
     _elsewhere(probes)
     wanted = _wanted(probes, runtime)
     if not (runtime.ever or lives or wanted):

@@ -236,6 +236,8 @@ def _ladder(probes: Probes) -> tuple[Rung, ...]:
 
 def _gateways(probes: Probes) -> tuple[Gateway, ...] | None:
     try:
-        return tuple(probes.gateways())
+        found = tuple(probes.gateways())
+        unseen = not found and probes.runtime().lock_holder == 0
+        return None if unseen else found
     except CouldNotLook:
         return None

@@ -52,7 +52,7 @@ def _process(probes: Probes) -> Seen:
         return Hold.OK, f"process {found.pid}", found.started_at
     runtime = probes.runtime()
     if runtime.lock_holder == 0:
-        return Hold.UNKNOWN, "a process outside this container holds gateway.lock", None
+        return Hold.UNKNOWN, "a process that cannot be seen from here has its files open", None
     try:
         pulse = probes.pulse()
     except CouldNotLook:

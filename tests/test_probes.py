@@ -18,7 +18,7 @@ import pytest
 from hermes_doctor import files
 from hermes_doctor.home import Home
 from hermes_doctor.model import CouldNotLook, Gateway
-from hermes_doctor.probes import Probes, installation, locks, processes
+from hermes_doctor.probes import Probes, belonging, installation, locks, processes
 from hermes_doctor.probes.once import once
 from tests import support
 
@@ -253,6 +253,8 @@ def test_gateway_of_a_profile(home: Path, tmp_path: Path) -> None:
         with pretender(tmp_path, {"HERMES_HOME": str(home)}, args=args) as pid:
             assert pids(coder) == [pid]
             assert pids(home) == []
+    with pretender(tmp_path, {"HERMES_HOME": str(home)}, args=("-p", "default")) as pid:
+        assert pids(home) == [pid]
 
 
 def test_a_gateway_that_cannot_be_seen_into(
@@ -260,8 +262,8 @@ def test_a_gateway_that_cannot_be_seen_into(
 ) -> None:
     """It leaves a doubt while it is young or named by the home's own files, and no longer."""
     with pretender(tmp_path, {"HERMES_HOME": str(tmp_path / "elsewhere")}) as pid:
-        monkeypatch.setattr(processes, "_home_by_files", lambda _: None)
-        monkeypatch.setattr(processes, "_home_by_environment", lambda *_: None)
+        monkeypatch.setattr(processes, "by_files", lambda _: None)
+        monkeypatch.setattr(processes, "by_environment", lambda *_: None)
         with pytest.raises(CouldNotLook, match=r"may not see"):
             pids(home)
         monkeypatch.setattr(processes, "BEGINNING", timedelta())
@@ -273,6 +275,79 @@ def test_a_gateway_that_cannot_be_seen_into(
         if os.geteuid() == 0:
             os.chown(home, 54321, 54321)
             assert processes._conceivable(Home(home), gateway)  # root may work on any home
+
+
+def test_a_gateway_without_its_lock(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may be about to take it; later it is none, and hides no gateway that is down."""
+    with pretender(tmp_path, {"HERMES_HOME": str(home)}) as pid:
+        assert pids(home) == [pid]
+        monkeypatch.setattr(processes, "BEGINNING", timedelta())
+        assert pids(home) == []
+        assert home not in processes.homes_in_use()
+
+
+def test_a_file_that_is_open_is_not_locked(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only who holds the lock works on the home."""
+    monkeypatch.setattr(processes, "BEGINNING", timedelta())
+    (home / "gateway.lock").touch()
+    command = f"exec 7<{home}/gateway.lock; echo up; read x"
+    process = subprocess.Popen(
+        ["bash", "-c", command], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    assert process.stdin and process.stdout
+    process.stdout.readline()
+    claim = belonging.by_files(process.pid)
+    process.communicate()
+    assert claim is not None
+    assert (claim.home, claim.locked) == (home, False)
+
+
+IN_A_CONTAINER = """
+mount --make-rprivate / && mount -t tmpfs none {home} && touch {home}/gateway.lock &&
+exec 7>{home}/gateway.lock && flock 7 && echo up && read x
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root makes namespaces")
+def test_a_path_in_a_container_is_another(home: Path, tmp_path: Path) -> None:
+    """The same words name another folder there; the lock of that one is none of this home."""
+    process = subprocess.Popen(
+        ["unshare", "--mount", "bash", "-c", IN_A_CONTAINER.format(home=home)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+    assert process.stdin and process.stdout
+    try:
+        if process.stdout.readline() != b"up\n":
+            pytest.skip("no mount namespaces here")
+        claim = belonging.by_files(process.pid)
+        assert claim is not None
+        assert claim.locked
+        assert not belonging.is_same(claim.home, home)
+        assert not belonging.is_reachable(claim.home)
+        assert (claim.home / "gateway.lock").exists()
+        assert not belonging.holds(process.pid, home / "gateway.lock")
+    finally:
+        process.communicate(b"\n", timeout=10)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root becomes another user")
+def test_a_strangers_process_is_no_gateway(home: Path, tmp_path: Path) -> None:
+    """Who is neither root nor the owner of the home works on nothing in it, whatever he says."""
+    with pretender(tmp_path, {"HERMES_HOME": str(home)}) as pid:
+        assert belonging.may_belong(pid, home)
+        assert pids(home) == [pid]
+    tmp_path.chmod(0o755)
+    stranger = subprocess.Popen(["sleep", "60"], user=54321, group=54321)
+    try:
+        assert not belonging.may_belong(stranger.pid, home)
+    finally:
+        stranger.kill()
+        stranger.wait()
 
 
 def test_lock_beats_environment(home: Path, tmp_path: Path) -> None:

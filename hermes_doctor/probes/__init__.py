@@ -286,9 +286,16 @@ class Probes:
     @once(limit=2)
     def runtime(self) -> Runtime:
         """What the gateway of this home writes about itself."""
-        from hermes_doctor.probes import runtime
+        from hermes_doctor.probes import processes, runtime
 
-        return runtime.find(self.home)
+        found = runtime.find(self.home)
+        if found.lock_holder is not None or not found.ever:
+            return found
+        named = [one.pid for one in (found.lock_file, found.pid_file, found.state_owner) if one]
+        holder = processes.holder_of(self.home, named)
+        if holder is None and runtime.is_held_unseen(self.home, self.held):
+            holder = 0
+        return found._replace(lock_holder=holder)
 
     @once(limit=2)
     def diary(self) -> list[Life]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from hermes_doctor.home import SIDECARS
-from hermes_doctor.probes import locks, processes
+from hermes_doctor.probes import belonging, locks, processes
 from hermes_doctor.sqlite import inspector
 
 _DELETED = " (deleted)"
@@ -65,7 +65,7 @@ def find(paths: Iterable[Path]) -> Held:
 
 
 def _of(pid: int) -> Iterator[OpenFile]:
-    for fd, target in processes.open_files(pid):
+    for fd, target in belonging.open_files(pid):
         if ".db" not in target or not target.startswith("/"):
             continue
         deleted = target.endswith(_DELETED)
@@ -89,7 +89,7 @@ def writers(paths: Iterable[Path]) -> dict[Path, list[int]]:
     names = {str(_real(path)): path for path in paths}
     found: dict[Path, list[int]] = {}
     for pid in processes.every() if names else ():
-        for fd, target in processes.open_files(pid):
+        for fd, target in belonging.open_files(pid):
             if target in names and _writes(pid, fd):
                 pids = found.setdefault(names[target], [])
                 if pid not in pids:

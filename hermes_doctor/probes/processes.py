@@ -13,6 +13,17 @@ from hermes_doctor.files import read
 from hermes_doctor.home import Home
 from hermes_doctor.model import CouldNotLook, Gateway
 from hermes_doctor.probes import locks
+from hermes_doctor.probes.belonging import (
+    LOCK,
+    Claim,
+    by_environment,
+    by_files,
+    holds,
+    is_reachable,
+    is_same,
+    may_belong,
+    open_files,
+)
 
 _PROC = Path("/proc")
 BEGINNING = timedelta(minutes=6)
@@ -23,29 +34,42 @@ class Candidate(NamedTuple):
     """A process whose command line is that of a gateway, and the home it works on if known."""
 
     gateway: Gateway
-    home: Path | None
+    claim: Claim | None
+
+    @property
+    def works(self) -> bool:
+        """Whether it is at work: a gateway holds its lock from shortly after its start on."""
+        if self.claim is None or self.claim.locked is not False:
+            return True
+        return datetime.now(UTC) - self.gateway.started_at < BEGINNING
 
 
 def gateways_of(home: Home) -> list[Gateway]:
     """The gateways of this very home; a look-alike or another home's is none."""
     found: dict[int, Gateway] = {}
-    lock = home / "gateway.lock"
+    lock = home / LOCK
     for pid in locks.holders([lock]).get(lock, []):
         gateway = _gateway(pid)
         if gateway and (_titled_or_gateway(pid) or _wrote(lock, pid)):
             found[pid] = gateway
     doubtful = []
     for candidate in candidates():
-        if candidate.home is None:
+        if candidate.claim is None:
             if _conceivable(home, candidate.gateway):
                 doubtful.append(candidate.gateway.pid)
-        elif candidate.home == home.path:
+        elif candidate.works and is_same(candidate.claim.home, home.path):
             found.setdefault(candidate.gateway.pid, candidate.gateway)
+    found = {pid: one for pid, one in found.items() if may_belong(pid, home.path)}
     if doubtful and not found:
         raise CouldNotLook(
             f"process {doubtful[0]} is a gateway, but you may not see which home it uses"
         )
     return sorted(found.values(), key=lambda gateway: gateway.pid)
+
+
+def holder_of(home: Home, suspects: Iterable[int]) -> int | None:
+    """Which of some processes holds the lock of this home by its own descriptors."""
+    return next((pid for pid in suspects if holds(pid, home / LOCK)), None)
 
 
 def _conceivable(home: Home, gateway: Gateway) -> bool:
@@ -54,20 +78,16 @@ def _conceivable(home: Home, gateway: Gateway) -> bool:
     It would run as the owner of the home or as root, and hold the lock, which all may see,
     unless it has only just begun. Else the gateway of any other user would leave us in doubt.
     """
-    try:
-        uid = os.stat(f"/proc/{gateway.pid}").st_uid
-        owner = os.stat(home.path).st_uid
-    except OSError:
-        return True
-    if uid not in (0, owner):
+    if not may_belong(gateway.pid, home.path):
         return False
-    named = any(_wrote(home / name, gateway.pid) for name in ("gateway.pid", "gateway.lock"))
+    named = any(_wrote(home / name, gateway.pid) for name in ("gateway.pid", LOCK))
     return named or datetime.now(UTC) - gateway.started_at < BEGINNING
 
 
 def homes_in_use() -> list[Path]:
     """Every home that a running gateway works on."""
-    return sorted({c.home for c in candidates() if c.home is not None})
+    claims = [one.claim for one in candidates() if one.claim and one.works]
+    return sorted({claim.home for claim in claims if is_reachable(claim.home)})
 
 
 def candidates() -> Iterator[Candidate]:
@@ -77,11 +97,13 @@ def candidates() -> Iterator[Candidate]:
         gateway = _gateway(pid)
         if gateway is None:
             continue
-        home = _home_by_files(pid)
-        if home is None and not titled:
-            home = _home_by_environment(pid, argv)
-        if home is not None or (not titled and _alive(pid)):
-            yield Candidate(gateway, home)
+        claim = by_files(pid)
+        if claim is None and not titled:
+            claim = by_environment(pid, profile(argv))
+        if titled and claim is not None and claim.locked is False:
+            continue  # a title says little, and a file may be open for any reason
+        if claim is not None or (not titled and _alive(pid)):
+            yield Candidate(gateway, claim)
 
 
 def _suspects() -> Iterator[tuple[int, list[str]]]:
@@ -235,55 +257,6 @@ def _gateway(pid: int) -> Gateway | None:
         return None
     python = argv[0] if argv and Path(argv[0]).is_absolute() else None
     return Gateway(pid, started, python)
-
-
-def _home_by_files(pid: int) -> Path | None:
-    """The home whose lock file the process has open: the strongest evidence there is."""
-    for _, target in open_files(pid):
-        path = Path(target.removesuffix(" (deleted)"))
-        if path.name == "gateway.lock":
-            return path.parent
-    return None
-
-
-def _home_by_environment(pid: int, argv: list[str]) -> Path | None:
-    import psutil
-
-    try:
-        process = psutil.Process(pid)
-        environ = process.environ()
-        root = environ.get("HERMES_HOME") or str(Path(environ.get("HOME", "/")) / ".hermes")
-        base = Path(process.cwd()) / root
-    except (psutil.Error, OSError):
-        return None
-    name = profile(argv)
-    home = base / "profiles" / name if name and base.parent.name != "profiles" else base
-    try:
-        return home.resolve()
-    except (OSError, RuntimeError):
-        return home
-
-
-def open_files(pid: int) -> Iterator[tuple[str, str]]:
-    """The descriptors of a process and what they lead to; without /proc they have no name."""
-    folder = f"/proc/{pid}/fd"
-    if _PROC.exists():
-        try:
-            for name in os.listdir(folder):
-                try:
-                    yield name, os.readlink(f"{folder}/{name}")
-                except OSError:
-                    continue
-        except OSError:
-            return
-        return
-    import psutil
-
-    try:
-        for file in psutil.Process(pid).open_files():
-            yield "", file.path
-    except (psutil.Error, OSError):
-        return
 
 
 def holders(paths: Iterable[Path]) -> dict[Path, list[int]]:

@@ -7,15 +7,18 @@ Hermes writes is taken as not there, and named in `doubts`.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hermes_doctor.files import MEGABYTE, read, snapshot
 from hermes_doctor.home import Home
 from hermes_doctor.model import CouldNotLook
 from hermes_doctor.probes import locks
+
+if TYPE_CHECKING:
+    from hermes_doctor.probes.openfiles import Held
 
 MARKERS = (
     ".clean_shutdown",
@@ -123,6 +126,22 @@ def find(home: Home) -> Runtime:
         markers=markers,
         doubts=tuple(doubts),
     )
+
+
+def is_held_unseen(home: Home, held: Callable[[], Held]) -> bool:
+    """Whether a process that we cannot see has the history open.
+
+    The kernel names no lock of another pid namespace in its table, but it still tells that one
+    is there when it is asked about a range of bytes; the lock of a gateway cannot be asked for
+    without taking it.
+    """
+    from hermes_doctor.sqlite.guard import in_use
+
+    history = home / "state.db"
+    try:
+        return in_use(history) and not any(held().holders(history))
+    except CouldNotLook:
+        return False
 
 
 def _read(path: Path, doubts: list[str]) -> bytes:

@@ -37,6 +37,11 @@ def _of(probes: Probes) -> Owned:
         gateways = probes.gateways()
     except CouldNotLook as why:
         raise CannotFix(str(why)) from None
+    if not gateways and probes.runtime().lock_holder == 0:
+        raise CannotFix(
+            "a process that cannot be seen from here has the files of this home open: its gateway "
+            "may run in another container, or outside of this one"
+        )
     refuse_inside([gateway.pid for gateway in gateways])
     if len(gateways) > 1:
         listed = " and ".join(str(gateway.pid) for gateway in gateways)

@@ -1,0 +1,143 @@
+"""Which home a process works on: by what it has open, else by what it was started with.
+
+A path that a process names is a path of its own mount namespace: the same words may mean another
+folder here, as for a gateway in a container. It is then reached through the process's own root.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+_PROC = Path("/proc")
+LOCK = "gateway.lock"
+
+
+class Claim(NamedTuple):
+    """A home that a process works on."""
+
+    home: Path
+    """As it can be reached from here."""
+    locked: bool | None
+    """Whether the process holds the lock of that home; None when it cannot be seen."""
+
+
+def by_files(pid: int) -> Claim | None:
+    """The home whose lock file the process has open: the strongest evidence there is."""
+    for name, target in open_files(pid):
+        path = Path(target.removesuffix(" (deleted)"))
+        if path.name == LOCK:
+            return Claim(_from_here(pid, path.parent), _flocked(pid, name))
+    return None
+
+
+def holds(pid: int, lock: Path) -> bool:
+    """Whether a process has locked this very file, and not one that was deleted since."""
+    return any(
+        is_same(Path(f"/proc/{pid}/fd/{name}"), lock) and _flocked(pid, name)
+        for name, target in open_files(pid)
+        if target.endswith(LOCK)
+    )
+
+
+def by_environment(pid: int, profile: str | None) -> Claim | None:
+    """The home that its variables and its command line name; it has no lock, then."""
+    import psutil
+
+    try:
+        process = psutil.Process(pid)
+        environ = process.environ()
+        root = environ.get("HERMES_HOME") or str(Path(environ.get("HOME", "/")) / ".hermes")
+        base = Path(process.cwd()) / root
+    except (psutil.Error, OSError):
+        return None
+    home = _from_here(pid, _of_profile(base, profile))
+    try:
+        return Claim(home.resolve() if _shares_mounts(pid) else home, _without_proc())
+    except (OSError, RuntimeError):
+        return Claim(home, _without_proc())
+
+
+def _of_profile(base: Path, profile: str | None) -> Path:
+    """The home of a profile; the one called default is the folder that holds the others."""
+    if profile is None:
+        return base
+    inside = base.parent.name == "profiles"
+    if profile.casefold() == "default":
+        return base.parent.parent if inside else base
+    return base if inside else base / "profiles" / profile
+
+
+def is_same(one: Path, other: Path) -> bool:
+    """Whether two paths lead to the same folder."""
+    try:
+        return os.path.samestat(os.stat(one), os.stat(other))
+    except OSError:
+        return one == other
+
+
+def is_reachable(home: Path) -> bool:
+    """Whether a home has a name of its own here, and not only through a process."""
+    return _PROC not in home.parents
+
+
+def may_belong(pid: int, home: Path) -> bool:
+    """Whether a process runs as the owner of a home, or as root: nobody else works on it."""
+    try:
+        return os.stat(f"/proc/{pid}").st_uid in (0, os.stat(home).st_uid)
+    except OSError:
+        return True
+
+
+def open_files(pid: int) -> Iterator[tuple[str, str]]:
+    """The descriptors of a process and what they lead to; without /proc they have no name."""
+    folder = f"/proc/{pid}/fd"
+    if _PROC.exists():
+        try:
+            for name in os.listdir(folder):
+                try:
+                    yield name, os.readlink(f"{folder}/{name}")
+                except OSError:
+                    continue
+        except OSError:
+            return
+        return
+    import psutil
+
+    try:
+        for file in psutil.Process(pid).open_files():
+            yield "", file.path
+    except (psutil.Error, OSError):
+        return
+
+
+def _from_here(pid: int, path: Path) -> Path:
+    """A path of a process as we have to write it."""
+    return path if _shares_mounts(pid) else Path(f"/proc/{pid}/root", *path.parts[1:])
+
+
+def _shares_mounts(pid: int) -> bool:
+    """Whether a path means the same to a process as to us; also where that cannot be seen."""
+    try:
+        return os.readlink(f"/proc/{pid}/ns/mnt") == os.readlink("/proc/self/ns/mnt")
+    except OSError:
+        return True
+
+
+def _flocked(pid: int, descriptor: str) -> bool | None:
+    """Whether a process has locked what one of its descriptors leads to.
+
+    The table of all locks names files by a device that a file on overlayfs does not have.
+    """
+    try:
+        with open(f"/proc/{pid}/fdinfo/{descriptor}", errors="replace") as file:
+            return any(line.startswith("lock:") and "FLOCK" in line for line in file)
+    except OSError:
+        return None
+
+
+def _without_proc() -> bool | None:
+    """What is known of the lock of a process that does not have it open."""
+    return False if _PROC.exists() else None
