@@ -123,7 +123,7 @@ def _load_all() -> None:
 
     from hermes_doctor import sqlite
 
-    for name in ("json", "sqlite3", "tempfile"):
+    for name in ("concurrent.futures.thread", "json", "sqlite3", "tempfile"):
         importlib.import_module(name)
     for module in pkgutil.walk_packages(sqlite.__path__, sqlite.__name__ + "."):
         importlib.import_module(module.name)

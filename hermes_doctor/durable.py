@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hermes_doctor import rights
+from hermes_doctor import ondisk, rights
 from hermes_doctor.files import open_regular
 from hermes_doctor.rights import acting_for
 
@@ -24,6 +24,12 @@ if TYPE_CHECKING:
     import hashlib
 
 CHUNK = 1024 * 1024
+AHEAD = 16 * CHUNK
+"""How much of a copy may lie in memory before it is on its way to the disk."""
+_WRITE = 2
+"""The kernel's number for: begin to write out."""
+_NOT_BY_KERNEL = (errno.EXDEV, errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.EPERM)
+"""How it says that it cannot copy between two files; reading and writing may work."""
 FILE_MODE = 0o600
 FOLDER_MODE = 0o700
 Progress = Callable[[int], None]
@@ -130,14 +136,18 @@ def make_folder(path: Path) -> None:
 
 
 @contextmanager
-def fresh(path: Path, mode: int = FILE_MODE) -> Iterator[int]:
-    """A descriptor on a file that did not exist; synced at the end, removed on failure."""
+def fresh(path: Path, mode: int = FILE_MODE, *, lasting: bool = True) -> Iterator[int]:
+    """A descriptor on a file that did not exist; synced at the end, removed on failure.
+
+    One that is not `lasting` is worked on further: whoever finishes it syncs it.
+    """
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
     with acting_for(path) as here:
         fd = os.open(here, flags, mode)
     try:
         yield fd
-        sync(fd)
+        if lasting:
+            sync(fd)
     except BaseException:
         remove(path)
         raise
@@ -177,6 +187,49 @@ def copy(source: Path, target: int, progress: Progress | None = None) -> tuple[s
     return digest.hexdigest(), total
 
 
+def transfer(source: Path, target: int, progress: Progress | None = None) -> None:
+    """Copy a regular file into an open descriptor, inside the kernel where that is possible.
+
+    The kernel is told to write out what has arrived, so that a sync at the end is short.
+    """
+    with acting_for(source) as here:
+        fd = open_regular(here, follow=False)
+    total = told = 0
+    try:
+        while count := _moved(fd, target):
+            total += count
+            if total - told >= AHEAD:
+                _begin_writing(target, told, total - told)
+                told = total
+            if progress:
+                progress(count)
+    finally:
+        os.close(fd)
+
+
+def _moved(source: int, target: int) -> int:
+    """Bring the next bytes over; 0 at the end."""
+    if hasattr(os, "copy_file_range"):
+        try:
+            if count := os.copy_file_range(source, target, CHUNK):
+                return count
+        except OSError as error:
+            if error.errno not in _NOT_BY_KERNEL:
+                raise
+    chunk = os.read(source, CHUNK)
+    write(target, chunk)
+    return len(chunk)
+
+
+def _begin_writing(fd: int, start: int, length: int) -> None:
+    """Have the kernel begin to write a part of a file out; a hint that it may not know."""
+    import ctypes
+
+    with contextlib.suppress(AttributeError, OSError):
+        hint = ctypes.CDLL(None).sync_file_range
+        hint(fd, ctypes.c_int64(start), ctypes.c_int64(length), _WRITE)
+
+
 def _sha256() -> hashlib._Hash:
     import hashlib  # looking needs none, and it is slow to load
 
@@ -189,9 +242,7 @@ def digest(path: Path, progress: Progress | None = None) -> str:
     with acting_for(path) as here:
         fd = open_regular(here, follow=False)
     try:
-        if hasattr(os, "posix_fadvise"):
-            os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
-        while chunk := os.read(fd, CHUNK):
+        for chunk in ondisk.blocks(fd):
             total.update(chunk)
             if progress:
                 progress(len(chunk))

@@ -259,7 +259,9 @@ class Vault:
                 entries=entries,
                 whole=whole,
             )
-            wrong = self.verify(backup)
+            # What went through SQLite was read back from the disk when it was finished.
+            unread = tuple(entry for entry in entries if entry.method != "sqlite")
+            wrong = self.verify(replace(backup, entries=unread))
             if wrong:
                 raise Trouble(f"The backup could not be verified: {wrong[0]}. Nothing was changed.")
             durable.save(partial / MANIFEST, seal(backup))
@@ -369,13 +371,13 @@ class Vault:
         if source.live:
             from hermes_doctor.sqlite import live
 
-            integrity = live.copy(path, copy, progress)
+            made = live.copy(path, copy, progress)
             values: dict[str, Any] = {
                 "method": "sqlite",
-                "integrity": integrity,
+                "integrity": made.verdict,
                 "size": copy.stat().st_size,
             }
-            digest = durable.digest(copy)
+            digest = made.sha256
         else:
             digest, taken = self._copy(path, copy, taken, source.patient, progress)
             values = {"size": taken.size, "mtime_ns": taken.mtime_ns}

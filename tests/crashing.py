@@ -55,9 +55,11 @@ CALLS = (
     "open",
 )
 """Functions of `os` that change a disk; `open` only where it may create or empty."""
-NEEDS_ROOM = ("write", "fsync", "mkdir", "link", "rename", "setxattr", "symlink", "open")
+NEEDS_ROOM = (
+    "write", "copy_file_range", "fsync", "mkdir", "link", "rename", "setxattr", "symlink", "open",
+)  # fmt: skip
 """Those that can fail on a full disk."""
-LASTING = ("write", "mkdir", "link", "symlink")
+LASTING = ("write", "copy_file_range", "mkdir", "link", "symlink")
 """Those that go on failing when the disk stays full; a rename or an open finds its room."""
 MARK = ".hermes-doctor-"
 STRANGER = 12345

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import NamedTuple
 from urllib.parse import quote
 
 from hermes_doctor import durable
@@ -26,8 +27,17 @@ _DAMAGE = ("SQLITE_CORRUPT", "SQLITE_NOTADB")
 Progress = Callable[[int], None]
 
 
-def copy(source: Path, target: Path, progress: Progress | None = None) -> str:
-    """Copy a database in use into a new file; SQLite's verdict on the copy.
+class Copied(NamedTuple):
+    """What is known of a copy."""
+
+    verdict: str
+    """SQLite's."""
+    sha256: str
+    """Of what is on the disk."""
+
+
+def copy(source: Path, target: Path, progress: Progress | None = None) -> Copied:
+    """Copy a database in use into a new file.
 
     A second process holds a read transaction meanwhile. Under it no checkpoint can overwrite
     the file; so the file and then its log, copied as they are, make a pair that SQLite recovers.
@@ -38,12 +48,12 @@ def copy(source: Path, target: Path, progress: Progress | None = None) -> str:
     """
     try:
         with _held_still(source) as reader:
-            with durable.fresh(target) as fd:
-                durable.copy(source, fd, progress)
+            with durable.fresh(target, lasting=False) as fd:
+                durable.transfer(source, fd, progress)
             _copy_log(source, target, progress)
             if not reader.alive:
                 raise CannotFix("the reader that held it still is gone")
-        return with_rights_of(target, _merged)
+        return _finished(target)
     except (CannotFix, CouldNotLook) as why:
         durable.remove(target)
         raise Trouble(
@@ -60,8 +70,8 @@ def _copy_log(source: Path, target: Path, progress: Progress | None) -> None:
     for _ in range(TRIES):
         if snapshot(log).kind != "file":
             return
-        with durable.fresh(copied) as fd:
-            durable.copy(log, fd, progress)
+        with durable.fresh(copied, lasting=False) as fd:
+            durable.transfer(log, fd, progress)
         if read_head(copied, 32)[0] == read_head(log, 32)[0]:
             return
         durable.remove(copied)
@@ -100,25 +110,54 @@ def _named() -> Iterator[None]:
         raise CannotFix(_name(error)) from None
 
 
-def _merged(target: Path) -> str:
-    """Bring the log of a copy into it, so that it is one file; SQLite's verdict on that."""
+def _finished(target: Path) -> Copied:
+    """Make the copy one file, and read it back."""
+    places: list[Path] = []
+
+    def act(place: Path) -> str:
+        places.append(place)
+        return _read_back(place)
+
+    verdict, sha256 = with_rights_of(target, act).split()
+    elsewhere = places and places[0] != target
+    if elsewhere and durable.digest(target) != sha256:
+        raise CannotFix("the copy is not what was written")
+    return Copied(verdict, sha256)
+
+
+def _read_back(place: Path) -> str:
+    """With its log brought into it: SQLite's verdict on it, and the hash of what the disk has.
+
+    Side by side, and SQLite in a process of its own: it maps the file, and a disk that fails
+    kills whoever reads a map.
+    """
+    damage = _merged(place)
+    with child(place, lambda _: damage or _verdict(place)) as judge:
+        durable.sync_file(place)
+        sha256 = durable.digest(place)
+        return f"{judge.hear()[1]} {sha256}"
+
+
+def _merged(place: Path) -> str:
+    """Bring the log of a copy into it; what kind of damage forbids it, if any does."""
     try:
-        with contextlib.closing(sqlite3.connect(target, isolation_level=None)) as connection:
+        with contextlib.closing(sqlite3.connect(place, isolation_level=None)) as connection:
+            connection.execute("PRAGMA synchronous=OFF")  # it is synced as a whole
             connection.execute("PRAGMA journal_mode=DELETE").fetchone()
     except (sqlite3.Error, UnicodeDecodeError) as error:
         if not _name(error).startswith(_DAMAGE):
             raise CannotFix(_name(error)) from None  # a full disk says nothing of the source
         return _name(error)
-    durable.sync_file(target)
-    return verdict(target)
+    return ""
 
 
-def verdict(path: Path) -> str:
+def _verdict(place: Path) -> str:
     """What SQLite says of a database at rest that nobody else uses."""
     try:
         with contextlib.closing(
-            sqlite3.connect(address(path, "&immutable=1"), uri=True)
+            sqlite3.connect(address(place, "&immutable=1"), uri=True)
         ) as connection:
+            connection.execute(f"PRAGMA mmap_size={1 << 40}")
             rows = [str(row[0]) for row in connection.execute("PRAGMA integrity_check(3)")]
     except (sqlite3.Error, UnicodeDecodeError) as error:
         return _name(error)

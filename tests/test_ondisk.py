@@ -1,0 +1,117 @@
+"""Files copied inside the kernel and read back past the memory: the same bytes everywhere."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import random
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from hermes_doctor import durable, ondisk
+
+SIZES = [0, 1, ondisk.LARGE - 1, ondisk.LARGE, ondisk.LARGE + 1, ondisk.LARGE + 3 * 4096 + 5]
+
+
+@pytest.fixture(params=["disk", "memory"])
+def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Path]:
+    """A folder on a disk, and one on a drive that has none behind it."""
+    if request.param == "disk":
+        yield tmp_path
+        return
+    place = Path("/dev/shm") / f"hermes-doctor-{os.getpid()}"
+    if not place.parent.is_dir():
+        pytest.skip("there is no drive in memory")
+    place.mkdir()
+    try:
+        yield place
+    finally:
+        for path in place.iterdir():
+            path.unlink()
+        place.rmdir()
+
+
+def filled(path: Path, size: int) -> str:
+    """A file of that size; its hash."""
+    data = random.Random(size).randbytes(size)
+    path.write_bytes(data)
+    return hashlib.sha256(data).hexdigest()
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_digest(folder: Path, size: int) -> None:
+    """The hash is that of every byte, whatever the size, and progress tells of them all."""
+    told: list[int] = []
+    assert filled(folder / "file", size) == durable.digest(folder / "file", told.append)
+    assert sum(told) == size
+
+
+@pytest.mark.parametrize("at", [0, ondisk.BLOCK, 3 * ondisk.BLOCK])
+def test_a_disk_that_cannot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at: int) -> None:
+    """Some refuse to be read past the memory, some only from some place on: then through it."""
+    real, refused = os.preadv, list[int]()
+
+    def preadv(fd: int, into: list[object], offset: int) -> int:
+        if offset >= at and not refused:
+            refused.append(offset)
+            raise OSError(errno.EINVAL, "not like this")
+        return real(fd, into, offset)  # type: ignore[arg-type]
+
+    expected = filled(tmp_path / "file", ondisk.LARGE + 99)
+    monkeypatch.setattr(os, "preadv", preadv)
+
+    assert durable.digest(tmp_path / "file") == expected
+    assert refused == [at]
+
+
+def test_a_disk_that_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A read that fails is an error, never a shorter file."""
+
+    def preadv(*_: object) -> int:
+        raise OSError(errno.EIO, "the disk")
+
+    filled(tmp_path / "file", ondisk.LARGE)
+    monkeypatch.setattr(os, "preadv", preadv)
+
+    with pytest.raises(OSError, match="the disk"):
+        durable.digest(tmp_path / "file")
+
+
+@pytest.mark.parametrize("how", ["kernel", "another drive", "none", "it says nothing"])
+@pytest.mark.parametrize("size", [0, 5, durable.AHEAD + 4097])
+def test_transfer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str, size: int) -> None:
+    """By the kernel, or by reading and writing where it cannot."""
+
+    def refuse(*_: object) -> int:
+        if how == "another drive":
+            raise OSError(errno.EXDEV, "not from there")
+        return 0
+
+    if how == "none":
+        monkeypatch.delattr(os, "copy_file_range")
+    elif how != "kernel":
+        monkeypatch.setattr(os, "copy_file_range", refuse)
+    expected, told = filled(tmp_path / "file", size), list[int]()
+
+    with durable.fresh(tmp_path / "copy", lasting=False) as fd:
+        durable.transfer(tmp_path / "file", fd, told.append)
+
+    assert hashlib.sha256((tmp_path / "copy").read_bytes()).hexdigest() == expected
+    assert sum(told) == size
+    assert (tmp_path / "copy").stat().st_mode & 0o777 == 0o600
+
+
+def test_a_full_disk_is_no_shorter_copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the kernel fails with is told, and the half copy is gone."""
+
+    def full(*_: object) -> int:
+        raise OSError(errno.ENOSPC, "full")
+
+    filled(tmp_path / "file", 5000)
+    monkeypatch.setattr(os, "copy_file_range", full)
+    with pytest.raises(OSError, match="full"), durable.fresh(tmp_path / "copy") as fd:
+        durable.transfer(tmp_path / "file", fd)
+    assert not (tmp_path / "copy").exists()
