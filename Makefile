@@ -25,6 +25,7 @@ format: $(VENV)/dev
 bench: $(VENV)/dev
 	$(BIN)/python -m benchmarks.startup
 	$(BIN)/python -m benchmarks.databases
+	$(BIN)/python -m benchmarks.live_backup
 
 screenshot: $(VENV)/dev
 	$(BIN)/python -m tools.screenshot

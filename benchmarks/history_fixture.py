@@ -1,0 +1,42 @@
+"""A long history out of a shorter one, filled by a real release's own schema and triggers.
+
+Run by the Python of that release: `python history_fixture.py DATABASE TIMES`. The sessions and
+messages of the database are written again under other names until they are there so many times;
+what Hermes has on its tables (indexes, full text) is filled by Hermes' own triggers.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+NEW = {"id": "id || '-{}'", "session_id": "session_id || '-{}'", "title": "title || ' {}'"}
+"""What must be another value in every copy of a row."""
+
+
+def main() -> None:
+    """Write it all again, each time in one transaction."""
+    from hermes_state import SessionDB  # type: ignore[import-not-found]
+
+    path, times = Path(sys.argv[1]), int(sys.argv[2])
+    history = SessionDB(path)
+    connection = history._conn
+    connection.execute("PRAGMA synchronous=OFF")
+    connection.execute("PRAGMA wal_autocheckpoint=20000")
+    last = connection.execute("SELECT max(id) FROM messages").fetchone()[0]
+    for number in range(2, times + 1):
+        for table, leave in (("sessions", ""), ("messages", "id")):
+            known = connection.execute(f"PRAGMA table_info({table})").fetchall()
+            names = [row[1] for row in known if row[1] != leave]
+            values = [NEW.get(name, name).format(number) for name in names]
+            limit = f"id <= {last}" if table == "messages" else "instr(id, '-') = 0"
+            connection.execute(
+                f"INSERT INTO {table} ({', '.join(names)}) "
+                f"SELECT {', '.join(values)} FROM {table} WHERE {limit} ORDER BY rowid"
+            )
+        connection.commit()
+    history.close()
+
+
+if __name__ == "__main__":
+    main()

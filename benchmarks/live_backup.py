@@ -1,0 +1,222 @@
+"""A backup of 1 GB while a real Hermes writes, beside `cp` with fsync under the same writer.
+
+    python -m benchmarks.live_backup [--rounds 5]
+
+All in one run, round by round, as a ratio. Bars: the writer meets no error, every message that
+was committed before the backup began is in it and so is the whole history before, SQLite finds
+it sound, and it takes at most twice as long as copying the database and its log.
+
+Each round has a writer of its own: at its thousandth write a Hermes process rewrites its whole
+full-text index, which takes many seconds and makes a log of hundreds of megabytes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import shutil
+import sqlite3
+import statistics
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from benchmarks import history
+from benchmarks.salvage import RELEASE
+from tools import real_home, releases
+
+TIMES = 4
+"""So many times 280 MB."""
+BAR = 2.0
+BEFORE = 30
+"""Messages that a writer has written before anything is measured."""
+WRITER = """
+import json, os, select, struct, sys, time
+from pathlib import Path
+from hermes_state import SessionDB
+
+session, told = sys.argv[1], os.open(sys.argv[2], os.O_WRONLY)
+history = SessionDB(Path(os.environ["HERMES_HOME"]) / "state.db")
+history.create_session(session, "cli")
+written, errors, longest = 0, [], 0.0
+while not select.select([sys.stdin], [], [], 0)[0]:
+    start = time.perf_counter()
+    try:
+        history.append_message(session, "user", f"number {written} written while it is copied")
+        written += 1
+        os.pwrite(told, struct.pack("q", written), 0)
+    except Exception as error:
+        errors.append(f"{type(error).__name__}: {error}")
+    longest = max(longest, time.perf_counter() - start)
+    time.sleep(0.02)
+kept = len(history.get_messages(session))
+history.close()
+print(json.dumps({"written": written, "errors": errors, "kept": kept, "longest": longest}))
+"""
+"""Writes until its input ends; how many messages are committed stands in a file."""
+
+
+@dataclass
+class Round:
+    """Seconds of one round, and what was wrong with its backup."""
+
+    ours: float
+    copy: float
+    committed: int
+    """Messages that were there before the backup began."""
+    written: int
+    longest: float
+    """How long the writer waited for one of its writes, at worst."""
+    wrong: list[str]
+
+
+class Writer:
+    """A real Hermes at work on a home."""
+
+    def __init__(self, home: Path, session: str) -> None:
+        self.told = home.parent / "told"
+        self.told.write_bytes(bytes(8))
+        self.process = subprocess.Popen(
+            [str(releases.python_of(RELEASE)), "-I", "-c", WRITER, session, str(self.told)],
+            env=real_home.environment(home),
+            cwd=home,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        while self.committed < BEFORE and self.process.poll() is None:
+            time.sleep(0.02)
+
+    @property
+    def committed(self) -> int:
+        """How many messages it has written by now."""
+        number: int = struct.unpack("q", self.told.read_bytes())[0]
+        return number
+
+    def end(self) -> dict[str, Any]:
+        """What became of it."""
+        out, _ = self.process.communicate(timeout=120)
+        facts: dict[str, Any] = json.loads(out)
+        return facts
+
+
+@contextlib.contextmanager
+def patient() -> Iterator[Path]:
+    """A folder with a copy of the home that may be written to."""
+    with tempfile.TemporaryDirectory(prefix="live-", dir=history.folder()) as folder:
+        shutil.copytree(history.home(TIMES), Path(folder) / "home")
+        os.sync()
+        yield Path(folder)
+
+
+def timed(command: list[str]) -> float:
+    """Seconds of a command that must do."""
+    environ = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
+    start = time.perf_counter()
+    done = subprocess.run(command, capture_output=True, text=True, env=environ)
+    seconds = time.perf_counter() - start
+    if done.returncode:
+        raise RuntimeError(f"{command[0]} failed: {done.stderr.strip()[-500:]}")
+    return seconds
+
+
+def backup(folder: Path) -> float:
+    """Our own."""
+    command = [sys.executable, "-m", "hermes_doctor", "backup", "create"]
+    return timed([*command, "--home", str(folder / "home"), "--vault", str(folder / "vault")])
+
+
+def plain(folder: Path) -> float:
+    """`cp` of the database and its log, and both onto the disk."""
+    target = folder / "plain"
+    target.mkdir()
+    files = [str(folder / "home" / name) for name in ("state.db", "state.db-wal")]
+    copies = [str(target / Path(file).name) for file in files]
+    script = 'cp "$1" "$2" "$5" && sync "$3" "$4" "$5"'
+    try:
+        return timed(["sh", "-c", script, "sh", *files, *copies, str(target)])
+    finally:
+        shutil.rmtree(target)
+
+
+def faults(database: Path, session: str, messages: int, committed: int) -> list[str]:
+    """What is wrong with the copy of a history that had so many messages before."""
+    with contextlib.closing(sqlite3.connect(f"file:{database}?immutable=1", uri=True)) as copy:
+        wrong = [row[0] for row in copy.execute("PRAGMA integrity_check(3)") if row[0] != "ok"]
+        mine, texts = copy.execute(
+            "SELECT count(*), count(DISTINCT content) FROM messages WHERE session_id = ?", [session]
+        ).fetchone()
+        (others,) = copy.execute(
+            "SELECT count(*) FROM messages WHERE session_id <> ?", [session]
+        ).fetchone()
+    if mine < committed or texts != mine:
+        wrong.append(f"{mine} of the {committed} messages that were committed are there")
+    if others != messages:
+        wrong.append(f"{others} of {messages} older messages are there")
+    return wrong
+
+
+def count(database: Path) -> int:
+    """The messages of a history that nobody uses."""
+    with contextlib.closing(sqlite3.connect(database)) as there:
+        (number,) = there.execute("SELECT count(*) FROM messages").fetchone()
+        return int(number)
+
+
+def one(folder: Path, number: int) -> Round:
+    """Both ways under one writer, in turn the one and the other first."""
+    session = f"written-meanwhile-{number}"
+    messages = count(folder / "home" / "state.db")
+    writer = Writer(folder / "home", session)
+    try:
+        copy = plain(folder) if number % 2 else 0.0
+        committed = writer.committed
+        ours = backup(folder)
+        copy = copy or plain(folder)
+    finally:
+        said = writer.end()
+    (made,) = (folder / "vault").iterdir()
+    wrong = said["errors"] + faults(made / "files" / "state.db", session, messages, committed)
+    if said["kept"] != said["written"]:
+        wrong.append(f"the writer has {said['kept']} of its {said['written']} messages")
+    shutil.rmtree(folder / "vault")
+    os.sync()
+    return Round(ours, copy, committed, said["written"], said["longest"], wrong)
+
+
+def main() -> int:
+    """Measure, print the table, and fail when a bar is missed."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument("--rounds", type=int, default=5)
+    options = parser.parse_args()
+    rounds = []
+    with patient() as folder:
+        size = (folder / "home" / "state.db").stat().st_size
+        print(f"{size >> 20} MB under a writer", flush=True)
+        one(folder, 0)  # warms up
+        for number in range(1, options.rounds + 1):
+            done = one(folder, number)
+            rounds.append(done)
+            print(
+                f"backup {done.ours:6.2f} s   cp + fsync {done.copy:6.2f} s   "
+                f"{done.ours / done.copy:5.2f}   writer: {done.committed} + "
+                f"{done.written - done.committed} messages, at most {done.longest * 1000:.0f} ms",
+                *done.wrong,
+                flush=True,
+            )
+    ratio = statistics.median(one.ours for one in rounds)
+    ratio /= statistics.median(one.copy for one in rounds)
+    print(f"live backup: {ratio:.2f} times cp with fsync (bar: at most {BAR:g})")
+    return int(ratio > BAR or any(one.wrong for one in rounds))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
