@@ -7,6 +7,8 @@ import statistics
 from pathlib import Path
 from typing import Any
 
+from benchmarks.faults import FAULTS
+
 METHODS = {
     "hermes": "Hermes itself",
     "dump": "sqlite3 `.dump`",
@@ -19,7 +21,10 @@ HEAD = Path(__file__).with_name("salvage_method.md")
 def page(results: Path) -> str:
     """The whole page."""
     lines = [json.loads(line) for line in results.read_text().splitlines()]
-    classes = [line for line in lines if "scores" in line]
+    order = list(FAULTS)
+    classes = sorted(
+        (line for line in lines if "scores" in line), key=lambda one: order.index(one["fault"])
+    )
     small: list[dict[str, Any]] = next((line["small"] for line in lines if "small" in line), [])
     return "\n".join(
         [
