@@ -408,6 +408,7 @@ def test_newer_than_the_atlas(home: Path) -> None:
 @pytest.mark.parametrize("mark", ["application_id = 7", "user_version = 7"])
 def test_newer_by_another_mark(home: Path, mark: str) -> None:
     """Where a database keeps no version, a mark that no known release sets tells."""
+    (home / "kanban.db").unlink()
     support.made("kanban.db", home / "kanban.db", "0.19.0").close()
     damage.execute(home / "kanban.db", f"PRAGMA {mark}", "DROP TABLE tasks")
 
@@ -420,6 +421,7 @@ def test_newer_by_another_mark(home: Path, mark: str) -> None:
 def test_a_flipped_bit_is_no_newer_hermes(home: Path) -> None:
     """Where a database keeps its own version, that counts, and no release counts to millions."""
     history(home, "0.19.0", "PRAGMA user_version = 7")
+    (home / "kanban.db").unlink()
     support.made("kanban.db", home / "kanban.db", "0.19.0").close()
     damage.execute(home / "kanban.db", f"PRAGMA user_version = {1 << 29}")
 
