@@ -221,11 +221,7 @@ class Run:
         backup = sum(target.change.expect.size for target in targets if target.replaces)
         for disk, (place, made) in disks.items():
             wanted = sum(max(one.change.room, one.change.expect.size) for one in made)
-            try:
-                check_room(place, wanted + (backup if os.stat(vault).st_dev == disk else 0))
-            except Trouble as why:
-                greedy = [one for one in made if one.change.room > one.change.expect.size] or made
-                self._refuse(targets, [n for one in greedy for n in one.items], str(why))
+            check_room(place, wanted + (backup if os.stat(vault).st_dev == disk else 0))
 
     def _preflight_path(self, target: Target, uid: int, *, at_work: bool) -> None:
         """One path: still as planned, ours to change, and in a place where that can be done.
