@@ -155,14 +155,15 @@ class InstallService(Act):
         if installation.release < OLDEST_INSTALLER:
             raise CannotFix(f"the installer of Hermes {installation.version} asks questions")
         profile = ["--profile", self.home.profile] if self.home.profile else []
-        python = str(python_of(installation.where))
+        owner = owner_of(self.home)
+        python = str(python_of(installation.where, owner))
         said = ask(
             [
                 *(python, "-m", "hermes_cli.main", *profile, "gateway", "install"),
                 *("--no-start-now", "--start-on-login"),
             ],
-            user=owner_of(self.home),
-            env=self.manager.environment() | {"HERMES_HOME": str(self.home.path)},
+            user=owner,
+            env=Manager(owner).environment() | {"HERMES_HOME": str(self.home.path)},
             limit=120,
             cwd=self.home.path,
         )

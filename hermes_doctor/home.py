@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from hermes_doctor.files import listing, user_home
@@ -76,6 +76,8 @@ class Home:
     """One Hermes data folder."""
 
     path: Path
+    named: Path | None = field(default=None, compare=False)
+    """How it was asked for; there may be symlinks in it."""
 
     def __truediv__(self, name: str) -> Path:
         return self.path / name
@@ -141,11 +143,11 @@ def find(option: Path | None, environ: Mapping[str, str] = os.environ) -> Home:
                 f"{source} names {path}, which holds nothing of Hermes "
                 f"(no config.yaml, .env, state.db, …). {_HINT}"
             )
-        return Home(path.resolve())
+        return Home(path.resolve(), path)
     looked = [user_home() / ".hermes", CONTAINER_HOME]
     for path in looked:
         if os.path.isdir(path) and looks_like_home(path):
-            return Home(path.resolve())
+            return Home(path.resolve(), path)
     others = _homes_of_others(environ)
     also = f" There is one at {others[0]}: use --home {others[0]}." if others else ""
     raise Trouble(

@@ -180,16 +180,24 @@ def _offered() -> bool:
     return False
 
 
-def distrust(path: Path) -> str | None:
+def distrust(path: Path, *, firm: bool = False) -> str | None:
     """Why code from this place must not run: somebody else could have written it, or could put
-    something else in the place of a folder or a symlink on the way to it."""
+    something else in the place of a folder or a symlink on the way to it.
+
+    A sticky folder is passed, since nobody can move there what is another's. Firmly, only on to a
+    folder: a file or a symlink of root's can have been moved into it by somebody else.
+    """
     try:
         way = list(_way(path))
     except FileNotFoundError:
         return "does not exist"
     except (OSError, ValueError) as error:
         return f"cannot be looked at ({type(error).__name__})"
+    passed = dict(way)
     for place, st in way:
+        above = passed.get(place.parent)
+        if firm and above and not stat.S_ISDIR(st.st_mode) and above.st_mode & stat.S_ISVTX:
+            return f"others may write to {place.parent}"
         if st.st_uid not in (0, os.geteuid()):
             return f"{place} belongs to neither root nor you (uid {st.st_uid})"
         shared = st.st_mode & (stat.S_IWGRP | stat.S_IWOTH) and not stat.S_ISLNK(st.st_mode)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from hermes_doctor import acting, durable, journal as journals, paths, working
+from hermes_doctor import acting, durable, journal as journals, paths, rights, working
 from hermes_doctor.files import snapshot
 from hermes_doctor.handover import Handover, forget
 from hermes_doctor.home import Home, is_database, main_of
@@ -185,7 +185,13 @@ class Run:
 
     def _preflight(self, targets: Sequence[Target], gateway: Handover, acts: acting.Acts) -> None:
         """Everything that can be known to fail is known here, before the first write."""
-        uid = os.stat(self.home.path).st_uid
+        st = os.stat(self.home.path)
+        uid = st.st_uid
+        if os.geteuid() == uid == 0 and rights.shared(st):
+            raise Trouble(
+                f"Others may write to {self.home.path}, so it is not root's alone. Nothing was "
+                f"changed. Close it first: chmod go-w {self.home.path}"
+            )
         if os.geteuid() not in (0, uid):
             raise Trouble(
                 f"{self.home.path} belongs to another user (uid {uid}). Nothing was changed. "

@@ -50,6 +50,12 @@ def of(path: Path) -> Rights | None:
     return _of(Path(os.path.abspath(path)).parent, links=40)
 
 
+def shared(st: os.stat_result) -> bool:
+    """Whether others than the owner of a folder may put something into it."""
+    mode = st.st_mode
+    return bool(mode & stat.S_IWOTH or (mode & stat.S_IWGRP and st.st_gid != 0))
+
+
 def _of(folder: Path, links: int) -> Rights | None:
     parts = folder.parts
     for length in range(1, len(parts) + 1):
@@ -65,8 +71,7 @@ def _of(folder: Path, links: int) -> Rights | None:
                 raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(place))
             target = Path(os.path.normpath(place.parent / os.readlink(place)))
             return _of(target.joinpath(*parts[length:]), links - 1)
-        shared = st.st_mode & stat.S_IWOTH or (st.st_mode & stat.S_IWGRP and st.st_gid != 0)
-        if shared and not st.st_mode & stat.S_ISVTX:
+        if shared(st) and not st.st_mode & stat.S_ISVTX:
             raise Trouble(
                 f"Others may write to {place}, so root cannot tell whose home lies there. Nothing "
                 f"was changed. Close it first: chmod go-w {place}"

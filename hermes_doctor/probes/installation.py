@@ -44,6 +44,8 @@ def find(home: Home, gateways: Callable[[], list[Gateway]]) -> Installation | No
     except CouldNotLook:
         running = []
     for gateway in running:
+        if not _of_the_home(home, gateway.pid):
+            continue
         for place in _behind_process(gateway):
             version = _in_environment(place)
             if version:
@@ -58,6 +60,30 @@ def find(home: Home, gateways: Callable[[], list[Gateway]]) -> Installation | No
         if (version := _in_environment(place) or _in_checkout(place))
     ]
     return max(found, key=lambda one: one.release, default=None)
+
+
+def _of_the_home(home: Home, pid: int) -> bool:
+    """Whether a process is one of the home's owner or of root; else its word is a stranger's.
+
+    Asked of its status: who owns its folder under /proc, a process can change.
+    """
+    try:
+        return {*_users(pid)} <= {0, os.stat(home.path).st_uid}
+    except (OSError, ValueError):
+        return False
+
+
+def _users(pid: int) -> list[int]:
+    """As whom a process runs, whom it was started by included; OSError when it is gone."""
+    if os.path.isdir("/proc/self"):
+        with open(f"/proc/{pid}/status", errors="replace") as status:
+            return [int(uid) for line in status if line[:4] == "Uid:" for uid in line.split()[1:]]
+    import psutil
+
+    try:
+        return [*psutil.Process(pid).uids()]
+    except psutil.Error as error:
+        raise ProcessLookupError from error
 
 
 def _behind_process(gateway: Gateway) -> Iterator[Path]:
@@ -81,8 +107,11 @@ def _of_the_last(home: Home) -> Iterator[Path]:
 
     for name in ("gateway.pid", "gateway_state.json"):
         try:
-            said = json.loads(read(home / name, MEGABYTE)[0])
-        except (FileNotFoundError, CouldNotLook, ValueError, RecursionError):
+            data, taken = read(home / name, MEGABYTE)
+            if {taken.uid, os.lstat(home / name).st_uid} - {0, os.stat(home.path).st_uid}:
+                continue  # somebody else's word
+            said = json.loads(data)
+        except (OSError, CouldNotLook, ValueError, RecursionError):
             continue
         argv = said.get("argv") if isinstance(said, dict) else None
         program = Path(str(argv[0])) if isinstance(argv, list) and argv else Path()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from hermes_doctor.files import user_home
 from hermes_doctor.masking import clean
-from hermes_doctor.model import CannotFix
+from hermes_doctor.model import CannotFix, Trouble
 
 if TYPE_CHECKING:
     import subprocess
@@ -56,8 +56,42 @@ def account(uid: int) -> Account:
 
 
 def owner_of(home: Home) -> Account:
-    """The user to whom a home belongs."""
-    return account(os.stat(home.path).st_uid)
+    """The user to whom a home belongs.
+
+    Root runs programs as that user, so it must be one who alone decides what lies there: nobody
+    else may own a folder or a symlink on the way, and what others may write to is not root's.
+    """
+    from hermes_doctor import rights
+
+    try:
+        st = os.stat(home.path)
+        if os.geteuid() == 0:
+            whose = rights.of(home / "any")
+            led = rights.of(home.named / "any") if home.named and st.st_uid == 0 else None
+            other = whose if (whose.uid if whose else 0) != st.st_uid else led
+            if other is not None:
+                raise CannotFix(
+                    f"the home belongs to uid {st.st_uid}, but uid {other.uid} can put another in "
+                    f"its place: {other.folder}"
+                )
+            if st.st_uid == 0 and rights.shared(st):
+                raise CannotFix(f"others may write to {home.path}, so it is not root's alone")
+    except OSError as error:
+        why = os.strerror(error.errno or 0).lower()
+        raise CannotFix(f"whose the home is cannot be told ({why})") from None
+    except Trouble as trouble:
+        raise CannotFix(str(trouble)) from None
+    return account(st.st_uid)
+
+
+def refuse_untrusted(place: Path, user: Account | None) -> None:
+    """Root runs as root only what nobody else could have put there."""
+    if os.geteuid() != 0 or (user is not None and user.uid != 0):
+        return
+    from hermes_doctor.plugins import distrust
+
+    if why := distrust(place, firm=True):
+        raise CannotFix(f"root does not run what is in {place}: {why}")
 
 
 class Said(NamedTuple):
@@ -66,6 +100,15 @@ class Said(NamedTuple):
     code: int
     text: str
     """The last line that it printed, safe to show."""
+
+
+def _program(name: str, user: Account | None) -> str:
+    """Where a command lies, if it may be run as that user."""
+    program = shutil.which(name)
+    if program is None:
+        raise CannotFix(f"there is no {name} on the PATH")
+    refuse_untrusted(Path(program), user)
+    return program
 
 
 def ask(
@@ -79,9 +122,7 @@ def ask(
     """Run a command to its end; CannotFix when there is none, or when it takes too long."""
     import subprocess
 
-    program = shutil.which(words[0])
-    if program is None:
-        raise CannotFix(f"there is no {words[0]} on the PATH")
+    program = _program(words[0], user)
     options: dict[str, object] = user.options() if user else {}
     try:
         done = subprocess.run(
@@ -122,11 +163,8 @@ def begin(words: Sequence[str]) -> subprocess.Popen[bytes]:
     """Start a command and do not wait for its end."""
     import subprocess
 
-    program = shutil.which(words[0])
-    if program is None:
-        raise CannotFix(f"there is no {words[0]} on the PATH")
     return subprocess.Popen(
-        [program, *words[1:]],
+        [_program(words[0], None), *words[1:]],
         cwd="/",
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,

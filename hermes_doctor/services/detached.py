@@ -14,7 +14,7 @@ from hermes_doctor.files import MEGABYTE, read
 from hermes_doctor.home import Home
 from hermes_doctor.model import CannotFix, CouldNotLook
 from hermes_doctor.services import marker
-from hermes_doctor.services.commands import Account, login, owner_of
+from hermes_doctor.services.commands import Account, login, owner_of, refuse_untrusted
 from hermes_doctor.services.owned import Owned
 from hermes_doctor.services.process import Held, Origin, origin
 
@@ -48,6 +48,8 @@ class Detached(Owned):
         self, home: Home, installation: Installation | None, more: Mapping[str, str] | None = None
     ) -> None:
         super().__init__(home)
+        self.owner = owner_of(home)
+        """As whom it runs: decided once, whatever becomes of the home meanwhile."""
         self.installation = installation
         self.more = dict(more or {})
         """Variables that a unit of this home would give it, proxies above all."""
@@ -57,15 +59,14 @@ class Detached(Owned):
         return "a process of its own in the background, since nobody supervises it"
 
     def refuse(self) -> None:
-        _user(self.home, None)
-        if self.installation is None:
-            raise CannotFix("no installation of Hermes was found that could run it")
+        self._user(None)
+        self._command()
 
     # -- stopping --------------------------------------------------------------------------
 
     def ask_to_stop(self, process: Held) -> None:
         if self.origin is not None:
-            _user(self.home, self.origin.uid)
+            self._user(self.origin.uid)
         marker.leave(self.home, process)
         process.send(signal.SIGTERM)
         process.send(signal.SIGCONT)  # one that was held still can drain only when it goes on
@@ -75,16 +76,18 @@ class Detached(Owned):
     def ask_to_start(self) -> None:
         import subprocess
 
-        user = _user(self.home, self.origin.uid if self.origin else None)
+        user = self._user(self.origin.uid if self.origin else None)
         command = self._command()
         umask = self.origin.umask if self.origin and self.origin.umask is not None else 0o022
         options = user.options()
-        output = _log(self.home)
+        folder = self.hold()
+        output = None
         try:
+            output = _log(self.home)
             self._process = subprocess.Popen(
                 command,
                 env=self.environment(user),
-                cwd=self.home.path,
+                cwd=_by_descriptor(folder, self.home.path),
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
@@ -96,7 +99,9 @@ class Detached(Owned):
             why = os.strerror(error.errno or 0).lower()
             raise CannotFix(f"Hermes cannot be started: {command[0]} ({why})") from None
         finally:
-            os.close(output)
+            for fd in (folder, output):
+                if fd is not None:
+                    os.close(fd)
 
     def trouble(self) -> str | None:
         if self._process is None or self._process.poll() is None:
@@ -116,10 +121,11 @@ class Detached(Owned):
 
     def recall(self, file: Path) -> None:
         try:
+            refuse_untrusted(file, self.owner)
             found: Any = json.loads(read(file, MEGABYTE)[0])
             known = Origin(tuple(found["argv"]), found["environment"], found["uid"], found["umask"])
             texts = [*known.argv, *(known.environment or {}), *(known.environment or {}).values()]
-        except (OSError, CouldNotLook, ValueError, KeyError, TypeError, AttributeError):
+        except (OSError, CannotFix, CouldNotLook, ValueError, KeyError, TypeError, AttributeError):
             return
         numbers = all(one is None or type(one) is int for one in (known.uid, known.umask))
         if numbers and all(isinstance(text, str) for text in texts):
@@ -135,34 +141,44 @@ class Detached(Owned):
         made["HERMES_HOME"] = str(self.home.path)
         return made
 
+    def _user(self, uid: int | None) -> Account:
+        """As whom it runs: as the owner of the home, as it always should have."""
+        owner = self.owner
+        if os.geteuid() not in (0, owner.uid):
+            raise CannotFix(
+                f"the home belongs to uid {owner.uid}: run it as that user, or with sudo"
+            )
+        if uid is not None and uid != owner.uid:
+            raise CannotFix(
+                f"the gateway runs as uid {uid}, but its home belongs to uid {owner.uid}: it is "
+                f"not clear as whom it should run"
+            )
+        return owner
+
     def _command(self) -> list[str]:
         if self.installation is None:
             raise CannotFix("no installation of Hermes was found that could run it")
         profile = ["--profile", self.home.profile] if self.home.profile else []
-        python = str(python_of(self.installation.where))
+        python = str(python_of(self.installation.where, self.owner))
         return [python, "-m", "hermes_cli.main", *profile, "gateway", "run", "--replace"]
 
 
-def python_of(where: Path) -> Path:
-    """The interpreter of an environment, or of the one in a checkout."""
+def python_of(where: Path, user: Account) -> Path:
+    """The interpreter of an environment, or of the one in a checkout, for that user to run."""
     for folder in (where, where / "venv", where / ".venv"):
         for name in ("bin/python", "bin/python3", "Scripts/python.exe"):
             if os.access(folder / name, os.X_OK):
+                packages = folder.glob("lib*/python*/site-packages")
+                for place in (where, folder / name, *packages):
+                    refuse_untrusted(place, user)
                 return folder / name
     raise CannotFix(f"{where} has no interpreter that could run Hermes")
 
 
-def _user(home: Home, uid: int | None) -> Account:
-    """As whom it runs: as the owner of the home, as it always should have."""
-    owner = owner_of(home)
-    if os.geteuid() not in (0, owner.uid):
-        raise CannotFix(f"the home belongs to uid {owner.uid}: run it as that user, or with sudo")
-    if uid is not None and uid != owner.uid:
-        raise CannotFix(
-            f"the gateway runs as uid {uid}, but its home belongs to uid {owner.uid}: it is not "
-            f"clear as whom it should run"
-        )
-    return owner
+def _by_descriptor(folder: int, path: Path) -> str | Path:
+    """A name for an open folder that nobody can put another in the place of, where there is one."""
+    name = f"/proc/self/fd/{folder}"
+    return name if os.path.isdir(name) else path
 
 
 def _log(home: Home) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,6 +10,7 @@ from hermes_doctor import services
 from hermes_doctor.acts import ReloadUnits
 from hermes_doctor.files import ABSENT, read
 from hermes_doctor.model import CannotFix, CouldNotLook
+from hermes_doctor.services.commands import owner_of
 from hermes_doctor.services.systemd import SystemdUnit
 from hermes_doctor.steps import GatewayStep, ReplaceFile, Step
 
@@ -72,7 +72,7 @@ def _number(text: str) -> int:
 def _folder(probes: Probes, unit: SystemdUnit) -> Path:
     """Where the operator's own settings for a unit lie."""
     user = unit.manager.user
-    owner = os.stat(probes.home.path).st_uid
+    owner = owner_of(probes.home).uid
     if user is None:
         if owner != 0:  # root must not take back, out of a vault of another's, what root runs
             raise CannotFix(

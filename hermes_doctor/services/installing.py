@@ -12,6 +12,7 @@ from hermes_doctor import services
 from hermes_doctor.acts import InstallService
 from hermes_doctor.model import CannotFix
 from hermes_doctor.probes.supervisors import systemd
+from hermes_doctor.services.commands import owner_of
 from hermes_doctor.services.detached import Detached
 from hermes_doctor.services.moving import Moving
 from hermes_doctor.services.systemd import SystemdUnit, manager_of
@@ -31,7 +32,7 @@ def service_installation(probes: Probes) -> Iterator[Step]:
         raise CannotFix(f"it has an owner already: {alone.describe()}")
     if not found.booted:
         raise CannotFix("systemd does not run on this machine, so there is nothing to install into")
-    scope = systemd.of_user(os.stat(probes.home.path).st_uid)
+    scope = systemd.of_user(owner_of(probes.home).uid)
     if scope is None:
         raise CannotFix("the owner of the home has no name on this machine")
     refuse_passing(probes.home.path)

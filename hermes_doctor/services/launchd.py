@@ -8,7 +8,7 @@ from pathlib import Path
 from hermes_doctor.home import Home
 from hermes_doctor.model import CannotFix
 from hermes_doctor.services import marker
-from hermes_doctor.services.commands import ask, insist
+from hermes_doctor.services.commands import ask, insist, owner_of
 from hermes_doctor.services.owned import Owned
 from hermes_doctor.services.process import Held
 
@@ -29,7 +29,7 @@ class LaunchAgent(Owned):
     def domain(self) -> str:
         """Where it is loaded: a desktop's session first, else the user's own."""
         if self._domain is None:
-            uid = os.stat(self.home.path).st_uid
+            uid = owner_of(self.home).uid
             gui = f"gui/{uid}"
             known = ask(["launchctl", "print", f"{gui}/{self.label}"]).code == 0
             user = ask(["launchctl", "print", f"user/{uid}/{self.label}"]).code == 0

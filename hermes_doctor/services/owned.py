@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import signal
 import time
 from collections.abc import Sequence
@@ -32,6 +33,7 @@ class Owned:
 
     def __init__(self, home: Home) -> None:
         self.home = home
+        self._place = _place(home.path)
         self.origin: Origin | None = None
         """How the gateway that we stopped had been started."""
         self._said: list[str] = []
@@ -127,6 +129,7 @@ class Owned:
         The proof asks for a new process on this very home.
         """
         until = time.monotonic() + limit
+        os.close(self.hold())
         if self.running() is None:
             self.ask_to_start()
         try:
@@ -139,6 +142,18 @@ class Owned:
         from hermes_doctor.probes import Probes
 
         return Probes(self.home)
+
+    def hold(self) -> int:
+        """The home by a descriptor; CannotFix when it is not the one that we were made for."""
+        try:
+            fd = os.open(self.home.path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        except OSError as error:
+            why = os.strerror(error.errno or 0).lower()
+            raise CannotFix(f"the home cannot be opened any more ({why})") from None
+        if _place(fd) == self._place:
+            return fd
+        os.close(fd)
+        raise CannotFix("another folder was put in the place of the home meanwhile")
 
     # -- stopping --------------------------------------------------------------------------
 
@@ -172,3 +187,12 @@ class Owned:
         if not process.ended(DEATH):
             raise CannotFix(f"process {process.pid} does not even end when it is killed")
         self._said.append(f"process {process.pid} was killed, since its loop was frozen: {proof}")
+
+
+def _place(folder: Path | int) -> tuple[int, int, int] | None:
+    """What tells one folder from another that bears its name; None when there is none."""
+    try:
+        st = os.stat(folder)
+    except OSError:
+        return None
+    return st.st_dev, st.st_ino, st.st_uid

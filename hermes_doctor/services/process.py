@@ -112,7 +112,8 @@ def origin(pid: int) -> Origin:
     with contextlib.suppress(psutil.Error, OSError):
         process = psutil.Process(pid)
         argv = tuple(process.cmdline())
-        uid = process.uids().effective
+        # With two users at once, a program that takes on rights: whoever is not root started it.
+        uid = next((one for one in process.uids() if one), 0)
         environment = process.environ()
     with (
         contextlib.suppress(OSError, ValueError),
