@@ -44,9 +44,8 @@ def gateway_running(probes: Probes) -> Iterator[Finding]:
     _elsewhere(probes)
     wanted = _wanted(probes, runtime)
     if not (runtime.ever or lives or wanted):
-        wanted = _configured(probes)
-        if wanted is None:
-            raise Skip("no gateway was ever started on this home")
+        yield _never(probes)
+        return
     last = _last(runtime, lives)
     end = _end(probes, runtime, last, wanted)
     if end.cause:
@@ -126,14 +125,25 @@ def _wanted(probes: Probes, runtime: Runtime) -> tuple[str, str] | None:
     return None
 
 
-def _configured(probes: Probes) -> tuple[str, str] | None:
-    """A home on which platforms are set up is meant to have a gateway, though none ever ran."""
+def _never(probes: Probes) -> Finding:
+    """A home on which platforms are set up may be about to get its first gateway."""
     try:
         platforms = [one for one in probes.platforms() if one.link != "listening"]
     except CouldNotLook:
-        return None
+        platforms = []
+    if not platforms:
+        raise Skip("no gateway was ever started on this home")
     names = ", ".join(one.label for one in platforms[:6])
-    return (platforms[0].because, f"{names} would be started") if platforms else None
+    return Finding(
+        code="GW-DOWN",
+        severity=Severity.INFO,
+        title="no gateway was ever started on this home",
+        subject="gateway",
+        detail="Platforms are set up, and nobody answers on them.",
+        evidence=(Evidence(platforms[0].because, f"{names} would be started"),),
+        fix="start-gateway",
+        data={"pid": None},
+    )
 
 
 def _last(runtime: Runtime, lives: list[Life]) -> Life | None:
@@ -162,8 +172,7 @@ def _end(
         claims = runtime.state in ("running", "starting", "degraded", "draining")
         seen = (Evidence(_STATE, f"still says {runtime.state}"),) if claims else ()
         purpose = runtime.desired_state == "stopped" or runtime.state == "stopped"
-        how = "Nothing tells how it ended." if runtime.ever else "It was never started here."
-        return End(None, how, seen, purpose)
+        return End(None, "Nothing tells how it ended.", seen, purpose)
     diary = Evidence(_DIARY, _told(last))
     if last.how in ("gone", "alive"):
         return _killed(probes, runtime, last, diary)
