@@ -9,7 +9,7 @@ import pytest
 
 from tests import support
 
-TEXT = "TELEGRAM_BOT_TOKEN=1:a\r\n# comment 中文\nB='two words'\n"
+TEXT = "FIRST_TOKEN=1:a\r\n# comment 中文\nB='two words'\n"
 CASES = {
     "mark": codecs.BOM_UTF8 + TEXT.encode(),
     "UTF-16 LE": codecs.BOM_UTF16_LE + TEXT.encode("utf-16-le"),
