@@ -147,8 +147,9 @@ def _judged(data: bytes) -> str:
         said = json.loads(answer.read(MOST)) if answer.status == 200 else None
     except (HTTPException, OSError, ValueError, RecursionError):
         return ODD
-    mine = isinstance(said, dict) and said.get("platform") == "hermes-agent"
-    return ANSWERED if mine and said.get("status") == "ok" else ODD
+    words = said if isinstance(said, dict) else {}
+    mine = words.get("platform") == "hermes-agent" and words.get("status") == "ok"
+    return ANSWERED if mine else ODD
 
 
 class _Heard:
