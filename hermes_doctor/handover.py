@@ -30,6 +30,8 @@ class Handover:
         self.log = log
         self.book = book
         self._tried = False
+        self._pid: int | None = None
+        """The process that was to be stopped."""
 
     def __bool__(self) -> bool:
         return self.service is not None
@@ -66,9 +68,10 @@ class Handover:
         if self._tried and not changed:
             return
         try:
-            if self.service.settled(STOP_LIMIT) is None:
+            pid = self.service.settled(STOP_LIMIT)
+            if pid is None:
                 self._start(self.service)
-            self.log.gateway = STARTED
+            self.log.gateway = None if pid is not None and pid == self._pid else STARTED
         except (CannotFix, CouldNotLook, OSError) as error:
             why = error if isinstance(error, CannotFix | CouldNotLook) else type(error).__name__
             self.log.note = f"{self.log.note}; the gateway could not be started again ({why})"
@@ -80,7 +83,8 @@ class Handover:
     def _stop(self) -> bool:
         if self.service is None:
             return False
-        if self.service.running() is None and not self.service.restless():
+        self._pid = self.service.running()
+        if self._pid is None and not self.service.restless():
             return False
         self.service.remember(self.book.folder(self.log) / ORIGIN)
         self.log.gateway = STOPPED

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Sequence
 from contextlib import redirect_stdout
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from hermes_doctor.api import Fix
 from hermes_doctor.attending import attended, restarts
@@ -15,7 +16,7 @@ from hermes_doctor.model import CannotFix, CouldNotLook, Finding, Safety, Severi
 from hermes_doctor.plugins import Plugins
 from hermes_doctor.probes import Probes
 from hermes_doctor.repair import Item
-from hermes_doctor.steps import GatewayStep, Step
+from hermes_doctor.steps import Act, GatewayStep, Step
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,16 @@ class Planned:
     """The fixes that come next, one after the other, where this one is not enough."""
     restarts: bool = False
     """Whether a gateway that is at work is interrupted for it."""
+    outside: bool = False
+    """Whether something outside the home is changed for it."""
+    unnamed: bool = False
+    """It is done only when its code is named, and that was not."""
+
+    @property
+    def weighty(self) -> bool:
+        """Whether it costs more than the information that it is for: a healthy gateway stays up."""
+        costs = self.restarts or self.steers or self.outside
+        return costs and self.finding.severity is Severity.INFO
 
     @property
     def steers(self) -> bool:
@@ -44,7 +55,13 @@ class Planned:
     @property
     def ready(self) -> bool:
         """Whether there is something to apply."""
-        return self.refusal is None and bool(self.steps)
+        return self.refusal is None and bool(self.steps) and not self.unnamed
+
+    @property
+    def denied(self) -> bool:
+        """Whether it has a fix that could do it elsewhere, but not here."""
+        offered = self.fix is not None and self.fix.safety is not Safety.MANUAL
+        return offered and self.refusal is not None
 
     def item(self) -> Item:
         """The plan as an item of a run."""
@@ -101,7 +118,15 @@ def _steps(probes: Probes, finding: Finding, fix: Fix) -> Planned:
     except (Exception, SystemExit, GeneratorExit) as error:  # noqa: BLE001 (an operator's fix may raise anything)
         return Planned(finding, fix, (), f"the fix {fix.id} crashed: {crash(error)}")
     nothing = None if steps else "there is nothing left to do"
-    return Planned(finding, fix, steps, nothing, restarts=interrupts)
+    outside = _outside(probes.home.path, steps)
+    return Planned(finding, fix, steps, nothing, restarts=interrupts, outside=outside)
+
+
+def _outside(home: Path, steps: Sequence[Step]) -> bool:
+    """Whether the machine is changed, and not the home alone."""
+    paths = [change.path for step in steps for change in step.changes()]
+    asks = any(isinstance(step, Act) for step in steps)
+    return asks or not all(path.is_relative_to(home) for path in paths)
 
 
 def _about(record: ItemRecord, reason: str) -> bool:

@@ -194,6 +194,7 @@ REPAIR = REPORT | {
                 "steps": [{"what": str, "diff": ([str],)}],
                 "refusal": (str,),
                 "asks": bool,
+                "unnamed": bool,
                 "later": [str],
             }
         ],

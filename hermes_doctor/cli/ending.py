@@ -53,11 +53,11 @@ def _other(error: Exception) -> int:
         said = error.format_message()
         return _say(said + ("" if said.endswith((".", "?")) else ".") + hint, 2)
     if isinstance(error, OSError) and _state["changed"]:
-        why = os.strerror(error.errno or 0).lower()
+        why = _reason(error).lower()
         return _say(f"It was done, but could not be reported ({why}). See: hermes-doctor check", 1)
     if isinstance(error, OSError):
         name = f": {error.filename}" if error.filename else ""
-        return _say(f"{os.strerror(error.errno or 0)}{name}", 2)
+        return _say(f"{_reason(error)}{name}", 2)
     from hermes_doctor.examination import crash
 
     return _say(
@@ -65,6 +65,11 @@ def _other(error: Exception) -> int:
         f"Please report it with the command you typed.",
         2,
     )
+
+
+def _reason(error: OSError) -> str:
+    """What the system calls it; one that we raised ourselves has words of its own."""
+    return os.strerror(error.errno) if error.errno else str(error)
 
 
 def _say(message: str, code: int) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -134,9 +134,16 @@ class Session:
         seen = {finding.key for finding in report.findings}
         findings = [self.onward.get(finding.key, finding) for finding in report.findings]
         findings += [finding for key, finding in self.onward.items() if key not in seen]
-        planned = plan(probes, self.plugins, findings)
+        planned = [self._as_named(one) for one in plan(probes, self.plugins, findings)]
         probes.close()  # or a run would find its own readers holding the databases
         return report, planned
+
+    def _as_named(self, one: Planned) -> Planned:
+        """What would cost more than it is worth waits until its code is named."""
+        from dataclasses import replace
+
+        named = one.finding.code.lower() in {word.lower() for word in self.words}
+        return replace(one, unnamed=one.weighty and not named)
 
 
 def _show(session: Session, *, json: bool) -> int:
@@ -157,7 +164,7 @@ def _show(session: Session, *, json: bool) -> int:
         show(repaired.plan_lines(planned, session.apply_command(), session.page_options))
         show(examined.open_questions(report))
     unseen = not planned and report.open
-    return int(unseen or _left([one.finding for one in planned]) or any(p.ready for p in planned))
+    return int(unseen or _left(planned) or any(p.ready for p in planned))
 
 
 def _apply(
@@ -186,6 +193,7 @@ def _apply(
         ]
         if not chosen:
             break
+        steering = {one.finding.key for one in chosen if one.steers}
         run = _run(session, chosen, vault, report.hermes_version, verify, quiet=json)
         runs.append(run)
         ending.changed()
@@ -194,7 +202,7 @@ def _apply(
             if item.outcome == "refused":
                 words.refused[item.code, item.subject] = item.reason or "refused"
             elif item.outcome in ("failed", "rolled-back"):
-                words.tried.add(item.fix)
+                words.steered |= (item.code, item.subject) in steering
         session.go_on(chosen, run)
         if not json:
             show(repaired.receipt_lines(run, session.options))
@@ -205,7 +213,7 @@ def _apply(
         _close(session, report, planned, shown, runs, words)
     failed = any(outcome != "verified" for outcome in outcomes.values())
     failed = failed or (not shown and report.open)
-    return int(failed or bool(words.declined) or _left([one.finding for one in planned]))
+    return int(failed or _left(planned, {*words.declined, *words.refused}))
 
 
 class Words:
@@ -218,16 +226,16 @@ class Words:
         self.agreed: set[tuple[str, str]] = set()
         self.declined: set[tuple[str, str]] = set()
         self.refused: dict[tuple[str, str], str] = {}
-        self.tried: set[str] = set()
-        """Fixes that did not hold."""
+        self.steered = False
+        """Whether the gateway was steered and that did not help: what failed would fail again."""
 
     def agrees(self, one: Planned) -> bool:
         """Whether a plan may be applied: safe ones may, the others are shown and asked about."""
         key = one.finding.key
         if not one.ready or one.fix is None or key in self.declined or key in self.refused:
             return False
-        if one.fix.id in self.tried and one.steers:
-            self.refused[key] = "the gateway is steered once a run, and that did not help"
+        if self.steered and one.steers:
+            self.refused[key] = "the gateway was steered once already, and that did not help"
             return False
         if not one.asks or self.yes or key in self.agreed:
             return True
@@ -297,6 +305,9 @@ def _close(
         if finding.key in words.declined:
             why = "it asks first, and nobody said yes."
             hint = ("do it: ", session.apply_command(finding.code))
+        elif one.unnamed:
+            why = f"{repaired.UNNAMED}, so that its code must be named."
+            hint = ("do it: ", session.apply_command(finding.code))
         elif why is None:
             continue
         show(
@@ -318,10 +329,17 @@ def _held(run: Journal) -> bool:
     return any(item.outcome == "verified" for item in run.items)
 
 
-def _left(findings: Sequence[Finding]) -> bool:
+def _left(planned: Sequence[Planned], refused: Container[tuple[str, str]] = ()) -> bool:
+    """Whether an error is left, or a warning that a fix was offered for and not done."""
     from hermes_doctor.model import Severity
 
-    return any(finding.severity.rank <= Severity.ERROR.rank for finding in findings)
+    return any(
+        one.finding.severity.rank <= Severity.ERROR.rank
+        or (
+            one.finding.severity is not Severity.INFO and (one.denied or one.finding.key in refused)
+        )
+        for one in planned
+    )
 
 
 def _document(

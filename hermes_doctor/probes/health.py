@@ -6,20 +6,26 @@ it has. Nothing is said, so nothing is logged. A gateway elsewhere must be asked
 
 from __future__ import annotations
 
+import io
 import os
 import re
 import time
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from hermes_doctor.probes import listening
 from hermes_doctor.probes.sockets import Connection
 
+if TYPE_CHECKING:
+    import socket
+
 NOT_ASKED, ANSWERED, SILENT, REFUSED = "not asked", "answered", "silent", "refused"
 ODD = "something else answers there"
+BROKEN = "it answers with an error of its own (5xx)"
 _URL = re.compile(r"(https?)://(\[[0-9a-fA-F:.]+\]|[^/:@?#\s\[\]]+)(?::(\d{1,5}))?(/[^?#\s]*)?/?")
 _ANYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1"}
-_LOOPBACK = ("localhost", "127.0.0.1", "::1")
 STEP = 0.02
+MOST = 65536
+"""Bytes that are read of an answer; Hermes says less than a hundred."""
 
 
 class Answer(NamedTuple):
@@ -39,8 +45,15 @@ class Place(NamedTuple):
 
     @property
     def loopback(self) -> bool:
-        """Whether asking there stays on this machine."""
-        return self.host in _LOOPBACK or self.host.startswith("127.")
+        """Whether asking there stays on this machine: a name may lead anywhere, but for one."""
+        import ipaddress
+
+        if self.host == "localhost":
+            return True
+        try:
+            return ipaddress.ip_address(self.host).is_loopback
+        except ValueError:
+            return False
 
 
 def parse(url: str) -> Place | None:
@@ -99,15 +112,54 @@ def ask(place: Place, patience: float) -> Answer:
                 f"GET {place.path}/health HTTP/1.1\r\nHost: {place.host}\r\n"
                 "User-Agent: hermes-doctor\r\nConnection: close\r\n\r\n".encode()
             )
-            data = link.recv(64)
+            data = _read(link, started + patience)
     except TimeoutError:
         return Answer(SILENT, time.monotonic() - started)
     except (OSError, ValueError):
         return Answer(REFUSED, time.monotonic() - started)
-    spent = time.monotonic() - started
-    if not data:
-        return Answer(SILENT, spent)
-    return Answer(ANSWERED if data.startswith(b"HTTP/1.") else ODD, spent)
+    return Answer(_judged(data) if data else SILENT, time.monotonic() - started)
+
+
+def _read(link: socket.socket, until: float) -> bytes:
+    """All that comes until the other side closes; one who drips does not hold us up."""
+    data = b""
+    while len(data) < MOST:
+        link.settimeout(max(STEP, until - time.monotonic()))
+        more = link.recv(MOST)
+        if not more:
+            break
+        data += more
+        if time.monotonic() > until:
+            raise TimeoutError
+    return data
+
+
+def _judged(data: bytes) -> str:
+    """Whether it is Hermes who answered: a proxy before a dead gateway answers as well."""
+    import json
+    from http.client import HTTPException, HTTPResponse
+
+    try:
+        answer = HTTPResponse(_Heard(data))  # type: ignore[arg-type]
+        answer.begin()
+        if answer.status >= 500:
+            return BROKEN
+        said = json.loads(answer.read(MOST)) if answer.status == 200 else None
+    except (HTTPException, OSError, ValueError, RecursionError):
+        return ODD
+    words = said if isinstance(said, dict) else {}
+    mine = words.get("platform") == "hermes-agent" and words.get("status") == "ok"
+    return ANSWERED if mine else ODD
+
+
+class _Heard:
+    """What was heard, in the form in which `http.client` wants it."""
+
+    def __init__(self, data: bytes) -> None:
+        self.data = data
+
+    def makefile(self, _mode: str) -> io.BytesIO:
+        return io.BytesIO(self.data)
 
 
 def _wrapped(plain, host: str):  # type: ignore[no-untyped-def]

@@ -15,6 +15,7 @@ from hermes_doctor.probes.space import Space
 from hermes_doctor.probes.vitals import Vitals
 
 FRESH, OLD = 90.0, 120.0
+SKEW = 5.0
 """Seconds. A heart beats every 30; a busy machine or an installation delays one."""
 LONG, SHORT = 4.0, 1.0
 """Seconds to wait for an answer: a busy loop may take some, one without a heartbeat takes none."""
@@ -132,33 +133,40 @@ def elsewhere(url: str, *, network: bool) -> Pulse:
     if not network and not place.loopback:
         return Pulse(None, None, "GATEWAY_HEALTH_URL leads off this machine: ask with --network")
     asked = health.ask(place, LONG)
-    turns = {health.ANSWERED: True, health.SILENT: False, health.REFUSED: False}.get(asked.word)
+    down = (health.SILENT, health.REFUSED, health.BROKEN)
+    turns = True if asked.word == health.ANSWERED else False if asked.word in down else None
     what = f"GATEWAY_HEALTH_URL: {asked.word}"
     return Pulse(None, turns, what, answer=asked.word)
 
 
 def beat_age(beat: Beat | None, process: Vitals) -> float | None:
-    """How old the last heartbeat of this process is; the machine's sleep does not count."""
+    """How old the last heartbeat of this process is; the machine's sleep does not count.
+
+    One in the future was written before the clock was set back: then only the kernel's own clock,
+    which nobody sets, can tell.
+    """
     if (
         beat is None
         or beat.pid != process.pid
         or beat.at < process.started_at - timedelta(seconds=5)
     ):
         return None
-    by_wall = max(0.0, (datetime.now(UTC) - beat.at).total_seconds())
-    if beat.monotonic is None:
-        return by_wall
-    by_clock = time.monotonic() - beat.monotonic
-    return min(by_wall, by_clock) if by_clock >= 0 else by_wall
+    by_wall = (datetime.now(UTC) - beat.at).total_seconds()
+    by_clock = -1.0 if beat.monotonic is None else time.monotonic() - beat.monotonic
+    known = [max(0.0, by_wall)] if by_wall > -SKEW else []
+    known += [by_clock] if by_clock >= 0 else []
+    return min(known, default=None)
 
 
 def _seen(process: Vitals, runtime: Runtime) -> datetime | None:
     """When it last did something that it wrote down."""
     mine = runtime.state_owner is not None and runtime.state_owner.pid == process.pid
     times = [runtime.updated_at] if mine else []
-    if beat_age(runtime.beat, process) is not None and runtime.beat:
-        times.append(runtime.beat.at)
-    return max((at for at in times if at), default=None)
+    now = datetime.now(UTC)
+    age = beat_age(runtime.beat, process)
+    if age is not None and runtime.beat:
+        times.append(min(runtime.beat.at, now - timedelta(seconds=age)))
+    return max((at for at in times if at and at <= now), default=None)
 
 
 def _door(listens: Iterable[Connection], ports: set[int], serves: bool) -> Connection | None:

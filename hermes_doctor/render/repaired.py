@@ -31,6 +31,8 @@ _WORD = {
     "planned": "not done",
 }
 
+UNNAMED = "nothing is broken, and it would touch the gateway or the machine"
+
 
 def nothing(report: Report) -> Line:
     """There is no finding; whether there is no fault either depends on what was answered."""
@@ -50,7 +52,11 @@ def plan_lines(planned: Sequence[Planned], command: str, pages: str = "") -> Ite
     if not planned:
         return
     if not ready:
-        yield row("Nothing here can be fixed automatically.")
+        yield row(
+            "Nothing here is fixed unless it is named."
+            if any(one.unnamed for one in planned)
+            else "Nothing here can be fixed automatically."
+        )
         return
     asks = sum(one.asks for one in ready)
     yield row(
@@ -75,6 +81,8 @@ def one_plan(one: Planned, pages: str = "") -> Iterator[Line]:
         yield from diff_lines(step.texts())
     if one.steps and one.later:
         yield row(("if that is not enough: ", "faint"), _later(one), indent=2, hang=2)
+    if one.steps and one.unnamed:
+        yield row(("not done unless its code is named: ", "warning"), UNNAMED, indent=2, hang=2)
     yield BLANK
 
 
@@ -131,6 +139,7 @@ def plan_document(planned: Sequence[Planned]) -> list[dict[str, Any]]:
                 for step in one.steps
             ],
             "asks": one.asks,
+            "unnamed": one.unnamed,
             "refusal": one.refusal,
             "later": [fix.id for fix in one.later],
         }

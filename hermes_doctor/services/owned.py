@@ -7,6 +7,7 @@ import os
 import signal
 import time
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,10 +19,11 @@ from hermes_doctor.services.proof import proven
 
 if TYPE_CHECKING:
     from hermes_doctor.probes import Probes
+    from hermes_doctor.probes.pulse import Pulse
 
 LOOK_EVERY = 2.0
 GRACE, WAKING = 5.0, 20.0
-"""Seconds that a frozen process gets to end by itself, and one that was only held still."""
+"""Seconds that a loop must stay frozen before it is killed, and that of one held still before."""
 DOUBT = 5.0
 """Seconds within which a process that was asked to end says so."""
 DEATH = 10.0
@@ -98,9 +100,10 @@ class Owned:
                 raise CannotFix(f"process {pid} ended by itself just now; try again")
             self.origin = origin(pid)
             frozen = self._frozen(pid)
-            self._asked = pid
+            told = datetime.now(UTC)
             self.ask_to_stop(process)
-            self._wait(process, frozen, limit)
+            self._asked = pid
+            self._wait(process, frozen, told, limit)
         marker.clear(self.home, pid)
 
     def settled(self, limit: float) -> int | None:
@@ -157,26 +160,40 @@ class Owned:
 
     # -- stopping --------------------------------------------------------------------------
 
-    def _frozen(self, pid: int) -> tuple[str, float] | None:
-        """The proof that the loop of a process is frozen, and how long it may take to end."""
+    def _frozen(self, pid: int) -> Pulse | None:
+        """The proof that the loop of a process is frozen now."""
         try:
             pulse = self.probes().pulse()
         except CouldNotLook:
             return None
         if pulse is None or pulse.pid != pid or pulse.turns is not False or not pulse.certain:
             return None
-        return pulse.what, WAKING if pulse.halted else GRACE
+        return pulse
 
-    def _wait(self, process: Held, frozen: tuple[str, float] | None, limit: float) -> None:
-        """Wait for the end; only a loop that is proven frozen is not waited for."""
-        asked = time.monotonic()
+    def _drains(self, pid: int, told: datetime) -> bool:
+        """Whether it said, since it was told to end, that it is about to: so it turned again."""
+        runtime = self.probes().runtime()
+        mine = runtime.state_owner is not None and runtime.state_owner.pid == pid
+        said = runtime.updated_at
+        return mine and runtime.state == "draining" and said is not None and said >= told
+
+    def _wait(self, process: Held, frozen: Pulse | None, told: datetime, limit: float) -> None:
+        """Wait for the end; only a loop that is frozen still, at every look, is not waited for.
+
+        One that was held or stuck and goes on now finishes its answer: it is a busy one again.
+        """
+        asked = since = time.monotonic()
+        held = frozen is not None and frozen.halted
         while not process.ended(LOOK_EVERY):
-            spent = time.monotonic() - asked
-            frozen = frozen or self._frozen(process.pid)
-            if frozen and spent >= frozen[1]:
-                self._kill(process, frozen[0])
-                return
-            if spent >= limit:
+            frozen = self._frozen(process.pid)
+            if frozen is None or self._drains(process.pid, told):
+                since = time.monotonic()
+            else:
+                held = held or frozen.halted
+                if time.monotonic() - since >= (WAKING if held else GRACE):
+                    self._kill(process, frozen.what)
+                    return
+            if time.monotonic() - asked >= limit:
                 raise CannotFix(
                     f"process {process.pid} was asked to end and still works after {limit:g} s; "
                     f"its loop is not proven frozen, so it was not killed"

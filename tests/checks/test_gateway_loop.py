@@ -171,3 +171,24 @@ def test_heartbeat_of_another(home: Path) -> None:
         support.put(path, json.dumps(beat))
 
         assert one(home).severity is Severity.WARNING
+
+
+def test_clock_set_back(home: Path) -> None:
+    """A heartbeat in the future counts by the kernel's clock, and proves nothing without it."""
+    with sham.gateway(home):
+        path = home / "state" / "gateway.heartbeat"
+        beat = json.loads(path.read_text())
+        beat["updated_at"] = (datetime.now(UTC) + timedelta(hours=1)).isoformat()
+        support.put(path, json.dumps(beat | {"monotonic": time.monotonic() - 5}))
+        fresh = ask(CHECK, home)
+        support.put(path, json.dumps(beat | {"monotonic": time.monotonic() - 3000}))
+        old = ask(CHECK, home)
+        support.put(path, json.dumps(beat | {"monotonic": None}))
+        nothing = ask(CHECK, home)
+
+    assert fresh[0].status is Status.OK
+    [finding] = old[1]
+    assert (finding.code, finding.severity) == ("GW-LOOP-BLOCKED", Severity.CRITICAL)
+    assert finding.since is not None and finding.since <= datetime.now(UTC)
+    [doubt] = nothing[1]
+    assert doubt.severity is Severity.WARNING, "it was judged by where it waits"

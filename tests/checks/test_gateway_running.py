@@ -14,7 +14,7 @@ import pytest
 
 from hermes_doctor.home import Home
 from hermes_doctor.model import CouldNotLook, Finding, Severity, Status
-from hermes_doctor.probes import Probes, kills
+from hermes_doctor.probes import Probes, health, kills
 from hermes_doctor.probes.kills import Kill
 from hermes_doctor.probes.supervision import SYSTEMD_USER, Supervision, Unit
 from tests import sham, support
@@ -252,9 +252,10 @@ def test_draining(home: Path) -> None:
 def test_elsewhere(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A gateway in another container: asked on loopback, else only with leave to."""
     sham.ended(home)
+    good = b"HTTP/1.1 200 OK\r\n\r\n" + HEALTH
     with socket.create_server(("127.0.0.1", 0)) as server:
         monkeypatch.setenv("GATEWAY_HEALTH_URL", f"http://127.0.0.1:{server.getsockname()[1]}")
-        threading.Thread(target=_answer, args=(server,), daemon=True).start()
+        threading.Thread(target=_answer, args=(server, good), daemon=True).start()
         answered = ask("gateway-running", home)
     refused = ask("gateway-running", home)
     monkeypatch.setenv("GATEWAY_HEALTH_URL", "http://gateway.example:8642/health")
@@ -266,11 +267,71 @@ def test_elsewhere(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "--network" in (off[0].reason or "")
 
 
-def _answer(server: socket.socket) -> None:
+HEALTH = b'{"status": "ok", "platform": "hermes-agent"}'
+
+
+@pytest.mark.parametrize(
+    ("said", "status"),
+    [
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 44\r\n\r\n" + HEALTH, Status.SKIPPED),
+        (
+            b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2c\r\n"
+            + HEALTH
+            + b"\r\n0\r\n\r\n",
+            Status.SKIPPED,
+        ),
+        (b"HTTP/1.1 502 Bad Gateway\r\nContent-Length: 0\r\n\r\n", Status.PROBLEM),
+        (b"HTTP/1.1 503 Later\r\n\r\n" + HEALTH, Status.PROBLEM),
+        (b"HTTP/1.1 404 Not Found\r\n\r\n", Status.UNKNOWN),
+        (b'HTTP/1.1 200 OK\r\n\r\n{"status": "ok", "platform": "webhook"}', Status.UNKNOWN),
+        (b'HTTP/1.1 200 OK\r\n\r\n{"status": "down", "platform": "hermes-agent"}', Status.UNKNOWN),
+        (b"HTTP/1.1 200 OK\r\n\r\n<html>It works!</html>", Status.UNKNOWN),
+        (b"HTTP/1.1 200 OK\r\n\r\n" + b"[" * 60_000, Status.UNKNOWN),
+        (b"HTTP/1.1 banana\r\n\r\n", Status.UNKNOWN),
+        (b"SSH-2.0-OpenSSH\r\n", Status.UNKNOWN),
+    ],
+)
+def test_who_answers(
+    home: Path, monkeypatch: pytest.MonkeyPatch, said: bytes, status: Status
+) -> None:
+    """Only Hermes' own words count: a proxy in front of a dead gateway answers too."""
+    sham.ended(home)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        monkeypatch.setenv("GATEWAY_HEALTH_URL", f"http://127.0.0.1:{server.getsockname()[1]}")
+        threading.Thread(target=_answer, args=(server, said), daemon=True).start()
+        assert ask("gateway-running", home)[0].status is status
+
+
+@pytest.mark.parametrize("host", ["127.evil.example", "127.0.0.1.evil.example", "localhost.evil"])
+def test_names_like_loopback(home: Path, monkeypatch: pytest.MonkeyPatch, host: str) -> None:
+    """A name is not looked up without leave to, whatever it begins with."""
+    sham.ended(home)
+    monkeypatch.setenv("GATEWAY_HEALTH_URL", f"http://{host}:80")
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: pytest.fail("it was looked up"))
+    result = ask("gateway-running", home)[0]
+    assert result.status is Status.UNKNOWN
+    assert "--network" in (result.reason or "")
+
+
+@pytest.mark.parametrize(
+    ("host", "here"),
+    [
+        *(("localhost", True), ("127.0.0.1", True), ("127.8.9.1", True), ("[::1]", True)),
+        *(("127.1", False), ("10.0.0.1", False), ("[2001:db8::1]", False), ("0.0.0.0", False)),
+    ],
+)
+def test_loopback(host: str, here: bool) -> None:
+    """Only an address, or the one name that always means this machine."""
+    place = health.parse(f"http://{host}:80")
+    assert place is not None
+    assert place.loopback is here
+
+
+def _answer(server: socket.socket, said: bytes) -> None:
     with contextlib.suppress(OSError):
         caller, _ = server.accept()
         caller.recv(4096)
-        caller.sendall(b'HTTP/1.1 200 OK\r\n\r\n{"status": "ok"}')
+        caller.sendall(said)
         caller.close()
 
 

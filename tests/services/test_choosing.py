@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from hermes_doctor import services
+from hermes_doctor.handover import Handover
 from hermes_doctor.home import Home
+from hermes_doctor.journal import Journal, Journals
 from hermes_doctor.model import CannotFix, Gateway
 from hermes_doctor.probes import Probes
 from hermes_doctor.probes.supervision import (
@@ -27,9 +31,11 @@ from hermes_doctor.probes.supervision import (
 )
 from hermes_doctor.services import commands, systemd
 from hermes_doctor.services.detached import Detached
+from hermes_doctor.services.process import Held
+from hermes_doctor.steps import GatewayStep
 from tests import support
 from tests.real.gateways import end
-from tests.services.faking import Straw, straw
+from tests.services.faking import Straw, straw, until
 
 
 def unit(kind: str, name: str, state: str = "active", **more: object) -> Unit:
@@ -206,6 +212,76 @@ def test_busy(running: tuple[Straw, subprocess.Popen[bytes]]) -> None:
         service.stop(0.0)
     assert service.settled(20) is None
     assert process.wait(5) == 0
+
+
+class Reluctant(Detached):
+    """One whose owner does not want to be asked."""
+
+    def ask_to_stop(self, process: Held) -> None:
+        raise CannotFix("not now")
+
+
+def test_refused_stop(
+    running: tuple[Straw, subprocess.Popen[bytes]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was never asked to stop is not waited for, and was not started by us either."""
+    made, process = running
+    monkeypatch.setattr("hermes_doctor.services.owned.DOUBT", 0.5)
+    service = Reluctant(made.home, None)
+    log = Journal(id="1", kind="fix", home=str(made.home.path), vault="", started_at="", items=[])
+    step = GatewayStep(service, restart=True, why="a test")
+    book = Journals(made.home)
+    book.save(log)
+    gateway = Handover([step], log, book)
+    with pytest.raises(CannotFix, match="not now"):
+        gateway.stop()
+    begun = time.monotonic()
+    gateway.again(changed=True)
+    assert time.monotonic() - begun < 10
+    assert (process.poll(), log.gateway) == (None, None)
+
+
+def test_wakes_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that was held still and goes on when it is told to end may finish its answer."""
+    for name in ("GRACE", "WAKING", "LOOK_EVERY"):
+        monkeypatch.setattr(f"hermes_doctor.services.owned.{name}", 0.5)
+    made = straw(tmp_path)
+    process = made.start(DRAIN="5")
+    try:
+        process.send_signal(signal.SIGSTOP)
+        until(lambda: Probes(made.home).pulse().halted)
+        Detached(made.home, None).stop(30)
+        assert process.wait(5) == 0, "it was not killed"
+    finally:
+        end(process)
+
+
+def test_stays_frozen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that does not go on is killed, since it would never end."""
+    for name in ("GRACE", "WAKING", "LOOK_EVERY"):
+        monkeypatch.setattr(f"hermes_doctor.services.owned.{name}", 0.5)
+    monkeypatch.setattr(Held, "send", _but_not(signal.SIGCONT))
+    made = straw(tmp_path)
+    process = made.start()
+    try:
+        process.send_signal(signal.SIGSTOP)
+        until(lambda: Probes(made.home).pulse().halted)
+        service = Detached(made.home, None)
+        service.stop(30)
+        assert process.wait(5) == -signal.SIGKILL
+        assert "since its loop was frozen" in service.notes()[0]
+    finally:
+        end(process)
+
+
+def _but_not(unwanted: signal.Signals) -> Callable[[Held, signal.Signals], None]:
+    send = Held.send
+
+    def made(process: Held, number: signal.Signals) -> None:
+        if number != unwanted:
+            send(process, number)
+
+    return made
 
 
 def test_ends_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from hermes_doctor.model import CouldNotLook
+
+if TYPE_CHECKING:
+    import subprocess
 
 LIMIT = 2.0
 """Seconds that one command may take; a manager that works answers within a tenth of one."""
@@ -37,18 +41,35 @@ def ask(*command: str, env: Mapping[str, str] | None = None, user: User | None =
     environ |= {"LC_ALL": "C", "LANGUAGE": "C", "SYSTEMD_PAGER": "", "SYSTEMD_COLORS": "0"}
     become = {"user": user.uid, "group": user.gid, "extra_groups": [user.gid]} if user else {}
     try:
-        done = subprocess.run(
+        process: subprocess.Popen[bytes] = subprocess.Popen(
             command,
             env=environ | dict(env or {}),
             cwd="/",
             stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=LIMIT,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
             **become,  # type: ignore[call-overload]
         )
-    except subprocess.TimeoutExpired:
-        raise CouldNotLook(f"{command[0]} did not answer within {LIMIT:g} s") from None
     except (OSError, ValueError) as error:
         raise CouldNotLook(f"{command[0]} could not be run") from error
-    out, err = (text[:MOST].decode("utf-8", "replace") for text in (done.stdout, done.stderr))
-    return Answer(done.returncode, out, err)
+    with process:
+        try:
+            said = process.communicate(timeout=LIMIT)
+        except subprocess.TimeoutExpired:
+            raise CouldNotLook(f"{command[0]} did not answer within {LIMIT:g} s") from None
+        finally:
+            if process.returncode is None:  # it is not waited for yet, so the number is its own
+                _end(process)
+    out, err = (text[:MOST].decode("utf-8", "replace") for text in said)
+    return Answer(process.returncode, out, err)
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """End a command with all that it has started: nothing of ours is left behind."""
+    if hasattr(os, "killpg"):
+        import signal
+
+        with contextlib.suppress(OSError):
+            os.killpg(process.pid, signal.SIGKILL)
+    process.kill()
