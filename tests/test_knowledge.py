@@ -173,17 +173,32 @@ def test_expected_without_an_installation(tmp_path: Path, version: str) -> None:
         ("UPDATE schema_version SET version = 23", True),
         ("UPDATE schema_version SET version = 'x'", False),
         ("DELETE FROM schema_version", False),
-        ("PRAGMA application_id = 1", True),
-        ("PRAGMA user_version = 1", True),
+        ("PRAGMA application_id = 1", False),
+        ("PRAGMA user_version = 1", False),
         ("CREATE TABLE notes (a)", False),
     ],
 )
 def test_newer(tmp_path: Path, statement: str, newer: bool) -> None:
-    """A schema version beyond the known ones, or a mark that no known release sets."""
+    """A schema version beyond the known ones; where there is one, no other mark counts."""
     found = made(tmp_path / "a.db", "state.db", "0.19.0", statement)
 
     assert atlas.is_newer("state.db", found) is newer
     assert not atlas.is_newer("retaindb_queue.db", found)
+
+
+@pytest.mark.parametrize(
+    ("statement", "newer"),
+    [
+        ("PRAGMA application_id = 1", True),
+        ("PRAGMA user_version = 1", True),
+        (f"PRAGMA user_version = {1 << 29}", False),
+    ],
+)
+def test_newer_without_a_version(tmp_path: Path, statement: str, newer: bool) -> None:
+    """A mark that no known release sets, unless it is one that no release could set."""
+    found = made(tmp_path / "a.db", "kanban.db", "0.19.0", statement)
+
+    assert atlas.is_newer("kanban.db", found) is newer
 
 
 def test_a_damaged_version_does_not_hide_the_schema(tmp_path: Path) -> None:
