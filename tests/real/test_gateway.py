@@ -177,15 +177,19 @@ def test_gateway_that_a_service_starts(python: str, hermes_home: MakeHome) -> No
 
 @pytest.mark.parametrize("version", GATEWAYS)
 def test_version_is_that_of_the_gateway(version: str, hermes_home: MakeHome) -> None:
-    """The gateway's own interpreter tells, whatever `hermes` the PATH has; without it the PATH."""
+    """The running gateway tells, else the last one, whatever `hermes` the PATH has; else that."""
     need_release(OLD)
     patient = Patient(OLD, hermes_home(version))
     with gateway(version, patient.home):
         running = patient.check()
     stopped = patient.check()
+    for name in ("gateway.pid", "gateway_state.json"):
+        (patient.home / name).unlink(missing_ok=True)
+    forgotten = patient.check()
 
     assert running.json["hermes"]["version"] == version
-    assert stopped.json["hermes"]["version"] == OLD
+    assert stopped.json["hermes"]["version"] == version
+    assert forgotten.json["hermes"]["version"] == OLD
 
 
 def test_gateway_of_a_profile(hermes_home: MakeHome) -> None:
