@@ -220,12 +220,10 @@ class Probes:
 
     def ask(self, path: Path, sql: str) -> Answer:
         """What a database says to one statement; a quick look waits only a moment for it."""
-        from hermes_doctor.sqlite.condition import ONE
-
         found = self.condition(path)
         if found.reader is None or not found.readable:
             raise CouldNotLook(f"{self.home.name_of(path)}: {found.doubt or 'cannot be read'}")
-        return found.reader.ask(sql, None if self.deep else 2 * ONE)
+        return found.reader.ask(sql, found.patience(self.deep))
 
     @once(limit=2)
     def copies(self, path: Path) -> list[Copy]:

@@ -30,6 +30,8 @@ QUICK = 0.03
 """Seconds for SQLite's own check of one database in a quick look."""
 ONE = 0.01
 """Seconds for one question in a quick look."""
+WHOLE = 0.5
+"""The same where the database is small: it takes no time, unless the machine has none to give."""
 ATTRIBUTION = 1.0
 """Seconds to find out which tables damage hits, once there is damage."""
 TRIES = 4
@@ -73,6 +75,13 @@ class Condition(NamedTuple):
         return bool(
             self.fault or self.journal or self.truncated or self.damage or log or self.flaws
         )
+
+    def patience(self, deep: bool) -> float | None:
+        """Seconds for one question about its rows."""
+        if deep:
+            return None
+        small = self.files.main.size + self.files.wal.size <= SMALL
+        return WHOLE if small else 2 * ONE
 
     @property
     def readable(self) -> bool:

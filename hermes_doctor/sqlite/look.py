@@ -130,7 +130,9 @@ class Look:
         return self.book.read_log(live=False, committed=committed, seconds=0.03)
 
     def limit(self, times: float) -> float | None:
-        return None if self.deep else condition.ONE * times
+        if self.deep:
+            return None
+        return condition.WHOLE if self.small else condition.ONE * times
 
     def first_page(self) -> firstpage.Fault | None:
         at = self.found.log.pages.get(1)
@@ -224,7 +226,7 @@ class Look:
         whole = self.deep or self.small
         answers: list[tuple[str, Answer]] = []
         if whole:
-            limit = None if self.deep else self.seconds
+            limit = None if self.deep else max(self.seconds, condition.WHOLE)
             answers.append(("", reader.ask("PRAGMA integrity_check(100)", limit)))
         if not whole or _complaints(answers) or answers[0][1].damaged:
             # Of a database with much damage the whole check names only the first hundred places.
