@@ -21,7 +21,7 @@ import tempfile
 from pathlib import Path
 
 from benchmarks import history
-from benchmarks.startup import RELEASE, Cost, measure
+from benchmarks.startup import RELEASE, Cost, in_turn
 from tools import real_home
 
 MEGABYTE = 1024**2
@@ -78,9 +78,9 @@ def fill(path: Path, size: int, messages: int) -> None:
 
 def compared(name: str, home: Path, shell: str, tool: list[str], environ: dict[str, str]) -> float:
     """How many times as fast as the shell a deep look at a home is."""
-    ours = measure([*tool, str(home), "--deep"], 3, environ)
     address = f"file:{home / 'state.db'}?mode=ro&immutable=1"
-    theirs = measure([shell, address, "PRAGMA integrity_check"], 3, environ)
+    deep, check = [*tool, str(home), "--deep"], [shell, address, "PRAGMA integrity_check"]
+    ours, theirs = in_turn([deep, check], 5, environ)
     show(f"check --deep, {name}", ours)
     show(f"sqlite3 shell, {name}", theirs)
     return theirs.wall / ours.wall
@@ -100,7 +100,7 @@ def main() -> int:
     environ = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
     environ |= {"HOME": tempfile.gettempdir()}
     print(f"{'':<30} {'wall':>10} {'cpu':>10}")
-    looks = [measure([*tool, str(home)], 15, environ) for home in (small, large)]
+    looks = in_turn([[*tool, str(home)] for home in (small, large)], 15, environ)
     for name, cost in zip(("check, 2 MB", "check, 2 GB"), looks, strict=True):
         show(name, cost)
     ratio = looks[1].wall / looks[0].wall

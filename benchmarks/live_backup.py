@@ -82,6 +82,7 @@ class Writer:
     """A real Hermes at work on a home."""
 
     def __init__(self, home: Path, session: str) -> None:
+        self.session = session
         self.told = home.parent / "told"
         self.told.write_bytes(bytes(8))
         self.process = subprocess.Popen(
@@ -118,8 +119,10 @@ def patient() -> Iterator[Path]:
 
 
 def timed(command: list[str]) -> float:
-    """Seconds of a command that must do."""
+    """Seconds of a command that must do, on a disk that has come to rest."""
     environ = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
+    os.sync()
+    time.sleep(1)
     start = time.perf_counter()
     done = subprocess.run(command, capture_output=True, text=True, env=environ)
     seconds = time.perf_counter() - start
@@ -128,10 +131,16 @@ def timed(command: list[str]) -> float:
     return seconds
 
 
-def backup(folder: Path) -> float:
-    """Our own."""
+def backup(folder: Path, writer: Writer, messages: int) -> tuple[float, int, list[str]]:
+    """Our own: seconds, the messages that were committed before, and what is wrong with it."""
     command = [sys.executable, "-m", "hermes_doctor", "backup", "create"]
-    return timed([*command, "--home", str(folder / "home"), "--vault", str(folder / "vault")])
+    command += ["--home", str(folder / "home"), "--vault", str(folder / "vault")]
+    committed = writer.committed
+    seconds = timed(command)
+    (made,) = (folder / "vault").iterdir()
+    wrong = faults(made / "files" / "state.db", writer.session, messages, committed)
+    shutil.rmtree(folder / "vault")
+    return seconds, committed, wrong
 
 
 def plain(folder: Path) -> float:
@@ -172,23 +181,21 @@ def count(database: Path) -> int:
 
 
 def one(folder: Path, number: int) -> Round:
-    """Both ways under one writer, in turn the one and the other first."""
-    session = f"written-meanwhile-{number}"
+    """Both ways under one writer, in turn the one and the other first.
+
+    What the first made is gone before the second begins, so that both find the same memory.
+    """
     messages = count(folder / "home" / "state.db")
-    writer = Writer(folder / "home", session)
+    writer = Writer(folder / "home", f"written-meanwhile-{number}")
     try:
         copy = plain(folder) if number % 2 else 0.0
-        committed = writer.committed
-        ours = backup(folder)
+        ours, committed, wrong = backup(folder, writer, messages)
         copy = copy or plain(folder)
     finally:
         said = writer.end()
-    (made,) = (folder / "vault").iterdir()
-    wrong = said["errors"] + faults(made / "files" / "state.db", session, messages, committed)
+    wrong += said["errors"]
     if said["kept"] != said["written"]:
         wrong.append(f"the writer has {said['kept']} of its {said['written']} messages")
-    shutil.rmtree(folder / "vault")
-    os.sync()
     return Round(ours, copy, committed, said["written"], said["longest"], wrong)
 
 

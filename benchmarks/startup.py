@@ -27,7 +27,7 @@ CHECK_BAR = 15.0
 
 @dataclass(frozen=True)
 class Cost:
-    """Median seconds of several runs."""
+    """Seconds of a run, or the median of several."""
 
     wall: float
     cpu: float
@@ -35,22 +35,36 @@ class Cost:
 
 def measure(command: list[str], runs: int, environ: dict[str, str]) -> Cost:
     """The median cost of a command, the first run left out."""
-    walls, cpus = [], []
-    for number in range(runs + 1):
-        start = time.perf_counter()
-        process = subprocess.Popen(
-            command,
-            env=environ,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
+    return in_turn([command], runs, environ)[0]
+
+
+def in_turn(commands: list[list[str]], runs: int, environ: dict[str, str]) -> list[Cost]:
+    """The median cost of each, run in turn: other work on the machine then hits them all."""
+    found: list[list[Cost]] = [[] for _ in commands]
+    for _ in range(runs + 1):
+        for costs, command in zip(found, commands, strict=True):
+            costs.append(_once(command, environ))
+    return [
+        Cost(
+            statistics.median(cost.wall for cost in costs[1:]),
+            statistics.median(cost.cpu for cost in costs[1:]),
         )
-        _, _, usage = os.wait4(process.pid, 0)
-        process.returncode = 0
-        if number:
-            walls.append(time.perf_counter() - start)
-            cpus.append(usage.ru_utime + usage.ru_stime)
-    return Cost(statistics.median(walls), statistics.median(cpus))
+        for costs in found
+    ]
+
+
+def _once(command: list[str], environ: dict[str, str]) -> Cost:
+    start = time.perf_counter()
+    process = subprocess.Popen(
+        command,
+        env=environ,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    _, _, usage = os.wait4(process.pid, 0)
+    process.returncode = 0
+    return Cost(time.perf_counter() - start, usage.ru_utime + usage.ru_stime)
 
 
 def main() -> int:
