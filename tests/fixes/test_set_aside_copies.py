@@ -55,7 +55,7 @@ def test_it_asks_first(home: Path) -> None:
 
     done = support.doctor("fix", "--apply", "--home", home)
 
-    assert done.code == 1
+    assert done.code == 0  # it is a mere information, and may wait
     assert "asks first" in done.out
     assert support.contents(home) == sick
 
