@@ -47,15 +47,17 @@ def _gone(probes: Probes, path: Path) -> Iterator[Finding]:
     traces += [
         Evidence(probes.home.name_of(one.path), f"a copy of {size(one.size)}") for one in copies[:3]
     ]
-    if not traces and path.name == "state.db" and (count := probes.sessions()):
-        traces.append(Evidence("sessions", f"{count} files of sessions"))
     users = [one for one in probes.lost_files() if one.database == path and one.kind == "database"]
     traces += [Evidence(f"/proc/{one.pid}/fd/{one.fd}", f"{name}, {one.fate}") for one in users]
+    severity = Severity.CRITICAL if path.name == "state.db" else Severity.ERROR
+    if not traces and path.name == "state.db" and (count := probes.sessions()):
+        traces.append(Evidence("sessions", f"{count} files of sessions"))
+        severity = Severity.WARNING  # the history may never have been where they are
     if not traces:
         return
     yield Finding(
         code="DB-GONE",
-        severity=Severity.CRITICAL if path.name == "state.db" else Severity.ERROR,
+        severity=severity,
         title=f"{name} is gone",
         subject=name,
         detail=_detail(used=bool(users), beside=bool(beside)),
