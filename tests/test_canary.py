@@ -360,12 +360,15 @@ def test_no_error_of_sqlite_tells(tmp_path: Path) -> None:
     (home / "kanban.db").unlink()
     path = support.board(home / "kanban.db", without=(("tasks", "session_id"),))
     with contextlib.closing(sqlite3.connect(path)) as db, db:
-        name = secret("kanban: view")
+        name = '"' + secret("kanban: view") + ' !"'  # a plain name may be told: it is lost
         db.execute(f"CREATE VIEW {name} AS SELECT 1 AS a")
         db.execute("PRAGMA writable_schema = ON")
         db.execute(
             "UPDATE sqlite_master SET sql = ? WHERE name = ?",
-            (f"CREATE VIEW {name} AS SELECT {secret('kanban: declaration')} FROM (", name),
+            (
+                f"CREATE VIEW {name} AS SELECT {secret('kanban: declaration')} FROM (",
+                name.strip('"'),
+            ),
         )
     for args in (("check", "--json"), ("fix",), ("fix", "--apply", "--yes"), ("backup", "create")):
         assert secret.leaks(_in_a_pipe(*args, "--home", home)) == []
