@@ -26,11 +26,40 @@ class Claim(NamedTuple):
 
 def by_files(pid: int) -> Claim | None:
     """The home whose lock file the process has open: the strongest evidence there is."""
+    claims = _claims(pid)
+    return next((claim for claim in claims if claim.locked), claims[0] if claims else None)
+
+
+def works_on(pid: int, home: Path) -> bool | None:
+    """Whether a process holds a lock that it took in this very folder; None: it cannot be seen.
+
+    The lock file itself may have been deleted since, or have a second name in a copied home.
+    """
+    try:
+        os.listdir(f"/proc/{pid}/fd")
+    except OSError:
+        return None
+    return any(claim.locked is not False and is_same(claim.home, home) for claim in _claims(pid))
+
+
+def shares_view(pid: int) -> bool:
+    """Whether a process sees the same files and processes as we do: it is in no container."""
+    try:
+        return all(
+            os.readlink(f"/proc/{pid}/ns/{kind}") == os.readlink(f"/proc/self/ns/{kind}")
+            for kind in ("mnt", "pid", "user")
+        )
+    except OSError:
+        return True
+
+
+def _claims(pid: int) -> list[Claim]:
+    found = []
     for name, target in open_files(pid):
         path = Path(target.removesuffix(" (deleted)"))
         if path.name == LOCK:
-            return Claim(_from_here(pid, path.parent), _flocked(pid, name))
-    return None
+            found.append(Claim(_from_here(pid, path.parent), _flocked(pid, name)))
+    return found
 
 
 def holds(pid: int, lock: Path) -> bool:

@@ -23,6 +23,7 @@ from hermes_doctor.probes.belonging import (
     is_same,
     may_belong,
     open_files,
+    works_on,
 )
 
 _PROC = Path("/proc")
@@ -50,7 +51,9 @@ def gateways_of(home: Home) -> list[Gateway]:
     lock = home / LOCK
     for pid in locks.holders([lock]).get(lock, []):
         gateway = _gateway(pid)
-        if gateway and (_titled_or_gateway(pid) or _wrote(lock, pid)):
+        if gateway is None or works_on(pid, home.path) is False:
+            continue  # the table of locks may name one whose number is another's by now
+        if _titled_or_gateway(pid) or _wrote(lock, pid):
             found[pid] = gateway
     doubtful = []
     for candidate in candidates():

@@ -7,6 +7,7 @@ Hermes writes is taken as not there, and named in `doubts`.
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -28,6 +29,8 @@ MARKERS = (
     ".restart_pending.json",
 )
 _LAST_PID = 2**31
+_FIRST_NAMESPACE = 0xEFFFFFFC
+"""The inode of the pid namespace that the machine began with."""
 _LAST_TICK = 2**63
 MOST_STARTS = 40
 
@@ -129,18 +132,27 @@ def find(home: Home) -> Runtime:
 
 
 def is_held_unseen(home: Home, held: Callable[[], Held]) -> bool:
-    """Whether a process that we cannot see has the history open.
+    """Whether a process that we cannot see may have the history open.
 
     The kernel names no lock of another pid namespace in its table, but it still tells that one
     is there when it is asked about a range of bytes; the lock of a gateway cannot be asked for
-    without taking it.
+    without taking it. In a namespace of our own a process that we see proves nothing: another
+    may have it open as well.
     """
     from hermes_doctor.sqlite.guard import in_use
 
     history = home / "state.db"
     try:
-        return in_use(history) and not any(held().holders(history))
+        return in_use(history) and (_in_a_container() or not any(held().holders(history)))
     except CouldNotLook:
+        return False
+
+
+def _in_a_container() -> bool:
+    """Whether there may be processes that we cannot see, by the kernel's number for the first."""
+    try:
+        return os.stat("/proc/self/ns/pid").st_ino != _FIRST_NAMESPACE
+    except OSError:
         return False
 
 

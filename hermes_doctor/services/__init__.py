@@ -37,11 +37,14 @@ def _of(probes: Probes) -> Owned:
         gateways = probes.gateways()
     except CouldNotLook as why:
         raise CannotFix(str(why)) from None
-    if not gateways and probes.runtime().lock_holder == 0:
+    holder = probes.runtime().lock_holder
+    if not gateways and holder == 0:
         raise CannotFix(
             "a process that cannot be seen from here has the files of this home open: its gateway "
             "may run in another container, or outside of this one"
         )
+    if not gateways and holder is not None:
+        raise CannotFix(f"process {holder} holds gateway.lock, so that no gateway could start")
     refuse_inside([gateway.pid for gateway in gateways])
     if len(gateways) > 1:
         listed = " and ".join(str(gateway.pid) for gateway in gateways)
@@ -94,8 +97,14 @@ def _choose(probes: Probes, gateways: list[Gateway]) -> Owned:
         return of_unit(probes, found.owner)
     if found.unsure:
         raise CannotFix(f"who looks after the gateway cannot be told: {found.unsure[0]}")
+    from hermes_doctor.probes.belonging import shares_view
     from hermes_doctor.services.detached import Detached
 
+    if running is not None and not shares_view(running):
+        raise CannotFix(
+            f"process {running} runs in a container, and who would start it there again cannot be "
+            f"told: restart that container"
+        )
     return Detached(probes.home, probes.installation(), proxies(found.units))
 
 

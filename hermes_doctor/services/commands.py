@@ -178,7 +178,8 @@ def login(user: Account) -> dict[str, str]:
     made = {"PATH": _PATH, "LANG": os.environ.get("LANG", "C.UTF-8")}
     if user.folder:
         made["HOME"] = user.folder
-        made["PATH"] = f"{user.folder}/.local/bin:{_PATH}"
+        if user.uid != 0:  # sudo may have kept the folder of another
+            made["PATH"] = f"{user.folder}/.local/bin:{_PATH}"
     if user.name:
         made["USER"] = made["LOGNAME"] = user.name
     for name in ("TZ",):

@@ -37,6 +37,8 @@ _OF_ITS_OWNER = (
     "WATCHDOG_USEC",
     "XPC_SERVICE_NAME",
 )
+_STEERS = ("LD_", "PYTHON", "BASH_", "ENV", "GCONV_PATH", "IFS", "SHELLOPTS", "VIRTUAL_ENV")
+"""What decides which code runs: root takes none of it over from a process."""
 _OF_A_SESSION = ("_HERMES_GATEWAY", "HERMES_EXEC_ASK", "HERMES_QUIET", "HERMES_SESSION_")
 """What the agent gives to its tools: with these a gateway would think that it is one."""
 
@@ -136,8 +138,11 @@ class Detached(Owned):
         known = self.origin.environment if self.origin else None
         made = dict(known) if known else login(user) | self.more
         for name in [*made]:
-            if name in _OF_ITS_OWNER or name.startswith(_OF_A_SESSION):
+            steers = user.uid == 0 and name.startswith(_STEERS)
+            if steers or name in _OF_ITS_OWNER or name.startswith(_OF_A_SESSION):
                 del made[name]
+        if user.uid == 0:
+            made["PATH"] = login(user)["PATH"]
         made["HERMES_HOME"] = str(self.home.path)
         return made
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from hermes_doctor.home import Home
 from hermes_doctor.model import CannotFix, CouldNotLook
+from hermes_doctor.probes.belonging import works_on
 from hermes_doctor.services import marker
 from hermes_doctor.services.process import Held, Origin, held, origin
 from hermes_doctor.services.proof import proven
@@ -98,6 +99,11 @@ class Owned:
         with contextlib.suppress(ProcessLookupError), held(pid) as process:
             if self.running() != pid:  # it ended, and its number may be another's by now
                 raise CannotFix(f"process {pid} ended by itself just now; try again")
+            if works_on(pid, self.home.path) is False:
+                raise CannotFix(
+                    f"process {pid} does not hold the lock of this home: it is only starting, or "
+                    f"not its gateway; look again in a few minutes"
+                )
             self.origin = origin(pid)
             frozen = self._frozen(pid)
             told = datetime.now(UTC)
