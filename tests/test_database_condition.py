@@ -206,8 +206,6 @@ SENTENCES = {
     "row 5 missing from index by_time": ("", "by_time", ""),
     "wrong # of entries in index by_time": ("", "by_time", ""),
     "non-unique entry in index by_time": ("", "by_time", ""),
-    "NULL value in messages.session_id": ("messages", "", ""),
-    "CHECK constraint failed in messages": ("messages", "", ""),
     "Tree 3 page 9 cell 2: 2nd reference to page 7": ("messages", "", ""),
     "Tree 4 page 9: btreeInitPage() returns error code 11": ("", "by_time", ""),
     "Tree 5 page 6: btreeInitPage() returns error code 11": ("", "", "s"),
@@ -227,6 +225,20 @@ def test_sentences(sentence: str) -> None:
     assert found.rows == ({rows} - {""})
     assert found.indexes == ({indexes} - {""})
     assert found.searches == ({searches} - {""})
+
+
+@pytest.mark.parametrize(
+    ("sentence", "rule"),
+    [
+        ("NULL value in messages.session_id", "messages.session_id"),
+        ("CHECK constraint failed in messages", "messages"),
+    ],
+)
+def test_rules(sentence: str, rule: str) -> None:
+    """A value that its table forbids is no damage of a page: the row can be read."""
+    found = verdict.judge([("", sentence)], "", _CATALOG, None, seconds=1)
+
+    assert (not found.rows, found.rules == {rule}, found.any) == (True, True, True)
 
 
 @pytest.mark.parametrize("sentence", ["Page 7 is never used", "Page 7: never used"])

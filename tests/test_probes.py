@@ -306,6 +306,27 @@ def test_a_file_that_is_open_is_not_locked(
     assert (claim.home, claim.locked) == (home, False)
 
 
+def test_a_lock_in_a_copied_home(home: Path, tmp_path: Path) -> None:
+    """Hard links share the lock file; it was taken in the other folder, and that one counts."""
+    copy = support.healthy(tmp_path / "copy")
+    (home / "gateway.lock").touch()
+    os.link(home / "gateway.lock", copy / "gateway.lock")
+    with pretender(tmp_path, {"HERMES_HOME": str(home)}, lock=home / "gateway.lock") as pid:
+        assert belonging.works_on(pid, home)
+        assert belonging.works_on(pid, copy) is False
+        assert (pids(home), pids(copy)) == ([pid], [])
+
+
+def test_a_number_that_is_another_process_by_now(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The kernel's table names who took a lock, though a child may hold it since."""
+    support.put(home / "gateway.lock", json.dumps({"pid": os.getpid()}))
+    held = {home / "gateway.lock": [os.getpid()]}
+    monkeypatch.setattr(locks, "holders", lambda _: held)
+    assert pids(home) == []
+
+
 IN_A_CONTAINER = """
 mount --make-rprivate / && mount -t tmpfs none {home} && touch {home}/gateway.lock &&
 exec 7>{home}/gateway.lock && flock 7 && echo up && read x
