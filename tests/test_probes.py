@@ -317,6 +317,32 @@ def test_a_lock_in_a_copied_home(home: Path, tmp_path: Path) -> None:
         assert (pids(home), pids(copy)) == ([pid], [])
 
 
+def test_a_fork_is_no_second_gateway(home: Path, tmp_path: Path) -> None:
+    """It has the same words and the same lock, which only one of two gateways could hold."""
+    script = support.put(
+        tmp_path / "bin" / "hermes",
+        "import fcntl, os, sys\n"
+        f"file = open({str(home / 'gateway.lock')!r}, 'w')\n"
+        "fcntl.flock(file, fcntl.LOCK_EX)\n"
+        "print('up', flush=True) if os.fork() else None\n"
+        "sys.stdin.read()\n",
+    )
+    process = subprocess.Popen(
+        [sys.executable, str(script), "gateway", "run"],
+        env=os.environ | {"HERMES_HOME": str(home)},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+    assert process.stdin and process.stdout
+    try:
+        process.stdout.readline()
+        assert pids(home) == [process.pid]
+    finally:
+        process.stdin.close()
+        process.wait(timeout=10)
+        process.stdout.close()
+
+
 def test_a_number_that_is_another_process_by_now(
     home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

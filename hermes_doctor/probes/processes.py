@@ -63,11 +63,23 @@ def gateways_of(home: Home) -> list[Gateway]:
         elif candidate.works and is_same(candidate.claim.home, home.path):
             found.setdefault(candidate.gateway.pid, candidate.gateway)
     found = {pid: one for pid, one in found.items() if may_belong(pid, home.path)}
+    if len(found) > 1:
+        found = _without_forks(home, found)
     if doubtful and not found:
         raise CouldNotLook(
             f"process {doubtful[0]} is a gateway, but you may not see which home it uses"
         )
     return sorted(found.values(), key=lambda gateway: gateway.pid)
+
+
+def _without_forks(home: Home, found: dict[int, Gateway]) -> dict[int, Gateway]:
+    """Two processes hold one lock only when one has inherited it: a child that is not a gateway."""
+    holding = sorted(
+        (one for pid, one in found.items() if works_on(pid, home.path)),
+        key=lambda one: one.started_at,
+    )
+    forks = {one.pid for one in holding[1:]}
+    return {pid: one for pid, one in found.items() if pid not in forks}
 
 
 def holder_of(home: Home, suspects: Iterable[int]) -> int | None:
