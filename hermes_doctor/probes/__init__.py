@@ -291,7 +291,7 @@ class Probes:
             return found
         named = [one.pid for one in (found.lock_file, found.pid_file, found.state_owner) if one]
         holder = processes.holder_of(self.home, named)
-        if holder is None and runtime.is_held_unseen(self.home, self.held):
+        if holder is None and runtime.is_held_unseen(self.home):
             holder = 0
         return found._replace(lock_holder=holder)
 

@@ -8,18 +8,15 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from hermes_doctor.files import MEGABYTE, read, snapshot
 from hermes_doctor.home import Home
 from hermes_doctor.model import CouldNotLook
 from hermes_doctor.probes import locks
-
-if TYPE_CHECKING:
-    from hermes_doctor.probes.openfiles import Held
 
 MARKERS = (
     ".clean_shutdown",
@@ -131,21 +128,24 @@ def find(home: Home) -> Runtime:
     )
 
 
-def is_held_unseen(home: Home, held: Callable[[], Held]) -> bool:
+def is_held_unseen(home: Home) -> bool:
     """Whether a process that we cannot see may have the history open.
 
     The kernel names no lock of another pid namespace in its table, but it still tells that one
     is there when it is asked about a range of bytes; the lock of a gateway cannot be asked for
-    without taking it. In a namespace of our own a process that we see proves nothing: another
-    may have it open as well.
+    without taking it. It names one process only: in a namespace of our own, another one that we
+    cannot see may be behind one that we see. Our own looks do not count.
     """
-    from hermes_doctor.sqlite.guard import in_use
+    from hermes_doctor.probes import vitals
+    from hermes_doctor.sqlite.guard import user_of
 
-    history = home / "state.db"
-    try:
-        return in_use(history) and (_in_a_container() or not any(held().holders(history)))
-    except CouldNotLook:
+    pid = user_of(home / "state.db")
+    if pid is None or pid < 0 or pid == os.getpid():
         return False
+    if pid == 0:
+        return True
+    stat = vitals.stat(pid)
+    return _in_a_container() and (stat is None or stat.parent != os.getpid())
 
 
 def _in_a_container() -> bool:

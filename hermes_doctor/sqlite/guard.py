@@ -41,19 +41,24 @@ def in_use(path: Path) -> bool:
 
     A connection to a database without a log holds none between its transactions.
     """
+    return user_of(path) is not None
+
+
+def user_of(path: Path) -> int | None:
+    """A process that has the database open, by its locks; 0 for one that we cannot see."""
     command = getattr(fcntl, "F_OFD_GETLK", None)
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError:
-        return False
+        return None
     try:
         if command is None:
-            return False
+            return None
         asked = struct.pack("hhqqi", fcntl.F_WRLCK, os.SEEK_SET, _FIRST, _LENGTH, 0)
-        found: int = struct.unpack("hhqqi", fcntl.fcntl(fd, command, asked))[0]
-        return found != fcntl.F_UNLCK
+        kind, *_, pid = struct.unpack("hhqqi", fcntl.fcntl(fd, command, asked))
+        return None if kind == fcntl.F_UNLCK else int(pid)
     except OSError:  # a drive without locks
-        return False
+        return None
     finally:
         os.close(fd)
 
