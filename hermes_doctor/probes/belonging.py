@@ -71,6 +71,23 @@ def holds(pid: int, lock: Path) -> bool:
     )
 
 
+def locked_file(pid: int, home: Path) -> tuple[int, int] | None:
+    """Which file the process has locked in this folder; a lock that was deleted is another one."""
+    for name, target in open_files(pid):
+        path = Path(target.removesuffix(" (deleted)"))
+        if (
+            path.name == LOCK
+            and _flocked(pid, name)
+            and is_same(_from_here(pid, path.parent), home)
+        ):
+            try:
+                st = os.stat(f"/proc/{pid}/fd/{name}")
+            except OSError:
+                return None
+            return st.st_dev, st.st_ino
+    return None
+
+
 def by_environment(pid: int, profile: str | None) -> Claim | None:
     """The home that its variables and its command line name; it has no lock, then."""
     import psutil

@@ -21,6 +21,7 @@ from hermes_doctor.probes.belonging import (
     holds,
     is_reachable,
     is_same,
+    locked_file,
     may_belong,
     open_files,
     works_on,
@@ -73,12 +74,13 @@ def gateways_of(home: Home) -> list[Gateway]:
 
 
 def _without_forks(home: Home, found: dict[int, Gateway]) -> dict[int, Gateway]:
-    """Two processes hold one lock only when one has inherited it: a child that is not a gateway."""
-    holding = sorted(
-        (one for pid, one in found.items() if works_on(pid, home.path)),
-        key=lambda one: one.started_at,
-    )
-    forks = {one.pid for one in holding[1:]}
+    """Two processes have one file locked only when one has inherited it: a fork, no gateway."""
+    first: dict[tuple[int, int], int] = {}
+    forks = set()
+    for one in sorted(found.values(), key=lambda one: one.started_at):
+        file = locked_file(one.pid, home.path)
+        if file is not None and first.setdefault(file, one.pid) != one.pid:
+            forks.add(one.pid)
     return {pid: one for pid, one in found.items() if pid not in forks}
 
 
