@@ -377,7 +377,7 @@ def test_a_path_in_a_container_is_another(home: Path, tmp_path: Path) -> None:
         assert not belonging.is_same(claim.home, home)
         assert not belonging.is_reachable(claim.home)
         assert (claim.home / "gateway.lock").exists()
-        assert not belonging.holds(process.pid, home / "gateway.lock")
+        assert belonging.locked_file(process.pid, home) is None
     finally:
         process.communicate(b"\n", timeout=10)
 

@@ -7,9 +7,10 @@ folder here, as for a gateway in a container. It is then reached through the pro
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
+
+from hermes_doctor.probes import descriptors
 
 _PROC = Path("/proc")
 LOCK = "gateway.lock"
@@ -22,11 +23,13 @@ class Claim(NamedTuple):
     """As it can be reached from here."""
     locked: bool | None
     """Whether the process holds the lock of that home; None when it cannot be seen."""
+    file: tuple[int, int] | None = None
+    """Device and inode of the lock file that it has open; one that was deleted is another one."""
 
 
 def by_files(pid: int) -> Claim | None:
     """The home whose lock file the process has open: the strongest evidence there is."""
-    claims = _claims(pid)
+    claims = _claims(pid) or []
     return next((claim for claim in claims if claim.locked), claims[0] if claims else None)
 
 
@@ -35,57 +38,41 @@ def works_on(pid: int, home: Path) -> bool | None:
 
     The lock file itself may have been deleted since, or have a second name in a copied home.
     """
+    claims = _claims(pid)
+    if claims is None:
+        return None
+    return any(claim.locked is not False and is_same(claim.home, home) for claim in claims)
+
+
+def locked_file(pid: int, home: Path) -> tuple[int, int] | None:
+    """Which lock file of this folder the process has locked."""
+    claims = _claims(pid) or []
+    return next((one.file for one in claims if one.locked and is_same(one.home, home)), None)
+
+
+def _claims(pid: int) -> list[Claim] | None:
+    """One for each lock file that a process has open; None when that cannot be seen."""
+    opened = descriptors.of(pid)
+    if opened is None:
+        return None
+    locks = [(one.number, Path(one.path)) for one in opened if one.path.endswith(f"/{LOCK}")]
+    return [
+        Claim(_from_here(pid, path.parent), _flocked(pid, number), _identity(pid, number))
+        for number, path in locks
+    ]
+
+
+def _identity(pid: int, number: str) -> tuple[int, int] | None:
     try:
-        os.listdir(f"/proc/{pid}/fd")
+        st = os.stat(f"/proc/{pid}/fd/{number}")
     except OSError:
         return None
-    return any(claim.locked is not False and is_same(claim.home, home) for claim in _claims(pid))
+    return st.st_dev, st.st_ino
 
 
 def shares_view(pid: int) -> bool:
     """Whether a process sees the same files and processes as we do: it is in no container."""
-    try:
-        return all(
-            os.readlink(f"/proc/{pid}/ns/{kind}") == os.readlink(f"/proc/self/ns/{kind}")
-            for kind in ("mnt", "pid", "user")
-        )
-    except OSError:
-        return True
-
-
-def _claims(pid: int) -> list[Claim]:
-    found = []
-    for name, target in open_files(pid):
-        path = Path(target.removesuffix(" (deleted)"))
-        if path.name == LOCK:
-            found.append(Claim(_from_here(pid, path.parent), _flocked(pid, name)))
-    return found
-
-
-def holds(pid: int, lock: Path) -> bool:
-    """Whether a process has locked this very file, and not one that was deleted since."""
-    return any(
-        is_same(Path(f"/proc/{pid}/fd/{name}"), lock) and _flocked(pid, name)
-        for name, target in open_files(pid)
-        if target.endswith(LOCK)
-    )
-
-
-def locked_file(pid: int, home: Path) -> tuple[int, int] | None:
-    """Which file the process has locked in this folder; a lock that was deleted is another one."""
-    for name, target in open_files(pid):
-        path = Path(target.removesuffix(" (deleted)"))
-        if (
-            path.name == LOCK
-            and _flocked(pid, name)
-            and is_same(_from_here(pid, path.parent), home)
-        ):
-            try:
-                st = os.stat(f"/proc/{pid}/fd/{name}")
-            except OSError:
-                return None
-            return st.st_dev, st.st_ino
-    return None
+    return all(_shares(pid, kind) for kind in ("mnt", "pid", "user"))
 
 
 def by_environment(pid: int, profile: str | None) -> Claim | None:
@@ -101,7 +88,7 @@ def by_environment(pid: int, profile: str | None) -> Claim | None:
         return None
     home = _from_here(pid, _of_profile(base, profile))
     try:
-        return Claim(home.resolve() if _shares_mounts(pid) else home, _without_proc())
+        return Claim(home.resolve() if _shares(pid, "mnt") else home, _without_proc())
     except (OSError, RuntimeError):
         return Claim(home, _without_proc())
 
@@ -140,37 +127,15 @@ def may_belong(pid: int, home: Path) -> bool:
         return True
 
 
-def open_files(pid: int) -> Iterator[tuple[str, str]]:
-    """The descriptors of a process and what they lead to; without /proc they have no name."""
-    folder = f"/proc/{pid}/fd"
-    if _PROC.exists():
-        try:
-            for name in os.listdir(folder):
-                try:
-                    yield name, os.readlink(f"{folder}/{name}")
-                except OSError:
-                    continue
-        except OSError:
-            return
-        return
-    import psutil
-
-    try:
-        for file in psutil.Process(pid).open_files():
-            yield "", file.path
-    except (psutil.Error, OSError):
-        return
-
-
 def _from_here(pid: int, path: Path) -> Path:
     """A path of a process as we have to write it."""
-    return path if _shares_mounts(pid) else Path(f"/proc/{pid}/root", *path.parts[1:])
+    return path if _shares(pid, "mnt") else Path(f"/proc/{pid}/root", *path.parts[1:])
 
 
-def _shares_mounts(pid: int) -> bool:
-    """Whether a path means the same to a process as to us; also where that cannot be seen."""
+def _shares(pid: int, kind: str) -> bool:
+    """Whether a process is in the same namespace as we are; also where that cannot be seen."""
     try:
-        return os.readlink(f"/proc/{pid}/ns/mnt") == os.readlink("/proc/self/ns/mnt")
+        return os.readlink(f"/proc/{pid}/ns/{kind}") == os.readlink(f"/proc/self/ns/{kind}")
     except OSError:
         return True
 

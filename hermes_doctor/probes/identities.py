@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 from hermes_doctor.files import listing, read
 from hermes_doctor.model import CouldNotLook
+from hermes_doctor.probes import vitals
 from hermes_doctor.probes.settings import Settings
 
 _LIMIT = 64 * 1024
-UNKNOWN = -1
 _IDENTITIES = {
     "telegram-bot-token": "TELEGRAM_BOT_TOKEN",
     "discord-bot-token": "DISCORD_BOT_TOKEN",
@@ -80,33 +80,7 @@ def _holder(path: Path) -> int | None:
         return None
     if not isinstance(pid, int) or pid <= 0:
         return None
-    now = _began(pid)
-    if now is None or (began is not None and now not in (began, UNKNOWN)):
+    seen = vitals.stat(pid)
+    if seen is None or (began is not None and seen.start_time != began):
         return None  # it has ended, and somebody else may have its number by now
     return pid
-
-
-def _began(pid: int) -> int | None:
-    """When a process began, in the kernel's ticks; UNKNOWN when it lives but does not say."""
-    try:
-        fd = os.open(f"/proc/{pid}/stat", os.O_RDONLY)
-    except FileNotFoundError:
-        return None if os.path.isdir("/proc/self") else _alive(pid)
-    except OSError:
-        return UNKNOWN
-    try:
-        return int(os.read(fd, 4096).rpartition(b")")[2].split()[19])
-    except (OSError, IndexError, ValueError):
-        return UNKNOWN
-    finally:
-        os.close(fd)
-
-
-def _alive(pid: int) -> int | None:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return None
-    except OSError:
-        return UNKNOWN
-    return UNKNOWN

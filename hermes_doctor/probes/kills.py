@@ -84,23 +84,18 @@ def _in_kernel(record: str, boot: float) -> Kill | None:
 def _from_journal(began: datetime) -> list[Kill]:
     """The same as the journal kept it."""
     import shutil
-    import subprocess
+
+    from hermes_doctor.probes.supervisors import asking
 
     if not shutil.which("journalctl"):
         return []
-    command = ["journalctl", "--dmesg", "--quiet", "--no-pager", "--output=short-unix"]
-    command += ["--lines=200", "--grep=Killed process", f"--since=@{began.timestamp():.0f}"]
+    options = ["--dmesg", "--quiet", "--no-pager", "--output=short-unix", "--lines=200"]
+    since = f"--since=@{began.timestamp():.0f}"
     try:
-        done = subprocess.run(
-            command,
-            capture_output=True,
-            timeout=PATIENCE,
-            stdin=subprocess.DEVNULL,
-            env={"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C"},
-        )
-    except (OSError, subprocess.SubprocessError):
+        said = asking.ask("journalctl", *options, "--grep=Killed process", since)
+    except CouldNotLook:
         return []
-    return _in_journal(done.stdout[:1_000_000].decode("utf-8", "replace"))
+    return _in_journal(said.out)
 
 
 def _in_journal(text: str) -> list[Kill]:

@@ -10,10 +10,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from hermes_doctor.home import SIDECARS
-from hermes_doctor.probes import belonging, locks, processes
+from hermes_doctor.probes import descriptors, locks, processes
+from hermes_doctor.probes.descriptors import DELETED
 from hermes_doctor.sqlite import inspector
-
-_DELETED = " (deleted)"
 
 
 class OpenFile(NamedTuple):
@@ -65,14 +64,13 @@ def find(paths: Iterable[Path]) -> Held:
 
 
 def _of(pid: int) -> Iterator[OpenFile]:
-    for fd, target in belonging.open_files(pid):
-        if ".db" not in target or not target.startswith("/"):
+    for one in descriptors.of(pid) or ():
+        if ".db" not in one.path or not one.path.startswith("/"):
             continue
-        deleted = target.endswith(_DELETED)
         with contextlib.suppress(OSError):
-            st = os.stat(f"/proc/{pid}/fd/{fd}" if fd else target)
-            path = Path(target.removesuffix(_DELETED))
-            yield OpenFile(pid, fd, path, deleted, (st.st_dev, st.st_ino))
+            st = os.stat(f"/proc/{pid}/fd/{one.number}" if one.number else one.target)
+            deleted = one.path != one.target
+            yield OpenFile(pid, one.number, Path(one.path), deleted, (st.st_dev, st.st_ino))
 
 
 def _ours(pid: int) -> bool:
@@ -89,7 +87,7 @@ def writers(paths: Iterable[Path]) -> dict[Path, list[int]]:
     names = {str(_real(path)): path for path in paths}
     found: dict[Path, list[int]] = {}
     for pid in processes.every() if names else ():
-        for fd, target in belonging.open_files(pid):
+        for fd, target in descriptors.of(pid) or ():
             if target in names and _writes(pid, fd):
                 pids = found.setdefault(names[target], [])
                 if pid not in pids:
@@ -115,7 +113,7 @@ def still(file: OpenFile) -> bool:
     except OSError:
         return False
     same = (st.st_dev, st.st_ino) == file.identity
-    return same and target.endswith(_DELETED) == file.deleted
+    return same and target.endswith(DELETED) == file.deleted
 
 
 def _real(path: Path) -> Path:

@@ -16,7 +16,7 @@ from typing import NamedTuple
 from hermes_doctor.files import folder_entries, read
 from hermes_doctor.home import Home
 from hermes_doctor.model import CouldNotLook
-from hermes_doctor.probes import belonging, processes, vitals
+from hermes_doctor.probes import descriptors, processes, vitals
 from hermes_doctor.probes.runtime import Life
 
 _BROWSERS = ("agent-browser-h_", "agent-browser-cdp_", "agent-browser-hermes_")
@@ -66,9 +66,8 @@ def _has_hermes_above(parent: int, log: Path) -> bool:
     for _ in range(vitals.MOST_PARENTS):
         if parent <= 1:
             return False
-        for _, target in belonging.open_files(parent):
-            if target.removesuffix(" (deleted)") == str(log):
-                return True
+        if any(one.path == str(log) for one in descriptors.of(parent) or ()):
+            return True
         seen = vitals.stat(parent)
         if seen is None:
             return False

@@ -12,18 +12,16 @@ from typing import NamedTuple
 from hermes_doctor.files import read
 from hermes_doctor.home import Home
 from hermes_doctor.model import CouldNotLook, Gateway
-from hermes_doctor.probes import locks
+from hermes_doctor.probes import descriptors, locks
 from hermes_doctor.probes.belonging import (
     LOCK,
     Claim,
     by_environment,
     by_files,
-    holds,
     is_reachable,
     is_same,
     locked_file,
     may_belong,
-    open_files,
     works_on,
 )
 
@@ -85,8 +83,13 @@ def _without_forks(home: Home, found: dict[int, Gateway]) -> dict[int, Gateway]:
 
 
 def holder_of(home: Home, suspects: Iterable[int]) -> int | None:
-    """Which of some processes holds the lock of this home by its own descriptors."""
-    return next((pid for pid in suspects if holds(pid, home / LOCK)), None)
+    """Which of some processes holds the lock that lies in this home, by its own descriptors."""
+    try:
+        st = os.stat(home / LOCK)
+    except OSError:
+        return None
+    file = st.st_dev, st.st_ino
+    return next((pid for pid in suspects if locked_file(pid, home.path) == file), None)
 
 
 def _conceivable(home: Home, gateway: Gateway) -> bool:
@@ -300,20 +303,8 @@ def holders(paths: Iterable[Path]) -> dict[Path, list[int]]:
 
 def _open_inodes(pid: int) -> Iterator[tuple[int, int]]:
     """Device and inode of the databases that a process has open, deleted ones included."""
-    folder = _PROC / str(pid) / "fd"
-    if not _PROC.exists():
-        for _, name in open_files(pid):
+    for one in descriptors.of(pid) or ():
+        if one.path.startswith("/") and ".db" in one.path:
             with contextlib.suppress(OSError):
-                st = os.stat(name)
-                yield st.st_dev, st.st_ino
-        return
-    try:
-        names = os.listdir(folder)
-    except OSError:
-        return
-    for name in names:
-        with contextlib.suppress(OSError):
-            target = os.readlink(folder / name).removesuffix(" (deleted)")
-            if target.startswith("/") and ".db" in target:
-                st = os.stat(folder / name)
+                st = os.stat(f"/proc/{pid}/fd/{one.number}" if one.number else one.path)
                 yield st.st_dev, st.st_ino

@@ -145,10 +145,10 @@ def is_held_unseen(home: Home) -> bool:
     if pid == 0:
         return True
     stat = vitals.stat(pid)
-    return _in_a_container() and (stat is None or stat.parent != os.getpid())
+    return _may_miss_some() and (stat is None or stat.parent != os.getpid())
 
 
-def _in_a_container() -> bool:
+def _may_miss_some() -> bool:
     """Whether there may be processes that we cannot see, by the kernel's number for the first."""
     try:
         return os.stat("/proc/self/ns/pid").st_ino != _FIRST_NAMESPACE

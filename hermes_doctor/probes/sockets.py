@@ -62,7 +62,7 @@ def of(pid: int) -> list[Connection]:
     """Every TCP connection of a process, the listening ones included."""
     if not os.path.isdir("/proc/self/net"):
         return _by_psutil(pid)
-    own = _inodes(pid)
+    own = inodes(pid)
     return _timed(pid, _table(pid, own)) if own else []
 
 
@@ -79,14 +79,14 @@ def owner(inode: int) -> int | None:
 
     for pid in every():
         try:
-            if inode in _inodes(pid):
+            if inode in inodes(pid):
                 return pid
         except CouldNotLook:
             continue
     return None
 
 
-def _inodes(pid: int) -> set[int]:
+def inodes(pid: int) -> set[int]:
     """The sockets among the descriptors of a process."""
     folder = f"/proc/{pid}/fd"
     try:
@@ -129,7 +129,7 @@ def _table(pid: int, wanted: set[int] | None) -> list[Connection]:
             elif fields[3] == b"06":
                 ended.append(fields)
     found += [fields for fields in ended if marks is not None and fields[2] in places]
-    return [_row([field.decode("ascii") for field in fields]) for fields in found]
+    return [row([field.decode("ascii") for field in fields]) for fields in found]
 
 
 def _read(path: str) -> bytes:
@@ -152,7 +152,8 @@ def _read(path: str) -> bytes:
     return b"".join(parts)
 
 
-def _row(fields: list[str]) -> Connection:
+def row(fields: Sequence[str]) -> Connection:
+    """One row of the table, split into its fields."""
     state = _STATES.get(fields[3].upper(), fields[3])
     unsent, _, unread = fields[4].partition(":")
     timer, _, left = fields[5].partition(":")

@@ -8,9 +8,9 @@ from datetime import UTC, datetime
 from typing import NamedTuple
 
 from hermes_doctor.model import CouldNotLook
-from hermes_doctor.probes import memory
+from hermes_doctor.probes import descriptors, memory
+from hermes_doctor.probes.descriptors import DELETED, Descriptor
 
-_DELETED = " (deleted)"
 _LIKE_SOURCE = (".py", ".so", ".pyc")
 MOST_PARENTS = 64
 MOST_DELETED = 100
@@ -105,7 +105,7 @@ def take(pid: int) -> Vitals:
     if seen is None:
         raise CouldNotLook(f"process {pid} is no longer there")
     status = dict(line.split(":", 1) for line in _text(pid, "status").splitlines() if ":" in line)
-    open_files = _open_files(pid)
+    opened = descriptors.of(pid)
     group = memory.group_of(_text(pid, "cgroup"))
     return Vitals(
         pid=pid,
@@ -113,10 +113,10 @@ def take(pid: int) -> Vitals:
         started_at=started(seen.start_time),
         uid=_number(status.get("Uid", ""), -1),
         parents=_parents(seen.parent),
-        files=None if open_files is None else len(open_files),
+        files=None if opened is None else len(opened),
         files_limit=_limit(_text(pid, "limits")),
-        kinds=None if open_files is None else _kinds(open_files),
-        deleted=None if open_files is None else _deleted(pid, open_files),
+        kinds=None if opened is None else _kinds(opened),
+        deleted=None if opened is None else _deleted(pid, opened),
         memory=_number(status.get("VmRSS", ""), 0) * 1024,
         memory_limit=group.limit,
         environment=_environment(pid),
@@ -162,26 +162,11 @@ def _limit(text: str) -> int | None:
     return None
 
 
-def _open_files(pid: int) -> list[str] | None:
-    folder = f"/proc/{pid}/fd"
-    try:
-        names = os.listdir(folder)
-    except OSError:
-        return None
-    found = []
-    for name in names:
-        try:
-            found.append(os.readlink(f"{folder}/{name}"))
-        except OSError:
-            continue
-    return found
-
-
-def _kinds(targets: list[str]) -> dict[str, int]:
+def _kinds(opened: list[Descriptor]) -> dict[str, int]:
     """How many lead to each kind; databases and their logs count as one."""
     kinds: dict[str, int] = {}
-    for target in targets:
-        name = target.removesuffix(_DELETED)
+    for one in opened:
+        name = one.path
         if name.startswith("/"):
             name = name.rpartition("/")[2].removesuffix("-wal").removesuffix("-shm")
         else:
@@ -190,11 +175,11 @@ def _kinds(targets: list[str]) -> dict[str, int]:
     return kinds
 
 
-def _deleted(pid: int, targets: list[str]) -> tuple[str, ...]:
-    found = {t.removesuffix(_DELETED) for t in targets if t.startswith("/") and _DELETED in t}
+def _deleted(pid: int, opened: list[Descriptor]) -> tuple[str, ...]:
+    found = {one.path for one in opened if one.path.startswith("/") and one.path != one.target}
     for line in _text(pid, "maps").splitlines():
-        if line.endswith(_DELETED) and "/" in line:
-            path = line[line.index("/") :].removesuffix(_DELETED)
+        if line.endswith(DELETED) and "/" in line:
+            path = line[line.index("/") :].removesuffix(DELETED)
             if path.endswith(_LIKE_SOURCE) or ".so." in path:
                 found.add(path)
     return tuple(sorted(found)[:MOST_DELETED])

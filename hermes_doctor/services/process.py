@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import NamedTuple
 
-_PROC = "/proc"
+from hermes_doctor.probes import vitals
 
 
 class Origin(NamedTuple):
@@ -36,7 +36,8 @@ class Held:
     @property
     def doing(self) -> str:
         """The kernel's letter for what it does; empty when it is gone or cannot be asked."""
-        return _stat(self.pid)[0] if self._same() else ""
+        seen = vitals.stat(self.pid) if self._same() else None
+        return seen.doing if seen else ""
 
     def ended(self, limit: float = 0.0) -> bool:
         """Whether it has ended, waiting for that so long."""
@@ -60,46 +61,20 @@ class Held:
     def _same(self) -> bool:
         if self._fd is not None:
             return not self.ended()
-        import psutil
-
-        try:
-            process = psutil.Process(self.pid)
-            began = int(process.create_time() * 100)
-            return process.status() != psutil.STATUS_ZOMBIE and self.ticks in (None, began)
-        except (psutil.Error, OSError):
-            return False
+        seen = vitals.stat(self.pid)
+        return seen is not None and seen.doing != "Z" and self.ticks in (None, seen.start_time)
 
 
 @contextmanager
 def held(pid: int) -> Iterator[Held]:
     """Hold a process by its number; ProcessLookupError when there is none."""
     fd = os.pidfd_open(pid) if hasattr(os, "pidfd_open") else None
+    seen = vitals.stat(pid)
     try:
-        yield Held(pid, fd, start_ticks(pid))
+        yield Held(pid, fd, seen.start_time if seen else None)
     finally:
         if fd is not None:
             os.close(fd)
-
-
-def _stat(pid: int) -> tuple[str, int | None]:
-    try:
-        with open(f"{_PROC}/{pid}/stat", errors="replace") as file:
-            fields = file.read().rpartition(")")[2].split()
-        return fields[0], int(fields[19])
-    except (OSError, ValueError, IndexError):
-        return "", None
-
-
-def start_ticks(pid: int) -> int | None:
-    """When a process began, in the unit that Hermes uses on this system."""
-    if os.path.isdir(f"{_PROC}/{os.getpid()}"):
-        return _stat(pid)[1]
-    import psutil
-
-    try:
-        return int(psutil.Process(pid).create_time() * 100)
-    except (psutil.Error, OSError):
-        return None
 
 
 def origin(pid: int) -> Origin:
@@ -117,7 +92,7 @@ def origin(pid: int) -> Origin:
         environment = process.environ()
     with (
         contextlib.suppress(OSError, ValueError),
-        open(f"{_PROC}/{pid}/status", errors="replace") as file,
+        open(f"/proc/{pid}/status", errors="replace") as file,
     ):
         for line in file:
             if line.startswith("Umask:"):

@@ -145,7 +145,7 @@ def test_how_long_the_kernel_tries() -> None:
         "1: 0100090A:B910 0100802B:01BB 01 0000026D:00000000 01:000001F4 00000006"
         "     0        0 1588102 2 0000000000000000 1280 4 0 1 7"
     )
-    found = sockets._row(line.replace("1:", "x:", 1).split(None, 10))
+    found = sockets.row(line.replace("1:", "x:", 1).split(None, 10))
 
     assert (found.unsent, found.tries, found.inode) == (0x26D, 6, 1588102)
     assert found.silent == pytest.approx(20.4, abs=0.1)

@@ -6,6 +6,8 @@ import os
 import re
 from typing import NamedTuple
 
+from hermes_doctor.probes import vitals
+
 _MANAGER = re.compile(r"user@(\d+)\.service")
 _CONTAINER = re.compile(
     r"(?:(?:docker|libpod|crio|cri-containerd)-|/(?:docker|libpod|containerd)/|/kubepods\S*/)"
@@ -91,9 +93,8 @@ def command_line(pid: int) -> list[str]:
 
 
 def _parent(pid: int) -> int:
-    _, _, rest = _file(pid, "stat").rpartition(")")  # a name may hold anything
-    fields = rest.split()
-    return int(fields[1]) if len(fields) > 1 else 0
+    seen = vitals.stat(pid)
+    return seen.parent if seen else 0
 
 
 def _file(pid: int, name: str) -> str:
