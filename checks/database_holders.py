@@ -57,13 +57,15 @@ def database_holders(probes: Probes) -> Iterator[Finding]:
         own = one.pid in _gateways(probes)
         yield Finding(
             code="DB-LOCKED",
-            severity=Severity.WARNING if own and not one.stopped else Severity.ERROR,
+            severity=_severity(stopped=one.stopped, working=one.working, own=own),
             title=f"{_who(probes, one.pid)} does not let go of {name}",
             subject=name,
             detail=(
                 (
                     "It is stopped, so it never will by itself (`kill -CONT` wakes it). "
                     if one.stopped
+                    else "It is at work; a long job or a slow disk looks like this. "
+                    if one.working
                     else "A long job may be at work; if this stays, end that process. "
                 )
                 + f"Nobody else can write meanwhile (`database is locked`). {loss(name)}"
@@ -75,9 +77,18 @@ def database_holders(probes: Probes) -> Iterator[Finding]:
                     "nothing was written",
                 ),
             ),
-            fix="restart-gateway" if own else None,
+            fix="restart-gateway" if own and not one.working else None,
             data={"pid": one.pid, "stopped": one.stopped},
         )
+
+
+def _severity(*, stopped: bool, working: bool, own: bool) -> Severity:
+    """Who computes or waits for the disk will get done; who is halted never will."""
+    if stopped:
+        return Severity.ERROR
+    if working:
+        return Severity.INFO
+    return Severity.WARNING if own else Severity.ERROR
 
 
 def _who(probes: Probes, pid: int) -> str:

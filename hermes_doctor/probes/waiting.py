@@ -17,6 +17,8 @@ PENDING, BEHIND = 0x40000000, 0x40000200
 WRITER = 120
 """The byte of a -shm file that the one writer locks."""
 PATIENCE, STEP = 0.6, 0.04
+IDLE = 4
+"""Ticks of the processor that a process which only waits may use meanwhile."""
 
 
 class Stuck(NamedTuple):
@@ -27,6 +29,8 @@ class Stuck(NamedTuple):
     seconds: float
     stopped: bool
     """The process is halted, so it will not let go by itself."""
+    working: bool = False
+    """It computes or waits for the disk: a long job, or a slow machine."""
 
 
 def stuck(databases: Iterable[Path], seen: Iterable[Lock]) -> list[Stuck]:
@@ -42,6 +46,8 @@ def stuck(databases: Iterable[Path], seen: Iterable[Lock]) -> list[Stuck]:
     found: list[Stuck] = []
     started = time.monotonic()
     marks = {path: _mark(path) for path, _ in waiting}
+    spent_before = {pid: _computed(pid) for _, pid in waiting}
+    at_disk: set[int] = set()
     while waiting and (spent := time.monotonic() - started) < PATIENCE:
         time.sleep(STEP)
         held = {(by_name[lock.path], lock.pid) for lock in locks.table(by_name) if _writes(lock)}
@@ -49,8 +55,12 @@ def stuck(databases: Iterable[Path], seen: Iterable[Lock]) -> list[Stuck]:
         halted = {(path, pid) for path, pid in waiting if spent > STEP and _halted(pid)}
         found += [Stuck(path, pid, spent, stopped=True) for path, pid in sorted(halted)]
         waiting -= halted
+        at_disk |= {pid for _, pid in waiting if pid not in at_disk and _at_disk(pid)}
     spent = time.monotonic() - started
-    return found + [Stuck(path, pid, spent, stopped=False) for path, pid in sorted(waiting)]
+    return found + [
+        Stuck(path, pid, spent, False, pid in at_disk or _computed(pid) - spent_before[pid] > IDLE)
+        for path, pid in sorted(waiting)
+    ]
 
 
 def _lock_file(path: Path, suffix: str) -> Path:
@@ -80,12 +90,30 @@ def _mark(path: Path) -> object:
 
 
 def _halted(pid: int) -> bool:
+    return _fields(f"/proc/{pid}/stat")[:1] in (["T"], ["t"])
+
+
+def _computed(pid: int) -> int:
+    """Ticks of the processor that it has used so far."""
+    return sum(map(int, _fields(f"/proc/{pid}/stat")[11:13]))
+
+
+def _at_disk(pid: int) -> bool:
+    """Whether one of its threads waits for the disk just now."""
     try:
-        with open(f"/proc/{pid}/stat", "rb") as file:
-            text = file.read(512)
+        threads = os.listdir(f"/proc/{pid}/task")
     except OSError:
         return False
-    return text[text.rindex(b")") + 2 :][:1] in (b"T", b"t")
+    return any(_fields(f"/proc/{pid}/task/{one}/stat")[:1] == ["D"] for one in threads)
+
+
+def _fields(path: str) -> list[str]:
+    """What the kernel says of a process or a thread, from its state on."""
+    try:
+        with open(path, "rb") as file:
+            return os.fsdecode(file.read(1024)).rpartition(")")[2].split()
+    except OSError:
+        return []
 
 
 def command(pid: int) -> str:

@@ -34,8 +34,10 @@ WHOLE = 0.5
 """The same where the database is small: it takes no time, unless the machine has none to give."""
 ATTRIBUTION = 1.0
 """Seconds to find out which tables damage hits, once there is damage."""
-TRIES = 4
-"""Looks at a database that is moved each time something seems wrong with it."""
+PATIENCE = 2.0
+"""Seconds for looking again at a database that is moved each time something seems wrong with it."""
+LOOKS = 4
+"""As many at least, however long they take."""
 Watch = Callable[[Callable[[], float]], None]
 """Told once how to find out how far a look has come."""
 
@@ -108,7 +110,9 @@ def examine(
     `holders` is asked anew for each look: a process may come and go at any moment. `watch` is
     given a function that tells how far a long look has come, from 0 to 1.
     """
-    for again in range(TRIES):
+    began = time.monotonic()
+    again = 0
+    while again < LOOKS or time.monotonic() - began < PATIENCE:
         using = tuple(holders())
         before = files(path)
         try:
@@ -122,7 +126,8 @@ def examine(
                 return found
             if found.reader is not None:
                 found.reader.close()
-        time.sleep(0.02)
+        again += 1
+        time.sleep(0.01 * again)
     raise CouldNotLook(f"{path.name}: is being written just now")
 
 

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import sqlite3
+import time
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from typing import NamedTuple
 
+from hermes_doctor.files import Snapshot, read_head, snapshot
 from hermes_doctor.model import CouldNotLook
-from hermes_doctor.sqlite import pages, records
+from hermes_doctor.sqlite import pages, records, wal
 from hermes_doctor.sqlite.blueprint import Column
 
 MOST_PAGES = 2000
 """A schema fills a few pages; Hermes' largest fills ten."""
+PATIENCE = 1.0
+"""Seconds for reading it again while somebody writes."""
 _SHADOWS = ("_data", "_idx", "_content", "_docsize", "_config")
 _USER_VERSION, _APPLICATION_ID = 60, 68
 _COLUMNS = """SELECT m.name, c.name, c.type, c."notnull", c.dflt_value, c.pk
@@ -46,7 +51,38 @@ class Schema:
 
 
 def read(path: Path) -> Schema:
-    """The schema of the database at `path`."""
+    """The schema of the database at `path`; what a writer moved meanwhile is read again."""
+    end = time.monotonic() + PATIENCE
+    while True:
+        before = _mark(path)
+        try:
+            found = _once(path)
+        except CouldNotLook:
+            if _mark(path) == before or time.monotonic() > end:
+                raise
+        else:
+            if _mark(path).head == before.head or time.monotonic() > end:
+                return found
+        time.sleep(0.01)
+
+
+class _Mark(NamedTuple):
+    """What moves when a database is written: its head only when its log is begun anew."""
+
+    head: bytes
+    main: Snapshot
+    log: Snapshot
+
+
+def _mark(path: Path) -> _Mark:
+    log = path.with_name(path.name + "-wal")
+    head = b""
+    with suppress(FileNotFoundError, CouldNotLook):
+        head = read_head(log, wal.HEAD)[0]
+    return _Mark(head, snapshot(path), snapshot(log))
+
+
+def _once(path: Path) -> Schema:
     parts: dict[str, dict[str, str]] = {"table": {}, "index": {}, "trigger": {}}
     version_root = 0
     with pages.opened(path) as book:
