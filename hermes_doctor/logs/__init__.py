@@ -1,0 +1,1 @@
+"""What the programs of a home wrote down: sources, entries, rules, incidents."""
