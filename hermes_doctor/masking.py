@@ -86,6 +86,29 @@ def like_a_secret(name: str) -> bool:
     return bool(_TOKEN.search(name))
 
 
+_SPOKEN = re.compile(
+    r"""(?ix)
+    (?P<url>\b[a-z][a-z0-9+.-]*://)[^\s/@]+@            # a name and password in an address
+    | (?P<query>[?&][\w.-]*=)[^\s&"'<>]+               # what an address hands over
+    | (?P<scheme>\b(?:bearer|basic|bot)\s+)[\w.~+/=-]{8,}
+    | (?P<named>\b[\w-]*(?:key|token|secret|passw(?:or)?d|authorization|cookie|credential)
+        [\w-]*["']?\s*[:=]\s*["']?(?:(?:bearer|basic|bot)\s+)?)[^\s"',;)}\]]+
+    | \b(?:sk|pk|rk|gh[a-z]|xox[a-z]|github_pat|glpat|hf|gsk|nvapi)[-_][\w-]{6,}
+    | \beyJ[\w.-]{16,} | \b(?:AKIA|AIza)[\w-]{12,} | (?<!\d)\d{6,12}:[\w-]{30,}
+    | (?<![\w/.-])(?=[\w+/-]*\d)(?=[\w+/-]*[a-z])(?=[\w+/-]*[A-Z])[\w+/-]{28,}={0,2}(?![\w/.-])
+    """
+)
+
+
+def spoken(text: str) -> str:
+    """A piece of a log with everything hidden that has the look of a secret."""
+    return clean(
+        _SPOKEN.sub(
+            lambda found: (found[found.lastgroup or 0] if found.lastgroup else "") + HIDDEN, text
+        )
+    )
+
+
 def lines(texts: list[str]) -> list[str]:
     """All lines of a settings file, masked; text that runs over several lines is hidden whole."""
     shown: list[str] = []

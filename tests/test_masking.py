@@ -154,3 +154,40 @@ def test_text_over_several_lines() -> None:
     assert "4242" not in made
     assert "port: 7" not in made
     assert "+port: 8" in made
+
+
+@pytest.mark.parametrize(
+    ("text", "secret"),
+    [
+        ("Client error for url 'https://bot:hunter2@api.example.com/x'", "hunter2"),
+        ("GET https://api.example.com/v1?access_token=abcdef&x=1", "abcdef"),
+        ("Authorization: Bearer abcdef.ghijkl", "abcdef.ghijkl"),
+        ("{'api_key': 'hunter2hunter2'}", "hunter2hunter2"),
+        ('{"client_secret":"hunter2"}', "hunter2"),
+        ("password=hunter2", "hunter2"),
+        ("key sk-proj-abcdef123456", "sk-proj-abcdef123456"),
+        ("xoxb-123456-abcdef", "xoxb-123456-abcdef"),
+        ("/bot123456789:AAEhBP0av28fW3xQ9sJx2nCy8wT4vE7rK1M/getMe", "AAEhBP0av28"),
+        ("eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.abc", "eyJhbGciOiJI"),
+        ("token Zx81kQpL0aV7mNc3TgYhRs5WdEuJ92bF was refused", "Zx81kQpL0a"),
+    ],
+)
+def test_what_a_log_says(text: str, secret: str) -> None:
+    """Nothing with the look of a secret is shown, wherever it stands in a sentence."""
+    assert secret not in masking.spoken(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[QQBot:102000001] WebSocket closed: code=4009 reason=Session timed out",
+        "Rejected unauthorized approval click for session agent:main:qqbot:dm:USER1",
+        "sqlite3.DatabaseError: database disk image is malformed",
+        "✗ telegram failed to connect: timed out after 30s",
+        "/home/user/.hermes/state.db: locked by process 12345",
+        "openrouter/anthropic/claude-opus-4.5 is not a valid model ID",
+    ],
+)
+def test_what_a_log_says_in_the_clear(text: str) -> None:
+    """What an operator needs stays readable."""
+    assert masking.spoken(text) == text

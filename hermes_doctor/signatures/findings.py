@@ -1,0 +1,87 @@
+"""From incidents that are not over to findings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from datetime import UTC, datetime
+from itertools import groupby
+
+from hermes_doctor.logs.entry import Entry
+from hermes_doctor.masking import spoken
+from hermes_doctor.model import Evidence, Finding, Severity
+from hermes_doctor.signatures.incidents import QUOTES, Incident
+
+_LONG, _REASON = 200, 120
+_NAMED = ("platform", "account", "board", "job", "task")
+
+
+def findings(incidents: Iterable[Incident], where: Callable[[Entry], str]) -> Iterator[Finding]:
+    """What is wrong now; what recovered, or still may, is not."""
+    open_ = [one for one in incidents if one.cleared_at is None and not one.pending]
+    open_.sort(key=_subject)
+    for (_, subject), same in groupby(open_, key=_subject):
+        yield _finding(list(same), subject, where)
+
+
+def _subject(incident: Incident) -> tuple[str, str]:
+    """Which finding an incident belongs to: sessions are not told apart."""
+    named = [incident.key[name] for name in _NAMED if name in incident.key]
+    return incident.rule.id, shown(" ".join(named))
+
+
+def _finding(same: list[Incident], subject: str, where: Callable[[Entry], str]) -> Finding:
+    last = max(same, key=lambda one: one.last)
+    rule = last.rule
+    fields = _Fields({**last.key, **last.fields})
+    count = sum(one.number for one in same)
+    sessions = {one.key["session"] for one in same if "session" in one.key}
+    first = min(one.first for one in same)
+    quotes = sorted((q for one in same for q in one.quotes), key=lambda q: q.entry.at)
+    kept = [*quotes[:1], *quotes[1:][-(QUOTES - 1) :]]
+    return Finding(
+        code=rule.code,
+        severity=Severity(rule.severity),
+        title=rule.title.format_map(fields),
+        subject=subject,
+        detail=" ".join(
+            filter(None, [rule.detail.format_map(fields), _often(count, same, sessions)])
+        ),
+        evidence=tuple(
+            Evidence(where(q.entry), f"{_time(q.entry.at)} {shown(q.text)}") for q in kept
+        ),
+        since=datetime.fromtimestamp(first, UTC),
+        fix=rule.fix,
+        data={"rule": rule.id, "unless_ok": rule.unless_ok, **last.key},
+    )
+
+
+def shown(text: str) -> str:
+    """A piece of a line as it may be shown."""
+    short = text if len(text) <= _LONG else text[: _LONG - 1] + "…"
+    return spoken(short)
+
+
+class _Fields(dict[str, str]):
+    """What a title may name; what the line did not say is left open."""
+
+    def __getitem__(self, name: str) -> str:
+        value = self.get(name, "?")
+        return shown(value[:_REASON] if name == "reason" else value)
+
+    def __missing__(self, name: str) -> str:
+        return "?"
+
+
+def _often(count: int, same: list[Incident], sessions: set[str]) -> str:
+    if count == 1:
+        return ""
+    first, last = min(one.first for one in same), max(one.last for one in same)
+    told = f"{count} times between {_time(first)} and {_time(last)} UTC"
+    if len(sessions) > 1:
+        told += f", in {len(sessions)} sessions"
+    hours = (last - first) / 3600
+    return told + (f", {count / hours:.0f} an hour." if hours >= 1 else ".")
+
+
+def _time(at: float) -> str:
+    return datetime.fromtimestamp(at, UTC).strftime("%H:%M:%S")

@@ -1,0 +1,85 @@
+"""A log rule as plain values."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
+KINDS = ("log", "journal", "stderr", "exit-diary", "update")
+FIELDS = (
+    "platform", "account", "session", "user", "channel", "model", "provider", "host", "path",
+    "job", "task", "board", "count", "number", "seconds", "reason",
+)  # fmt: skip
+"""What a pattern may take from a line."""
+KEYS = ("platform", "account", "session", "job", "task", "board")
+"""What tells one incident of a rule from another."""
+
+
+class Line(NamedTuple):
+    """What one line looks like."""
+
+    pattern: str
+    literal: str
+    """A part of every text that matches: looked for first, since that is cheap."""
+    level: str = "WARNING"
+    loggers: tuple[str, ...] = ()
+    traceback: bool = False
+
+    def wants(self, level: str, logger: str) -> bool:
+        """Whether an entry of this level and logger may match."""
+        if level in LEVELS and LEVELS.index(level) < LEVELS.index(self.level):
+            return False
+        return not self.loggers or any(
+            logger == name or logger.startswith(f"{name}.") for name in self.loggers
+        )
+
+
+class Rule(NamedTuple):
+    """What lines of one kind mean."""
+
+    id: str
+    code: str
+    severity: str
+    title: str
+    line: Line
+    detail: str = ""
+    platform: str = ""
+    source: str = "log"
+    versions: str = ""
+    window: float = 7200.0
+    threshold: int = 1
+    within: float = 0.0
+    """The threshold must be reached in so many seconds; 0 for the whole window."""
+    followed_by: Line | None = None
+    follows_within: float = 0.0
+    cleared_by: tuple[Line, ...] = ()
+    settle: float = 0.0
+    per_session: bool = False
+    outlives_start: bool = False
+    unless_ok: tuple[str, ...] = ()
+    fix: str | None = None
+
+
+def packed(rule: Rule) -> list[Any]:
+    """A rule as JSON can hold it."""
+    return [_plain(value) for value in rule]
+
+
+def _plain(value: Any) -> Any:
+    return [_plain(one) for one in value] if isinstance(value, tuple) else value
+
+
+def unpacked(values: list[Any]) -> Rule:
+    """The rule that was packed."""
+    rule = Rule(*values)
+    return rule._replace(
+        line=_line(values[Rule._fields.index("line")]),
+        followed_by=_line(rule.followed_by) if rule.followed_by else None,
+        cleared_by=tuple(_line(one) for one in rule.cleared_by),
+        unless_ok=tuple(rule.unless_ok),
+    )
+
+
+def _line(values: Any) -> Line:
+    line = Line(*values)
+    return line._replace(loggers=tuple(line.loggers))

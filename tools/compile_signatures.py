@@ -1,0 +1,26 @@
+"""Check the log rules that come with the tool, and compile them: `make signatures`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from hermes_doctor.signatures import folder, source
+
+RULES = Path(__file__).parent.parent / "checks" / "signatures"
+
+
+def main() -> int:
+    """Say what is wrong, or write the compiled rules."""
+    written = source.read(RULES)
+    for fault in written.faults:
+        print(fault, file=sys.stderr)
+    if written.faults:
+        return 1
+    (RULES / folder.COMPILED).write_text(folder.compiled(written), encoding="utf-8")
+    print(f"{len(written.rules)} rules, {len({rule.code for rule in written.rules})} codes")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
