@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hermes_doctor.signatures.rule import Cause, Rule, cause, packed, unpacked
 
@@ -48,11 +48,8 @@ def compiled(folder: Folder) -> str:
     """All of it in the form that is quick to read, one rule a line."""
     import json
 
-    parts = {"rules": folder.rules, "causes": folder.causes}
-    texts = (
-        f'"{name}": [\n'
-        + ",\n".join(json.dumps(packed(one), ensure_ascii=False) for one in items)
-        + "\n]"
-        for name, items in parts.items()
-    )
-    return "{" + ",\n".join(texts) + "}\n"
+    def items(found: list[list[Any]]) -> str:
+        return "[\n" + ",\n".join(json.dumps(one, ensure_ascii=False) for one in found) + "\n]"
+
+    rules = items([packed(one) for one in folder.rules])
+    return f'{{"rules": {rules},\n"causes": {items([packed(one) for one in folder.causes])}}}\n'
