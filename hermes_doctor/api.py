@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from hermes_doctor.files import Snapshot, listing, shown, size, snapshot
 from hermes_doctor.home import CACHES, Home, loss
@@ -33,6 +33,7 @@ from hermes_doctor.model import (
 )
 from hermes_doctor.probes import Probes
 from hermes_doctor.sqlite import responses
+from hermes_doctor.values import NamedTuple
 
 if TYPE_CHECKING:
     from hermes_doctor.acts import EnableLinger, ResetFailed

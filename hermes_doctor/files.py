@@ -8,9 +8,9 @@ import stat
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
 
 from hermes_doctor.model import CouldNotLook
+from hermes_doctor.values import NamedTuple
 
 MEGABYTE = 1024 * 1024
 _NOATIME = getattr(os, "O_NOATIME", 0)

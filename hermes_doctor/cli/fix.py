@@ -110,13 +110,11 @@ class Session:
 
     def go_on(self, chosen: Sequence[Planned], run: Journal) -> None:
         """Keep what is to be gone on with, and forget what is done."""
-        from dataclasses import replace
-
         findings = {one.finding.key: one.finding for one in chosen}
         for item in run.items:
             key = (item.code, item.subject)
             if item.outcome == "not-enough":
-                self.onward[key] = replace(findings[key], fix=item.then)
+                self.onward[key] = findings[key]._replace(fix=item.then)
             elif item.outcome != "left":
                 self.onward.pop(key, None)
 

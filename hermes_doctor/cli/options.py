@@ -132,9 +132,7 @@ def nearest(word: str, names: dict[str, str]) -> str:
 
 def narrowed(report: Report, codes: frozenset[str]) -> Report:
     """The report with the findings of these codes only."""
-    from dataclasses import replace
-
-    return replace(report, findings=tuple(f for f in report.findings if f.code in codes))
+    return report._replace(findings=tuple(f for f in report.findings if f.code in codes))
 
 
 def sure(question: str) -> bool:

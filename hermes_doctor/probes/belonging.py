@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import NamedTuple
 
 from hermes_doctor.probes import descriptors
+from hermes_doctor.values import NamedTuple
 
 _PROC = Path("/proc")
 LOCK = "gateway.lock"

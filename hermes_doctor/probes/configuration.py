@@ -5,10 +5,9 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import yaml
 
@@ -22,6 +21,7 @@ from hermes_doctor.files import (
 )
 from hermes_doctor.home import Home
 from hermes_doctor.model import CouldNotLook, Trouble
+from hermes_doctor.values import NamedTuple
 
 NAME = "config.yaml"
 LIMIT = 4 * MEGABYTE
@@ -44,8 +44,7 @@ class Fault(NamedTuple):
     column: int | None = None
 
 
-@dataclass(frozen=True)
-class ConfigFile:
+class ConfigFile(NamedTuple):
     """config.yaml: its bytes, and either what they mean or what is wrong with them."""
 
     path: Path

@@ -10,10 +10,11 @@ import io
 import os
 import re
 import time
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from hermes_doctor.probes import listening
 from hermes_doctor.probes.sockets import Connection
+from hermes_doctor.values import NamedTuple
 
 if TYPE_CHECKING:
     import socket

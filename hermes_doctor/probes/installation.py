@@ -7,11 +7,11 @@ import re
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import NamedTuple
 
 from hermes_doctor.files import MEGABYTE, listing, read, read_head, user_home
 from hermes_doctor.home import Home
 from hermes_doctor.model import CouldNotLook, Gateway
+from hermes_doctor.values import NamedTuple
 
 _DIST = re.compile(r"hermes_agent-(\d[^-]*)\.dist-info")
 _CHECKOUT = re.compile(r'^version\s*=\s*"([^"\n]{1,64})"', re.MULTILINE)

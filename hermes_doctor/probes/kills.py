@@ -6,10 +6,10 @@ import os
 import re
 import time
 from datetime import UTC, datetime, timedelta
-from typing import NamedTuple
 
 from hermes_doctor.model import CouldNotLook
 from hermes_doctor.probes import memory, vitals
+from hermes_doctor.values import NamedTuple
 
 _KILLED = re.compile(r"[Oo]ut of memory: Killed process (\d+) \(([^)]{1,32})\)")
 _KERNEL = re.compile(r"\d+,\d+,(\d+),[^;]*;(.*)")

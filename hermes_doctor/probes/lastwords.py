@@ -9,11 +9,11 @@ from __future__ import annotations
 import os
 import re
 from datetime import UTC, datetime, timedelta
-from typing import NamedTuple
 
 from hermes_doctor.files import open_regular, reason
 from hermes_doctor.home import Home
 from hermes_doctor.model import CouldNotLook
+from hermes_doctor.values import NamedTuple
 
 TAIL = 256 * 1024
 _LINE = re.compile(

@@ -6,10 +6,10 @@ import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
 
 from hermes_doctor.files import MEGABYTE, open_regular
 from hermes_doctor.model import CouldNotLook
+from hermes_doctor.values import NamedTuple
 
 MOST, MOST_DEEP = 8 * MEGABYTE, 128 * MEGABYTE
 _SOURCE = re.compile(rb"20\d\d-\d\d-\d\d \d\d:\d\d:\d\d [0-9a-f]{40,64}")

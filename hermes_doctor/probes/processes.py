@@ -7,7 +7,6 @@ import os
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import NamedTuple
 
 from hermes_doctor.files import read
 from hermes_doctor.home import Home
@@ -24,6 +23,7 @@ from hermes_doctor.probes.belonging import (
     may_belong,
     works_on,
 )
+from hermes_doctor.values import NamedTuple
 
 _PROC = Path("/proc")
 BEGINNING = timedelta(minutes=6)

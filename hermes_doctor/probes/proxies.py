@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import NamedTuple
 
 from hermes_doctor.probes.settings import Settings
+from hermes_doctor.values import NamedTuple
 
 _USUAL = ("HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy", "HTTP_PROXY", "http_proxy")
 _FORM = re.compile(

@@ -6,13 +6,14 @@ import re
 import time
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
-from typing import Any, NamedTuple
+from typing import Any
 
 from hermes_doctor.probes import health, space, vitals
 from hermes_doctor.probes.runtime import Beat, Runtime
 from hermes_doctor.probes.sockets import Connection
 from hermes_doctor.probes.space import Space
 from hermes_doctor.probes.vitals import Vitals
+from hermes_doctor.values import NamedTuple
 
 FRESH, OLD = 90.0, 120.0
 SKEW = 5.0

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime, timedelta
-from typing import NamedTuple
 
 from hermes_doctor.files import read_tail
 from hermes_doctor.home import Home
+from hermes_doctor.values import NamedTuple
 
 NAME = "logs/gateway.log"
 TAIL = 256 * 1024

@@ -10,12 +10,12 @@ import re
 import shutil
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 from hermes_doctor.files import MEGABYTE, listing, read, read_head
 from hermes_doctor.model import CouldNotLook
 from hermes_doctor.probes.installation import Installation, release
 from hermes_doctor.probes.supervision import Supervision
+from hermes_doctor.values import NamedTuple
 
 _DIST = re.compile(r"hermes_agent-(\d[^-]*)\.dist-info")
 _MAPPED = re.compile(r"'([^']+)': '(/[^']+)'")

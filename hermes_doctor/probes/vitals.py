@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import NamedTuple
 
 from hermes_doctor.model import CouldNotLook
 from hermes_doctor.probes import descriptors, memory
 from hermes_doctor.probes.descriptors import DELETED, Descriptor
+from hermes_doctor.values import NamedTuple
 
 _LIKE_SOURCE = (".py", ".so", ".pyc")
 MOST_PARENTS = 64

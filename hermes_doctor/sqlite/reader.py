@@ -9,10 +9,11 @@ import sqlite3
 import sys
 import threading
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 from hermes_doctor.model import CouldNotLook
 from hermes_doctor.sqlite import inspector
+from hermes_doctor.values import NamedTuple
 
 Row = list[Any]
 

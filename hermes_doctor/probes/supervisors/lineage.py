@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import re
-from typing import NamedTuple
 
 from hermes_doctor.probes import vitals
+from hermes_doctor.values import NamedTuple
 
 _MANAGER = re.compile(r"user@(\d+)\.service")
 _CONTAINER = re.compile(

@@ -6,7 +6,6 @@ import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 from hermes_doctor.files import listing, read_head, user_home
 from hermes_doctor.model import CouldNotLook
@@ -18,6 +17,7 @@ from hermes_doctor.probes.supervisors.unit import (
     home_of,
     runs_gateway,
 )
+from hermes_doctor.values import NamedTuple
 
 _NAMED = re.compile(r"hermes(-gateway(-[\w.-]+|@[\w.-]*)?)?\.service")
 _GENERATED = re.compile(r"hermes-gateway([-@].*)?\.service")

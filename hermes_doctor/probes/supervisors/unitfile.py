@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 from hermes_doctor.files import listing, read
 from hermes_doctor.model import CouldNotLook
+from hermes_doctor.values import NamedTuple
 
 _LIMIT = 256 * 1024
 _MOST_FILES = 100
