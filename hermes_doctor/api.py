@@ -31,6 +31,7 @@ from hermes_doctor.model import (
     Severity,
     Skip,
 )
+from hermes_doctor.patterns import pattern
 from hermes_doctor.probes import Probes
 from hermes_doctor.sqlite import responses
 from hermes_doctor.values import NamedTuple
@@ -107,6 +108,7 @@ __all__ = [
     "Missing",
     "MoveAside",
     "MoveLog",
+    "NamedTuple",
     "Partly",
     "Platform",
     "PlatformState",
@@ -145,6 +147,7 @@ __all__ = [
     "listing",
     "loss",
     "mend_rows",
+    "pattern",
     "responses",
     "seconds",
     "service_installation",

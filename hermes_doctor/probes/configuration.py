@@ -21,6 +21,7 @@ from hermes_doctor.files import (
 )
 from hermes_doctor.home import Home
 from hermes_doctor.model import CouldNotLook, Trouble
+from hermes_doctor.patterns import pattern
 from hermes_doctor.values import NamedTuple
 
 NAME = "config.yaml"
@@ -32,7 +33,7 @@ DEEPEST = 100
 _Fast = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 SMALL, MIDDLING = 16 * 1024, 48 * 1024
 """PyYAML's own parser reads some 50 KB a second: longer files are judged by libyaml."""
-_DISPUTED = re.compile(r"[\t?]|\\[uUx]")
+_DISPUTED = pattern(r"[\t?]|\\[uUx]")
 """What libyaml and PyYAML's own parser, which the gateway uses, judge differently."""
 
 

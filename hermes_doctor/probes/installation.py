@@ -11,10 +11,11 @@ from pathlib import Path
 from hermes_doctor.files import MEGABYTE, listing, read, read_head, user_home
 from hermes_doctor.home import Home
 from hermes_doctor.model import CouldNotLook, Gateway
+from hermes_doctor.patterns import pattern
 from hermes_doctor.values import NamedTuple
 
-_DIST = re.compile(r"hermes_agent-(\d[^-]*)\.dist-info")
-_CHECKOUT = re.compile(r'^version\s*=\s*"([^"\n]{1,64})"', re.MULTILINE)
+_DIST = pattern(r"hermes_agent-(\d[^-]*)\.dist-info")
+_CHECKOUT = pattern(r'^version\s*=\s*"([^"\n]{1,64})"', re.MULTILINE)
 
 
 class Installation(NamedTuple):
