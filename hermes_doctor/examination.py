@@ -31,6 +31,10 @@ from hermes_doctor.probes import Probes
 from hermes_doctor.probes.once import DEEP
 
 AT_ONCE = 8
+FEW = 2
+"""Checks at work while they get on: more would only fight over Python, which runs one thread."""
+STALLED = 0.01
+"""Seconds without an end after which one more is begun: those at work are waiting."""
 LIMIT = 30.0
 """Seconds for all checks together."""
 MOST = 1000
@@ -122,29 +126,33 @@ def _examine(
     running: list[Answer] = []
     answers: dict[str, Answer] = {}
     done: queue.SimpleQueue[Answer] = queue.SimpleQueue()
+    room = FEW
 
     def work(answer: Answer) -> None:
         answer.ask(probes)
         done.put(answer)
 
     while waiting or running:
-        while waiting and len(running) < AT_ONCE and time.monotonic() < end:
+        while waiting and len(running) < room and time.monotonic() < end:
             answer = Answer(waiting.pop())
             answers[answer.check.id] = answer
             running.append(answer)
             threads.start(partial(work, answer), f"check-{answer.check.id}")
         if not running:
             break
-        due = min(end, *(a.started + a.check.limit * stretch for a in running))
+        pause = min(end, *(a.started + a.check.limit * stretch for a in running)) - time.monotonic()
+        if waiting and room < AT_ONCE:
+            pause = min(pause, STALLED)
         try:
-            finished = done.get(timeout=max(0.0, due - time.monotonic()))
+            finished = done.get(timeout=max(0.0, pause))
+            room = max(FEW, room - 1)
             if finished in running:
                 running.remove(finished)
                 if progress:
                     progress(finished.check.id)
             continue
         except queue.Empty:
-            pass
+            room = min(AT_ONCE, room + 1)
         now = time.monotonic()
         for answer in list(running):  # the thread is left behind: it only reads
             own = answer.check.limit * stretch
