@@ -58,15 +58,15 @@ def fix(
 ) -> int:
     """Plan the repair; with --apply back up, repair, verify."""
     from hermes_doctor import home as homes
-    from hermes_doctor.cli import options
+    from hermes_doctor.cli import asked
 
     where = homes.find(home)
-    loaded = options.loaded(plugins)
+    loaded = asked.loaded(plugins)
     session = Session(where, loaded, codes or [], deep=deep, network=network)
-    named = options.named_home(home)
-    session.options = options.repeated(named, plugins)
-    session.fix_options = options.repeated(named, plugins, vault, deep=deep, network=network)
-    session.page_options = options.repeated(plugins=plugins)
+    named = asked.named_home(home)
+    session.options = asked.repeated(named, plugins)
+    session.fix_options = asked.repeated(named, plugins, vault, deep=deep, network=network)
+    session.page_options = asked.repeated(plugins=plugins)
     if apply:
         from hermes_doctor.cli.restoring import recovered
         from hermes_doctor.lock import locked
@@ -91,7 +91,7 @@ class Session:
         deep: bool = False,
         network: bool = False,
     ) -> None:
-        from hermes_doctor.cli.options import select
+        from hermes_doctor.cli.asked import select
 
         self.home = home
         self.plugins = plugins
@@ -121,7 +121,7 @@ class Session:
     def look(self) -> tuple[Report, list[Planned]]:
         """Examine the home and plan for what is found."""
         from hermes_doctor import examination
-        from hermes_doctor.cli.options import narrowed
+        from hermes_doctor.cli.asked import narrowed
         from hermes_doctor.plan import plan
         from hermes_doctor.probes import Probes
 
