@@ -199,3 +199,12 @@ def shown(names: Iterable[str], most: int = 6) -> str:
 
 def _plain(name: str) -> bool:
     return 0 < len(name) <= 64 and name.isascii() and name.replace("_", "a").isalnum()
+
+
+def which(name: str) -> str | None:
+    """Where a program lies that the shell would find; `shutil` loads three compressors for it."""
+    for folder in os.environ.get("PATH", os.defpath).split(os.pathsep):
+        path = os.path.join(folder, name)
+        if os.path.isfile(path) and os.access(path, os.X_OK):
+            return path
+    return None

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from hermes_doctor.files import MEGABYTE, listing, read, read_head, user_home
+from hermes_doctor.files import MEGABYTE, listing, read, read_head, user_home, which
 from hermes_doctor.home import Home
 from hermes_doctor.model import CouldNotLook, Gateway
 from hermes_doctor.patterns import pattern
@@ -123,7 +122,7 @@ def _of_the_last(home: Home) -> Iterator[Path]:
 
 def _places(home: Home) -> Iterator[Path]:
     """Virtual environments and checkouts where Hermes' installers put it."""
-    command = shutil.which("hermes")
+    command = which("hermes")
     if command:
         yield from _behind(Path(command))
     user = user_home()

@@ -6,6 +6,7 @@ import os
 import time
 from datetime import UTC, datetime, timedelta
 
+from hermes_doctor.files import which
 from hermes_doctor.model import CouldNotLook
 from hermes_doctor.patterns import pattern
 from hermes_doctor.probes import memory, vitals
@@ -83,11 +84,9 @@ def _in_kernel(record: str, boot: float) -> Kill | None:
 
 def _from_journal(began: datetime) -> list[Kill]:
     """The same as the journal kept it."""
-    import shutil
-
     from hermes_doctor.probes.supervisors import asking
 
-    if not shutil.which("journalctl"):
+    if not which("journalctl"):
         return []
     options = ["--dmesg", "--quiet", "--no-pager", "--output=short-unix", "--lines=200"]
     since = f"--since=@{began.timestamp():.0f}"

@@ -6,11 +6,10 @@ Only files are looked at; nothing of Hermes is run.
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from hermes_doctor.files import MEGABYTE, listing, read, read_head
+from hermes_doctor.files import MEGABYTE, listing, read, read_head, which
 from hermes_doctor.model import CouldNotLook
 from hermes_doctor.patterns import pattern
 from hermes_doctor.probes.installation import Installation, release
@@ -94,7 +93,7 @@ def _root_of(python: Path) -> Path | None:
 
 
 def _commands(installed: Installation | None) -> Iterator[tuple[Path, str]]:
-    command = shutil.which("hermes")
+    command = which("hermes")
     if command and (root := _behind(Path(command))):
         yield root, command
     if installed is not None and (root := _root_of(installed.where / "bin" / "python")):
