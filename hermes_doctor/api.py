@@ -19,8 +19,10 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from hermes_doctor import later
 from hermes_doctor.files import Snapshot, listing, shown, size, snapshot
 from hermes_doctor.home import CACHES, Home, loss
+from hermes_doctor.later import settled
 from hermes_doctor.model import (
     CannotFix,
     CouldNotLook,
@@ -209,17 +211,13 @@ _LATER = {
         "Step",
     ),
 }
-"""What only fixes need is loaded when one asks for it: looking has no use for it."""
+"""What most looks have no use for is loaded when a check or a fix does something with it."""
 
 
 def __getattr__(name: str) -> object:
-    import importlib
-
     for module, names in _LATER.items():
         if name in names:
-            found = getattr(importlib.import_module(module), name)
-            globals()[name] = found
-            return found
+            return later.named(module, name)
     raise AttributeError(name)
 
 
@@ -260,7 +258,7 @@ def check(
     _names(id, group, codes)
 
     def decorate(look: Look) -> Check:
-        return Check(id, group, tuple(codes), _first_line(look), look, limit)
+        return Check(id, group, tuple(codes), _first_line(look), settled(look), limit)
 
     return decorate
 
@@ -276,7 +274,7 @@ def fix(
     _names(id, then or id, codes)
 
     def decorate(plan: Plan) -> Fix:
-        return Fix(id, tuple(codes), safety, _first_line(plan), plan, then)
+        return Fix(id, tuple(codes), safety, _first_line(plan), settled(plan), then)
 
     return decorate
 
