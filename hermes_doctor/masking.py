@@ -73,7 +73,7 @@ def _line(text: str) -> str:
     odd = pair is not None and "=" in pair[1] and name is not None and not name[0].isupper()
     if not pair or not name or _TOKEN.search(name[0]) or bare.endswith("==") or odd:
         return margin + HIDDEN  # a secret on a line of its own may look like a name
-    head, value = pair[1], (pair[2].strip() if pair.re is _PAIR else "")
+    head, value = pair[1], (pair[2].strip() if pair.lastindex == 2 else "")
     if not value or _SWITCH.fullmatch(value):
         return head + value
     number = _NUMBER.fullmatch(value) and (name[0] in _SHOWN or _COUNTS.search(name[0]))

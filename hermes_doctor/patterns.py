@@ -7,7 +7,10 @@ from typing import Any, AnyStr, cast
 
 
 class _Later:
-    """Stands for a compiled pattern, and becomes one method by method."""
+    """Stands for a compiled pattern, and becomes one method by method.
+
+    It is not the pattern itself: a match names as its `re` the one that was compiled.
+    """
 
     def __init__(self, source: Any, flags: int) -> None:
         self._made_of = source, flags

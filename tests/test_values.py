@@ -72,6 +72,15 @@ def test_pattern() -> None:
     assert pattern(rb"\d").search(b"a1") is not None
 
 
+def test_no_match_is_asked_for_its_pattern() -> None:
+    """That one is never what stands for it, so that comparing them would always fail."""
+    asking = re.compile(r"\.re (is|==|!=|in) ")
+
+    found = [p.name for p in (ROOT / "hermes_doctor").rglob("*.py") if asking.search(p.read_text())]
+
+    assert found == []
+
+
 @pytest.mark.parametrize("folder", ["hermes_doctor", "checks"])
 def test_they_are_used(folder: str) -> None:
     """A class of typing's costs a look more than twice as much."""
