@@ -10,14 +10,14 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
-from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from types import ModuleType
-from typing import Generic, NamedTuple, NoReturn, TypeVar
+from typing import Generic, NoReturn, TypeVar
 
 from hermes_doctor.api import Check, Fix
 from hermes_doctor.probes.once import Cell
+from hermes_doctor.values import NamedTuple
 
 T = TypeVar("T", Check, Fix)
 IMPORT_LIMIT = 5.0
@@ -33,12 +33,12 @@ class Broken(NamedTuple):
     why: str
 
 
-@dataclass()
 class Loaded(Generic[T]):
     """What the folders held, in file order, with what failed set apart."""
 
-    items: list[T] = field(default_factory=list)
-    broken: list[Broken] = field(default_factory=list)
+    def __init__(self) -> None:
+        self.items: list[T] = []
+        self.broken: list[Broken] = []
 
 
 class Plugins:

@@ -9,14 +9,15 @@ from __future__ import annotations
 import os
 import re
 from datetime import UTC, datetime, timedelta
-from typing import NamedTuple
 
 from hermes_doctor.files import open_regular, reason
 from hermes_doctor.home import Home
 from hermes_doctor.model import CouldNotLook
+from hermes_doctor.patterns import pattern
+from hermes_doctor.values import NamedTuple
 
 TAIL = 256 * 1024
-_LINE = re.compile(
+_LINE = pattern(
     r"(?P<at>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d),(?P<ms>\d{3}) (?P<level>[A-Z]+)(?: \[[^\]\s]+\])? "
     r"(?P<logger>[A-Za-z_][\w.-]*): (?P<text>.*)"
 )

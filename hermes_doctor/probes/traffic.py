@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import re
 from datetime import UTC, datetime, timedelta
-from typing import NamedTuple
 
 from hermes_doctor.files import read_tail
 from hermes_doctor.home import Home
+from hermes_doctor.patterns import pattern
+from hermes_doctor.values import NamedTuple
 
 NAME = "logs/gateway.log"
 TAIL = 256 * 1024
-_LINE = re.compile(
+_LINE = pattern(
     rb"(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d),\d{3} [A-Z]+(?: \[[^\]\s]+\])? ([\w.-]+): (.{0,40})"
 )
 _IN = b"inbound message: platform="
-_OUT = re.compile(rb"response ready: platform=|\[[^\]]{1,30}\] Sending response \(")
+_OUT = pattern(rb"response ready: platform=|\[[^\]]{1,30}\] Sending response \(")
 """What 0.13 to 0.19 write; what a user wrote stands further back in the line."""
 _QUARTER = 900
 
