@@ -199,6 +199,11 @@ def report(
     """Examine one home and say everything that came out."""
     started, clock = datetime.now(UTC), time.monotonic()
     results, findings = examine(probes, checks, limit=limit, progress=progress)
+    if findings:
+        from hermes_doctor.joining import join
+
+        findings = sort(join(findings, results, plugins.causes))
+        results = [_joined(result, findings) for result in results]
     fixes = {fix.id: fix.safety for fix in plugins.fixes} if findings else {}
     results += [broken(one) for one in plugins.broken]
     return Report(
@@ -214,6 +219,14 @@ def report(
         gateways=_gateways(probes),
         ladder=_ladder(probes),
     )
+
+
+def _joined(result: CheckResult, findings: Sequence[Finding]) -> CheckResult:
+    """How a check ended when some of what it found is history, or is told elsewhere."""
+    own = any(f.check == result.id and f.severity is not Severity.INFO for f in findings)
+    if result.status is not Status.PROBLEM or own:
+        return result
+    return result._replace(status=Status.UNKNOWN if result.reason else Status.OK)
 
 
 def broken(plugin: Broken) -> CheckResult:

@@ -8,12 +8,12 @@ from collections.abc import Mapping
 from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
-from typing import NamedTuple
 
 from hermes_doctor.files import Snapshot, read_head, snapshot
 from hermes_doctor.model import CouldNotLook
 from hermes_doctor.sqlite import pages, records, wal
 from hermes_doctor.sqlite.blueprint import Column
+from hermes_doctor.values import NamedTuple
 
 MOST_PAGES = 2000
 """A schema fills a few pages; Hermes' largest fills ten."""
