@@ -12,7 +12,7 @@ from hermes_doctor.model import Evidence, Finding, Severity
 from hermes_doctor.signatures.incidents import QUOTES, Incident
 
 _LONG, _REASON = 200, 120
-_NAMED = ("platform", "account", "board", "job", "task")
+_NAMED = ("platform", "account", "board", "job", "task", "provider", "model", "name")
 
 
 def findings(incidents: Iterable[Incident], where: Callable[[Entry], str]) -> Iterator[Finding]:

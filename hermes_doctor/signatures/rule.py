@@ -8,10 +8,12 @@ LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 KINDS = ("log", "journal", "stderr", "exit-diary", "update")
 FIELDS = (
     "platform", "account", "session", "user", "channel", "model", "provider", "host", "path",
-    "job", "task", "board", "count", "number", "seconds", "reason",
+    "job", "task", "board", "name", "count", "number", "seconds", "reason",
 )  # fmt: skip
 """What a pattern may take from a line."""
-KEYS = ("platform", "account", "session", "job", "task", "board")
+KEYS = (
+    "platform", "account", "session", "job", "task", "board", "provider", "model", "name",
+)  # fmt: skip
 """What tells one incident of a rule from another."""
 
 
