@@ -5,14 +5,14 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from hermes_doctor.signatures import folder, source
+from hermes_doctor.signatures import folder
 
 RULES = Path(__file__).parent.parent / "checks" / "signatures"
 
 
 def main() -> int:
     """Say what is wrong, or write the compiled rules."""
-    written = source.read(RULES)
+    written = folder.written(RULES)
     for fault in written.faults:
         print(fault, file=sys.stderr)
     if written.faults:

@@ -32,7 +32,7 @@ def _subject(incident: Incident) -> tuple[str, str]:
 def _finding(same: list[Incident], subject: str, where: Callable[[Entry], str]) -> Finding:
     last = max(same, key=lambda one: one.last)
     rule = last.rule
-    fields = _Fields({**last.key, **last.fields})
+    fields = _fields(last)
     count = sum(one.number for one in same)
     sessions = {one.key["session"] for one in same if "session" in one.key}
     first = min(one.first for one in same)
@@ -41,7 +41,7 @@ def _finding(same: list[Incident], subject: str, where: Callable[[Entry], str]) 
     return Finding(
         code=rule.code,
         severity=Severity(rule.severity),
-        title=rule.title.format_map(fields),
+        title=title(last),
         subject=subject,
         detail=" ".join(
             filter(None, [rule.detail.format_map(fields), _often(count, same, sessions)])
@@ -53,6 +53,15 @@ def _finding(same: list[Incident], subject: str, where: Callable[[Entry], str]) 
         fix=rule.fix,
         data={"rule": rule.id, "unless_ok": rule.unless_ok, **last.key},
     )
+
+
+def title(incident: Incident) -> str:
+    """What happened, in a line."""
+    return incident.rule.title.format_map(_fields(incident))
+
+
+def _fields(incident: Incident) -> _Fields:
+    return _Fields({**incident.key, **incident.fields})
 
 
 def shown(text: str) -> str:

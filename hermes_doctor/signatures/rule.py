@@ -1,4 +1,4 @@
-"""A log rule as plain values."""
+"""Log rules, and which finding explains which, as plain values."""
 
 from __future__ import annotations
 
@@ -62,7 +62,21 @@ class Rule(NamedTuple):
     fix: str | None = None
 
 
-def packed(rule: Rule) -> list[Any]:
+class Cause(NamedTuple):
+    """A code, and those that follow from it."""
+
+    code: str
+    explains: tuple[str, ...]
+    because: str
+    """One sentence, shown with what follows."""
+    first: bool = False
+    """Only when it began before what it explains, as far as both are known."""
+    slack: float = 600.0
+    """It may have been noticed so much later."""
+    same_platform: bool = False
+
+
+def packed(rule: Rule | Cause) -> list[Any]:
     """A rule as JSON can hold it."""
     return [_plain(value) for value in rule]
 
@@ -80,6 +94,12 @@ def unpacked(values: list[Any]) -> Rule:
         cleared_by=tuple(_line(one) for one in rule.cleared_by),
         unless_ok=tuple(rule.unless_ok),
     )
+
+
+def cause(values: list[Any]) -> Cause:
+    """The cause that was packed."""
+    found = Cause(*values)
+    return found._replace(explains=tuple(found.explains))
 
 
 def _line(values: Any) -> Line:

@@ -14,7 +14,7 @@ from hermes_doctor.signatures.rule import FIELDS, KINDS, LEVELS, Line, Rule
 
 MOST = 1 << 20
 _ID = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
-_CODE = re.compile(r"[A-Z][A-Z0-9]*(-[A-Z0-9]+)*")
+CODE = re.compile(r"[A-Z][A-Z0-9]*(-[A-Z0-9]+)*")
 _SPAN = re.compile(r"(\d{1,6})([smhd])")
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 _VERSIONS = re.compile(
@@ -57,7 +57,7 @@ class Written(NamedTuple):
     faults: tuple[Fault, ...]
 
 
-class _Wrong(Exception):
+class Wrong(Exception):
     """One mistake; the rule it is in is left out, the others are read."""
 
 
@@ -67,13 +67,15 @@ def read(folder: Path) -> Written:
     samples: list[Sample] = []
     faults: list[Fault] = []
     for path in sorted(folder.glob("*.yaml")):
-        for number, raw in _mappings(path, faults):
+        if path.name == "causes.yaml":
+            continue
+        for number, raw in mappings(path, "rules", faults):
             made: list[Sample] = []
             try:
                 rule = _rule(raw, made)
                 if rule.id in rules:
-                    raise _Wrong(f"there is another rule {rule.id!r}")
-            except _Wrong as wrong:
+                    raise Wrong(f"there is another rule {rule.id!r}")
+            except Wrong as wrong:
                 name = raw.get("id")
                 about = f"rule {name}: " if isinstance(name, str) else ""
                 faults.append(Fault(path, number, f"{about}{wrong}"))
@@ -83,84 +85,84 @@ def read(folder: Path) -> Written:
     return Written(tuple(rules.values()), tuple(samples), tuple(faults))
 
 
-def _mappings(path: Path, faults: list[Fault]) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    """Each rule of a file as it is written, with the line on which it begins."""
+def mappings(path: Path, what: str, faults: list[Fault]) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    """Each item of the one list of a file as it is written, with the line on which it begins."""
     import yaml
 
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
         data, taken = read_head(path, MOST)
         if taken.size > MOST:
-            raise _Wrong("is larger than 1 MB")
-        text = data.decode()
-        node = yaml.compose(text, loader)
-        content = yaml.load(text, loader)
+            raise Wrong("is larger than 1 MB")
+        whole = data.decode()
+        node = yaml.compose(whole, loader)
+        content = yaml.load(whole, loader)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
         faults.append(Fault(path, mark.line + 1 if mark else 1, f"is not YAML: {error.problem}"))
         return
-    except (_Wrong, CouldNotLook, OSError, UnicodeError, yaml.YAMLError, RecursionError) as error:
+    except (Wrong, CouldNotLook, OSError, UnicodeError, yaml.YAMLError, RecursionError) as error:
         faults.append(Fault(path, 1, f"cannot be read: {error}"))
         return
-    rules = content.get("rules") if isinstance(content, dict) else None
-    if not isinstance(rules, list) or set(content) != {"rules"}:
-        faults.append(Fault(path, 1, "must hold `rules:`, a list, and nothing else"))
+    items = content.get(what) if isinstance(content, dict) else None
+    if not isinstance(items, list) or set(content) != {what}:
+        faults.append(Fault(path, 1, f"must hold `{what}:`, a list, and nothing else"))
         return
     nodes = node.value[0][1].value
-    for one, raw in zip(nodes, rules, strict=True):
+    for one, raw in zip(nodes, items, strict=True):
         number = one.start_mark.line + 1
         if isinstance(raw, dict) and all(isinstance(key, str) for key in raw):
             yield number, raw
         else:
-            faults.append(Fault(path, number, "a rule is a mapping of names to values"))
+            faults.append(Fault(path, number, "must be a mapping of names to values"))
 
 
 def _rule(raw: Mapping[str, Any], made: list[Sample]) -> Rule:
-    _known(raw, _RULE_FIELDS)
+    allow(raw, _RULE_FIELDS)
     line = _line(raw)
     follow = _one(raw, "followed_by", _follower, None)
-    code, fix = _text(raw, "code"), raw.get("fix")
-    if not _CODE.fullmatch(code):
-        raise _Wrong(f"`code` {code!r} is not like DB-LOCKED")
-    if not _ID.fullmatch(_text(raw, "id")):
-        raise _Wrong("`id` is made of small letters, digits and hyphens")
+    code, fix = text(raw, "code"), raw.get("fix")
+    if not CODE.fullmatch(code):
+        raise Wrong(f"`code` {code!r} is not like DB-LOCKED")
+    if not _ID.fullmatch(text(raw, "id")):
+        raise Wrong("`id` is made of small letters, digits and hyphens")
     if fix is not None and not (isinstance(fix, str) and _ID.fullmatch(fix)):
-        raise _Wrong("`fix` is the id of a fix")
-    platform = _text(raw, "platform", "")
-    title = _text(raw, "title")
+        raise Wrong("`fix` is the id of a fix")
+    platform = text(raw, "platform", "")
+    title = text(raw, "title")
     taken = set(re.compile(line.pattern).groupindex) | ({"platform"} if platform else set())
-    for name in (*_PLACE.findall(title), *_PLACE.findall(_text(raw, "detail", ""))):
+    for name in (*_PLACE.findall(title), *_PLACE.findall(text(raw, "detail", ""))):
         if name not in taken:
-            raise _Wrong(f"`title` or `detail` names {{{name}}}, which the pattern does not take")
+            raise Wrong(f"`title` or `detail` names {{{name}}}, which the pattern does not take")
     rule = Rule(
-        id=_text(raw, "id"),
+        id=text(raw, "id"),
         code=code,
         severity=_choice(raw, "severity", [one.value for one in Severity]),
         title=title,
         line=line,
-        detail=" ".join(_text(raw, "detail", "").split()),
+        detail=" ".join(text(raw, "detail", "").split()),
         platform=platform,
         source=_choice(raw, "source", list(KINDS), "log"),
         versions=_versions(raw),
-        window=_span(raw, "window", "2h"),
+        window=span(raw, "window", "2h"),
         threshold=_count(raw, "threshold", 1),
-        within=_span(raw, "within", "0s"),
+        within=span(raw, "within", "0s"),
         followed_by=follow[0] if follow else None,
         follows_within=follow[1] if follow else 0.0,
         cleared_by=tuple(_one(raw, "cleared_by", _lines, ())),
-        settle=_span(raw, "settle", "0s"),
-        per_session=_yes(raw, "per_session"),
-        outlives_start=_yes(raw, "outlives_start"),
-        unless_ok=_texts(raw, "unless_ok"),
+        settle=span(raw, "settle", "0s"),
+        per_session=yes(raw, "per_session"),
+        outlives_start=yes(raw, "outlives_start"),
+        unless_ok=texts(raw, "unless_ok"),
         fix=fix,
     )
     if rule.within and rule.threshold == 1:
-        raise _Wrong("`within` needs a `threshold`")
+        raise Wrong("`within` needs a `threshold`")
     if rule.settle and not rule.cleared_by:
-        raise _Wrong("`settle` waits for a line of `cleared_by`, and there is none")
-    made.append(Sample(rule, line, _texts(raw, "examples"), _texts(raw, "near")))
+        raise Wrong("`settle` waits for a line of `cleared_by`, and there is none")
+    made.append(Sample(rule, line, texts(raw, "examples"), texts(raw, "near")))
     if not made[0].examples or not made[0].near:
-        raise _Wrong("needs `examples` that match and `near` misses that do not")
+        raise Wrong("needs `examples` that match and `near` misses that do not")
     if rule.followed_by:
         made.append(_sample(rule, rule.followed_by, raw["followed_by"]))
     for cleared, written in zip(rule.cleared_by, raw.get("cleared_by", ()), strict=True):
@@ -169,101 +171,106 @@ def _rule(raw: Mapping[str, Any], made: list[Sample]) -> Rule:
 
 
 def _sample(rule: Rule, line: Line, raw: Mapping[str, Any]) -> Sample:
-    return Sample(rule, line, _texts(raw, "examples"), _texts(raw, "near"))
+    return Sample(rule, line, texts(raw, "examples"), texts(raw, "near"))
 
 
 def _line(raw: Mapping[str, Any], level: str = "warning") -> Line:
-    pattern = _text(raw, "pattern")
+    pattern = text(raw, "pattern")
     for fault in patterns.faults(pattern, FIELDS):
-        raise _Wrong(f"`pattern` {fault}")
+        raise Wrong(f"`pattern` {fault}")
     names = [name.lower() for name in LEVELS]
     return Line(
         pattern=pattern,
         literal=patterns.literal(pattern),
         level=_choice(raw, "level", names, level).upper(),
-        loggers=_texts(raw, "logger"),
-        traceback=_yes(raw, "traceback"),
+        loggers=texts(raw, "logger"),
+        traceback=yes(raw, "traceback"),
     )
 
 
 def _follower(raw: Any) -> tuple[Line, float]:
     if not isinstance(raw, dict):
-        raise _Wrong("`followed_by` is a mapping")
-    _known(raw, _LINE_FIELDS | {"within"})
-    if not _texts(raw, "examples"):
-        raise _Wrong("`followed_by` needs `examples`")
-    return _line(raw), _span(raw, "within", "5m")
+        raise Wrong("`followed_by` is a mapping")
+    allow(raw, _LINE_FIELDS | {"within"})
+    if not texts(raw, "examples"):
+        raise Wrong("`followed_by` needs `examples`")
+    return _line(raw), span(raw, "within", "5m")
 
 
 def _lines(raw: Any) -> list[Line]:
     if not isinstance(raw, list) or not all(isinstance(one, dict) for one in raw):
-        raise _Wrong("`cleared_by` is a list of mappings")
+        raise Wrong("`cleared_by` is a list of mappings")
     for one in raw:
-        _known(one, _LINE_FIELDS)
-        if not _texts(one, "examples"):
-            raise _Wrong("`cleared_by` needs `examples`")
+        allow(one, _LINE_FIELDS)
+        if not texts(one, "examples"):
+            raise Wrong("`cleared_by` needs `examples`")
     return [_line(one, "info") for one in raw]
 
 
-def _known(raw: Mapping[str, Any], names: frozenset[str]) -> None:
+def allow(raw: Mapping[str, Any], names: frozenset[str]) -> None:
+    """Refuse what is none of these, with the one that was meant."""
     for name in raw:
         if name not in names:
             from difflib import get_close_matches
 
             near = get_close_matches(name, names, 1)
-            raise _Wrong(f"has no field {name!r}" + (f"; is {near[0]!r} meant?" if near else ""))
+            raise Wrong(f"has no field {name!r}" + (f"; is {near[0]!r} meant?" if near else ""))
 
 
 def _one(raw: Mapping[str, Any], name: str, make: Callable[[Any], Any], default: Any) -> Any:
     return make(raw[name]) if name in raw else default
 
 
-def _text(raw: Mapping[str, Any], name: str, default: str | None = None) -> str:
+def text(raw: Mapping[str, Any], name: str, default: str | None = None) -> str:
+    """A text; empty only where that is the default."""
     value = raw.get(name, default)
     if not isinstance(value, str) or (not value and default is None):
-        raise _Wrong(f"`{name}` must be a text" + ("" if name in raw else ", and is missing"))
+        raise Wrong(f"`{name}` must be a text" + ("" if name in raw else ", and is missing"))
     return value
 
 
-def _texts(raw: Mapping[str, Any], name: str) -> tuple[str, ...]:
+def texts(raw: Mapping[str, Any], name: str) -> tuple[str, ...]:
+    """One text or several."""
     value = raw.get(name, ())
     found = [value] if isinstance(value, str) else value
     if not isinstance(found, (list, tuple)) or not all(isinstance(one, str) for one in found):
-        raise _Wrong(f"`{name}` must be a text or a list of texts")
+        raise Wrong(f"`{name}` must be a text or a list of texts")
     return tuple(found)
 
 
-def _yes(raw: Mapping[str, Any], name: str) -> bool:
+def yes(raw: Mapping[str, Any], name: str) -> bool:
+    """Whether it is set."""
     value = raw.get(name, False)
     if not isinstance(value, bool):
-        raise _Wrong(f"`{name}` must be true or false")
+        raise Wrong(f"`{name}` must be true or false")
     return value
 
 
 def _count(raw: Mapping[str, Any], name: str, default: int) -> int:
     value = raw.get(name, default)
     if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= 10_000:
-        raise _Wrong(f"`{name}` must be a number from 1 to 10000")
+        raise Wrong(f"`{name}` must be a number from 1 to 10000")
     return value
 
 
-def _span(raw: Mapping[str, Any], name: str, default: str) -> float:
+def span(raw: Mapping[str, Any], name: str, default: str) -> float:
+    """A length of time, in seconds."""
     value = raw.get(name, default)
     match = _SPAN.fullmatch(value) if isinstance(value, str) else None
     if not match:
-        raise _Wrong(f"`{name}` must be a time like 90s, 10m, 2h or 1d")
+        raise Wrong(f"`{name}` must be a time like 90s, 10m, 2h or 1d")
     return float(int(match[1]) * _UNITS[match[2]])
 
 
 def _choice(raw: Mapping[str, Any], name: str, known: list[str], default: str = "") -> str:
     value = raw.get(name, default)
     if value not in known:
-        raise _Wrong(f"`{name}` must be one of {', '.join(known)}")
+        raise Wrong(f"`{name}` must be one of {', '.join(known)}")
     return str(value)
 
 
 def _versions(raw: Mapping[str, Any]) -> str:
-    value = _text(raw, "versions", "").replace(" ", "")
+    value = text(raw, "versions", "").replace(" ", "")
     if value and not _VERSIONS.fullmatch(value):
-        raise _Wrong("`versions` must be like '>=0.15,<0.19'")
+        raise Wrong("`versions` must be like '>=0.15,<0.19'")
     return value

@@ -1,0 +1,69 @@
+"""`timeline`: what happened to a home, on one axis of time."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta
+from typing import Annotated
+
+import typer
+
+from hermes_doctor.cli.options import DeepOption, HomeOption, JsonOption, PluginsOption
+
+EPILOG = """\b
+Examples:
+  hermes-doctor timeline
+  hermes-doctor timeline --since 2h
+  hermes-doctor timeline --since '2026-11-15 03:00' --json
+
+\b
+Exit codes:
+  0  told
+  2  could not run (bad usage, no home)
+"""
+_UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+
+
+def timeline(
+    home: HomeOption = None,
+    since: Annotated[
+        str, typer.Option("--since", help="How far back: 30m, 2h, 3d, or a local date and time.")
+    ] = "24h",
+    json: JsonOption = False,
+    deep: DeepOption = False,
+    plugins: PluginsOption = None,
+) -> int:
+    """Restarts, incidents, edits, updates, backups and repairs in the order of time."""
+    from hermes_doctor import __version__, home as homes, timeline as timelines
+    from hermes_doctor.cli import options
+    from hermes_doctor.probes import Probes
+    from hermes_doctor.render import document, timeline as rendered
+    from hermes_doctor.render.lines import show
+
+    began = moment(since)
+    found = options.loaded(plugins)
+    probes = Probes(homes.find(home), deep=deep)
+    told = timelines.tell(probes, found.rules, began)
+    if json:
+        typer.echo(document.dump(rendered.document(probes.home.path, __version__, told)))
+    else:
+        show(rendered.lines(probes.home.path, told))
+    return 0
+
+
+def moment(text: str) -> datetime:
+    """The moment that --since means."""
+    from hermes_doctor.model import Trouble
+
+    now = datetime.now(UTC)
+    if match := re.fullmatch(r"(\d{1,5})\s*([mhdw])", text.strip()):
+        return now - timedelta(**{_UNITS[match[2]]: int(match[1])})
+    try:
+        at = datetime.fromisoformat(text.strip()).astimezone(UTC)
+    except (ValueError, OverflowError, OSError):
+        raise Trouble(
+            f"--since takes 30m, 2h, 3d or a date and time like '2026-11-15 03:00', not {text!r}."
+        ) from None
+    if at > now:
+        raise Trouble(f"--since {text!r} lies in the future.")
+    return at

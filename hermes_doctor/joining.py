@@ -1,0 +1,108 @@
+"""From findings to causes: what one fault does in ten places is told once.
+
+Three things are done with what the checks found. What a log told of and the thing itself no
+longer shows is history. What a log and a look at the thing itself both tell is one finding with
+both kinds of evidence. And what follows from another finding is put under it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from hermes_doctor.model import CheckResult, Finding, Status
+
+if TYPE_CHECKING:
+    from hermes_doctor.signatures.rule import Cause
+
+MOST_EVIDENCE = 6
+
+
+def join(
+    findings: Sequence[Finding], results: Sequence[CheckResult], causes: Sequence[Cause]
+) -> list[Finding]:
+    """The findings as they belong together."""
+    sound = {result.id for result in results if result.status is Status.OK}
+    kept = [one for one in findings if not _history(one, sound)]
+    return explained(_folded(kept), causes)
+
+
+def _history(finding: Finding, sound: set[str]) -> bool:
+    """Whether a line of the log is about something that was looked at and found in order."""
+    named = finding.data.get("unless_ok")
+    return isinstance(named, tuple) and bool(named) and sound.issuperset(named)
+
+
+def _told(finding: Finding) -> bool:
+    return "rule" in finding.data
+
+
+def _folded(findings: Sequence[Finding]) -> list[Finding]:
+    """What a log tells of a thing that a check saw itself becomes evidence there."""
+    seen = [one for one in findings if not _told(one)]
+    rest = []
+    for told in filter(_told, findings):
+        place = next((n for n, one in enumerate(seen) if _same(one, told)), None)
+        if place is None:
+            rest.append(told)
+        else:
+            seen[place] = _with(seen[place], told)
+    return [*seen, *rest]
+
+
+def _same(seen: Finding, told: Finding) -> bool:
+    if seen.code != told.code:
+        return False
+    about = told.subject.split(" ")[0]
+    return not about or about in seen.subject.split(" ") or seen.subject in ("", "gateway")
+
+
+def _with(seen: Finding, told: Finding) -> Finding:
+    evidence = (*seen.evidence, *told.evidence)[:MOST_EVIDENCE]
+    moments = [one.since for one in (seen, told) if one.since]
+    return replace(
+        seen, evidence=evidence, since=min(moments, default=None), fix=seen.fix or told.fix
+    )
+
+
+def explained(findings: Sequence[Finding], causes: Sequence[Cause]) -> list[Finding]:
+    """Each finding with the nearest one that explains it."""
+    there = {one.code for one in findings}
+    using = [cause for cause in causes if cause.code in there]
+    found = []
+    for finding in findings:
+        cause = None if finding.caused_by else _nearest(finding, findings, using)
+        if cause:
+            detail = " ".join(filter(None, [finding.detail, cause.because]))
+            finding = replace(finding, caused_by=cause.code, detail=detail)
+        found.append(finding)
+    return found
+
+
+def _nearest(
+    finding: Finding, findings: Sequence[Finding], causes: Sequence[Cause]
+) -> Cause | None:
+    """Of several causes the last in the chain: what it follows from itself is shown above it."""
+    fits = [
+        cause
+        for cause in causes
+        if finding.code in cause.explains
+        and any(_fits(cause, one, finding) for one in findings if one.code == cause.code)
+    ]
+    codes = {cause.code for cause in fits}
+    above = {cause.code for cause in causes for other in codes if other in cause.explains}
+    return next((cause for cause in fits if cause.code not in above), fits[0] if fits else None)
+
+
+def _fits(cause: Cause, source: Finding, finding: Finding) -> bool:
+    if cause.same_platform and _platform(source) != _platform(finding):
+        return False
+    if not cause.first or source.since is None or finding.since is None:
+        return True
+    return (source.since - finding.since).total_seconds() <= cause.slack
+
+
+def _platform(finding: Finding) -> str:
+    named = finding.data.get("platform")
+    return named if isinstance(named, str) else finding.subject.split(" ")[0]

@@ -1,0 +1,94 @@
+"""A timeline: in a terminal one line an event, and as a document."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+from hermes_doctor.render.lines import BLANK, Line, row, tilde
+from hermes_doctor.timeline import Event, Timeline
+
+_MARKS = {
+    "start": ("▶", "good"),
+    "end": ("■", "strong"),
+    "recovery": ("✓", "good"),
+    "edit": ("✎", "info"),
+    "update": ("↑", "info"),
+    "backup": ("⛁", "faint"),
+}
+_SEVERITIES = {"critical": "✗", "error": "✗", "warning": "!", "info": "·"}
+
+
+def lines(home: Path, told: Timeline) -> Iterator[Line]:
+    """Day by day, in the local time of whoever looks."""
+    since = told.since.astimezone()
+    yield row((tilde(home), "strong"), f" since {since:%Y-%m-%d %H:%M} (times are local)")
+    if not told.events:
+        yield BLANK
+        yield row("Nothing happened that left a trace.")
+    for day, events in groupby(told.events, key=lambda one: one.at.astimezone().date()):
+        yield BLANK
+        yield row((f"{day:%A} {day.isoformat()}", "strong"))
+        for event in events:
+            yield from _event(event)
+    if told.doubts:
+        yield BLANK
+    for doubt in told.doubts:
+        yield row(("? ", "warning"), f"not known: {doubt}", hang=2)
+
+
+def _event(event: Event) -> Iterator[Line]:
+    mark, style = _MARKS.get(event.kind, ("•", ""))
+    if event.severity:
+        mark, style = _SEVERITIES[event.severity], event.severity
+    code = [(f"{event.code} ", style)] if event.code else []
+    where = [(f"  {event.where}", "faint")] if event.where else []
+    yield row(
+        (f"{event.at.astimezone():%H:%M:%S} ", "faint"),
+        (f"{mark} ", style),
+        *code,
+        f"{event.what}{_often(event)}",
+        *where,
+        indent=2,
+        hang=11,
+    )
+
+
+def _often(event: Event) -> str:
+    if event.times < 2 or event.until is None:
+        return ""
+    until = event.until.astimezone()
+    same = until.date() == event.at.astimezone().date()
+    return f" (×{event.times}, until {until:{'%H:%M:%S' if same else '%Y-%m-%d %H:%M'}})"
+
+
+def document(home: Path, version: str, told: Timeline) -> dict[str, Any]:
+    """The same for programs."""
+    return {
+        "schema": "hermes-doctor/timeline/1",
+        "version": version,
+        "home": str(home),
+        "since": _iso(told.since),
+        "events": [_dict(event) for event in told.events],
+        "unknown": list(told.doubts),
+    }
+
+
+def _dict(event: Event) -> dict[str, Any]:
+    return {
+        "at": _iso(event.at),
+        "until": _iso(event.until) if event.until else None,
+        "kind": event.kind,
+        "code": event.code or None,
+        "severity": event.severity or None,
+        "what": event.what,
+        "where": event.where or None,
+        "times": event.times,
+    }
+
+
+def _iso(at: datetime) -> str:
+    return at.isoformat(timespec="milliseconds")

@@ -1,0 +1,75 @@
+"""Compiled rules are the rules that were written."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from hermes_doctor.plugins import builtin
+from hermes_doctor.signatures import folder, source
+from hermes_doctor.signatures.incidents import Ledger
+from hermes_doctor.signatures.matching import Matcher
+from tests.signatures.logging import entry
+from tests.signatures.test_source import GOOD
+
+RULES = builtin("checks") / "signatures"
+SAMPLES = source.read(RULES).samples
+
+
+def test_a_round_trip(tmp_path: Path) -> None:
+    """Packed and unpacked, a rule with everything in it is the same."""
+    cleared = {"pattern": "all is well", "examples": ["x"], "level": "info"}
+    follow = {"pattern": "again", "examples": ["x"], "within": "3m"}
+    rule = {
+        **GOOD,
+        "cleared_by": [cleared],
+        "followed_by": follow,
+        "logger": ["a", "b"],
+        "unless_ok": ["database-pages"],
+        "settle": "5m",
+    }
+    (tmp_path / "own.yaml").write_text(yaml.safe_dump({"rules": [rule]}))
+    (tmp_path / "causes.yaml").write_text("causes:\n- {cause: A, explains: [B], because: So.}\n")
+    before = folder.load(tmp_path)
+    (tmp_path / folder.COMPILED).write_text(folder.compiled(before))
+
+    assert before.faults == () and len(before.rules) == len(before.causes) == 1
+    assert folder.load(tmp_path) == before
+
+
+def test_the_compiled_rules_are_up_to_date() -> None:
+    """`make signatures` makes them anew."""
+    written = folder.written(RULES)
+    assert written.faults == ()
+    assert (RULES / folder.COMPILED).read_text(encoding="utf-8") == folder.compiled(written)
+
+
+@pytest.mark.parametrize(
+    "sample", SAMPLES, ids=lambda one: f"{one.rule.id}:{one.line.literal[:20]}"
+)
+def test_the_examples_of_every_rule(sample: source.Sample) -> None:
+    """Each example matches its rule, and each near miss does not."""
+    for text in sample.examples:
+        assert _matches(sample, text), text
+    for text in sample.near:
+        assert not _matches(sample, text), text
+
+
+def _matches(sample: source.Sample, text: str) -> bool:
+    one = entry(text, sample.rule.source)
+    found = Matcher([sample.rule]).ask(one)
+    return any(match.rule is sample.rule and _role(sample, match.role) for match in found)
+
+
+def _role(sample: source.Sample, role: str) -> bool:
+    if sample.line is sample.rule.line:
+        return role == "match"
+    return role == ("follow" if sample.line is sample.rule.followed_by else "clear")
+
+
+def test_the_window_of_all_rules() -> None:
+    """The oldest moment that any rule cares about is within a week: a look is bounded."""
+    rules = folder.load(RULES).rules
+    assert Ledger(rules, now=0.0).since >= -7 * 86400
