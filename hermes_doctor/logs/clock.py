@@ -14,7 +14,9 @@ _QUARTER = 900
 """Zones differ by quarters of an hour."""
 _NEAR, _CLOSE = 120.0, 5.0
 """How far a line may be from the file's time to tell a zone at all, and against one named."""
-_WEST, _EAST = 12 * 3600, 14 * 3600
+_ODD = {-570, -210, -150, 210, 270, 330, 345, 390, 525, 570, 630, 765, 825}
+_OFFSETS = {60 * hours for hours in range(-12, 15)} | _ODD
+"""How many minutes the zones of the world are ahead of UTC."""
 _BACK = 60.0
 """How much earlier than the line before it a line may be."""
 _DAY_ONE = date(1970, 1, 1).toordinal()
@@ -102,6 +104,6 @@ def _evidence(last: float, written: float) -> tuple[float, float] | None:
     """How far a clock is behind UTC, and how well the file's time fits that; None: no telling."""
     behind = round((written - last) / _QUARTER) * _QUARTER
     away = abs(written - last - behind)
-    if away > _NEAR or not -_EAST <= behind <= _WEST:
+    if away > _NEAR or -behind // 60 not in _OFFSETS:
         return None
     return float(behind), away

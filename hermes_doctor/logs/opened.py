@@ -16,6 +16,7 @@ LONGEST = MEGABYTE
 UNPACKED = 64 * MEGABYTE
 """What is read of a packed file at most."""
 _REST = 64 * 1024
+_PIECE = 1024
 
 Lines = Iterator[tuple[int, list[bytes]]]
 """Where the first line of each block begins, and the lines."""
@@ -80,7 +81,9 @@ class Packed(Opened):
 
     def _again(self) -> None:
         self._unpack = zlib.decompressobj(wbits=31)
-        self._packed = self._start = 0
+        self._begun = False
+        self._packed = b""
+        self._next = self._start = 0
         self._ready = b""
 
     def read(self, start: int, length: int) -> bytes:
@@ -98,24 +101,24 @@ class Packed(Opened):
         return data
 
     def _more(self) -> bool:
-        if self._unpack.eof:
-            self._unpack = zlib.decompressobj(wbits=31)  # several may lie behind one another
-        packed = self._unpack.unconsumed_tail
-        if not packed:
-            packed = super().read(self._packed, BLOCK)
-            self._packed += len(packed)
+        """Unpack some more; several packed pieces may lie behind one another."""
+        if not self._packed:
+            self._packed = super().read(self._next, _PIECE)
+            self._next += len(self._packed)
+        if self.damaged or not (self._packed or self._begun):
+            return False
+        if not self._begun:
+            self._unpack = zlib.decompressobj(wbits=31)
         try:
-            got = self._unpack.decompress(packed, BLOCK) if packed else b""
+            got = self._unpack.decompress(self._packed, BLOCK)
         except zlib.error:
             self.damaged = True
             return False
-        if self._unpack.eof:
-            self._packed -= len(self._unpack.unused_data)
-        elif not packed:
-            self.damaged = self._packed > 0
-            return False
+        self._begun = not self._unpack.eof
+        self.damaged = self._begun and not (self._packed or got)  # it ends in the middle
+        self._packed = self._unpack.unconsumed_tail if self._begun else self._unpack.unused_data
         self._ready += got
-        return True
+        return not self.damaged
 
     def past_hole(self, start: int) -> int:
         """There are no holes in there."""

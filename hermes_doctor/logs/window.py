@@ -70,8 +70,10 @@ def early(file: Opened, position: int, moment: Moment, since: float) -> bool | N
     length = _LOOK
     while length <= _LONGEST_LOOK:
         data = file.read(position, length)
-        lines = data.split(b"\n")
-        for line in lines[1 if position else 0 :]:
+        if data and len(data) == data.count(0) and (past := file.past_hole(position)) > position:
+            position = past - 1
+            data = file.read(position, length)
+        for line in data.split(b"\n")[1 if position else 0 :]:
             if (at := moment(line.lstrip(b"\0"))) is not None:
                 return at < since - SLACK
         if len(data) < length:
