@@ -71,7 +71,7 @@ class _Gathered:
         elif text.startswith(_CHAINED):
             ours = self.in_traceback = bool(self.more)
         else:
-            ours = self.in_traceback and not _HEAD.fullmatch(text)
+            ours = self.in_traceback and not levelled(text)
             self.in_traceback = False  # this was the error itself
         if ours:
             self.last = line
@@ -109,15 +109,6 @@ def entries(lines: Iterable[Line], span: Span, source: str, kind: str) -> Iterat
         yield gathered.entry(source, kind)
 
 
-def undated(texts: Iterable[tuple[int, str]], written: float) -> list[Line]:
-    """The last words in a file that bears no times: only they are as old as the file.
-
-    Lines of the gateway's log are in its other files too, with their time.
-    """
-    kept: list[Line] = []
-    for offset, text in texts:
-        if _HEAD.fullmatch(text):
-            kept = []
-        elif text.strip() or kept:
-            kept.append(Line(written, offset, text))
-    return kept
+def levelled(text: str) -> bool:
+    """Whether a line is one of the gateway's log."""
+    return _HEAD.fullmatch(text) is not None

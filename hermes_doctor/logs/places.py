@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from hermes_doctor.files import MEGABYTE, listing
@@ -21,9 +22,14 @@ class Places:
         self._files: dict[str, tuple[Path, Place]] = {}
         self._counted: dict[str, tuple[int, int]] = {}
 
-    def note(self, name: str, path: Path, place: Place) -> None:
-        """Remember which file bore a name."""
-        self._files[name] = path, place
+    def noting(self, paths: Mapping[str, Path]) -> series.Note:
+        """Whom to tell which file bore one of these names when it was read."""
+        files = self._files
+
+        def note(name: str, place: Place) -> None:
+            files[name] = paths[name], place
+
+        return note
 
     def where(self, entry: Entry) -> str:
         """`logs/gateway.log:8812`, `logs/gateway.log@7340021234`, or `journal`."""

@@ -22,10 +22,9 @@ from typing import TYPE_CHECKING
 
 from hermes_doctor.files import MEGABYTE, listing
 from hermes_doctor.home import Home
-from hermes_doctor.logs import hermes, output, records, s6, series
+from hermes_doctor.logs import hermes, records, s6, series, undated
 from hermes_doctor.logs.entry import Entry, Unread
 from hermes_doctor.logs.formats import Format, Span, Wanted
-from hermes_doctor.logs.opened import Opened, Place
 from hermes_doctor.logs.places import Places
 from hermes_doctor.logs.twice import once
 from hermes_doctor.model import CouldNotLook
@@ -47,7 +46,6 @@ _RECORDS = {
     "logs/update.log": records.UPDATE,
 }
 _UNDATED = ("gateway.error.log", "gateway-stdio.log")
-_TAIL = 64 * 1024
 
 
 class Reading:
@@ -56,6 +54,7 @@ class Reading:
     def __init__(self, home: Home, span: Span, most: int | None, zone: tzinfo | None) -> None:
         self.unread: list[Unread] = []
         """What could not be read; complete when the iteration has ended."""
+        self._tell = self.unread.append
         self._home = home
         self._span = span
         self._most = most
@@ -80,55 +79,22 @@ class Reading:
     def add_series(self, folder: Path, names: Sequence[str], form: Format) -> None:
         """A log with what it was rotated into, newest first."""
         files = [(folder / name, self._home.name_of(folder / name)) for name in names]
-        paths = {name: path for path, name in files}
-
-        def note(name: str, place: Place) -> None:
-            self._places.note(name, paths[name], place)
-
+        note = self._places.noting({name: path for path, name in files})
         self.add(
             series.entries(
-                files,
-                form,
-                self._span,
+                *(files, form, self._span),
                 most=self._most,
                 zone=self._zone,
-                tell=self.unread.append,
+                tell=self._tell,
                 note=note,
             )
         )
 
     def add_undated(self, path: Path) -> None:
         """Output that was taken down without times."""
-        self.add(self._undated(path))
-
-    def _undated(self, path: Path) -> Iterator[Entry]:
         name = self._home.name_of(path)
-        try:
-            file = Opened(path, name)
-        except FileNotFoundError:
-            return
-        except CouldNotLook as why:
-            self.unread.append(Unread(name, str(why)))
-            return
-        try:
-            if file.written < self._span.since:
-                return
-            start = max(0, file.size - _TAIL)
-            data = file.read(start, _TAIL)
-        finally:
-            file.close()
-        self._places.note(name, path, file.place)
-        yield from output.entries(
-            output.undated(_texts(data, start), file.written), self._span, name, "stderr"
-        )
-
-
-def _texts(data: bytes, start: int) -> Iterator[tuple[int, str]]:
-    offset = start
-    for number, line in enumerate(data.split(b"\n")):
-        if number or not start:
-            yield offset, line.decode("utf-8", "replace").rstrip("\r")
-        offset += len(line) + 1
+        note = self._places.noting({name: path})
+        self.add(undated.entries(path, name, self._span, self._tell, note))
 
 
 def read(
