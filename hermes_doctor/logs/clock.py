@@ -7,7 +7,8 @@ file was.
 
 from __future__ import annotations
 
-from datetime import UTC, date, datetime, timedelta, tzinfo
+import re
+from datetime import UTC, datetime, timedelta, tzinfo
 from functools import lru_cache
 
 _QUARTER = 900
@@ -19,26 +20,26 @@ _OFFSETS = {60 * hours for hours in range(-12, 15)} | _ODD
 """How many minutes the zones of the world are ahead of UTC."""
 _BACK = 60.0
 """How much earlier than the line before it a line may be."""
-_DAY_ONE = date(1970, 1, 1).toordinal()
+_DAY_ONE = datetime(1970, 1, 1)
+_SHAPE = re.compile(rb"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:")
+_SECONDS = {b"%02d" % n: n for n in range(61)}
 
 
 def seconds(stamp: bytes) -> float | None:
     """What a clock showed, `2026-11-15 00:35:09`, counted as if it had been UTC."""
-    day = _day(stamp[:10])
-    hours, minutes, rest = stamp[11:13], stamp[14:16], stamp[17:19]
-    if day is None or not (hours + minutes + rest).isdigit() or len(rest) != 2:
-        return None
-    if hours > b"23" or minutes > b"59" or rest > b"60" or stamp[13:17:3] != b"::":
-        return None
-    return float(day + int(hours) * 3600 + int(minutes) * 60 + int(rest))
+    minute, rest = _minute(stamp[:17]), _SECONDS.get(stamp[17:19])
+    return None if minute is None or rest is None else minute + rest
 
 
 @lru_cache(maxsize=1000)
-def _day(text: bytes) -> int | None:
+def _minute(text: bytes) -> float | None:
+    if not _SHAPE.fullmatch(text):
+        return None
     try:
-        return (date.fromisoformat(text.decode()).toordinal() - _DAY_ONE) * 86400
+        shown = datetime.fromisoformat(text.decode() + "00")
     except ValueError:
         return None
+    return (shown - _DAY_ONE).total_seconds()
 
 
 class Clock:
@@ -80,7 +81,7 @@ class Clock:
 
     def _offset(self, local: float, fold: int) -> float:
         try:
-            shown = datetime(1970, 1, 1) + timedelta(seconds=local)
+            shown = _DAY_ONE + timedelta(seconds=local)
             return shown.replace(tzinfo=self._zone, fold=fold).timestamp() - local
         except (ValueError, OverflowError, OSError):  # years that no zone knows
             return 0.0

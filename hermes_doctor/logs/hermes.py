@@ -14,13 +14,14 @@ from typing import NamedTuple
 
 from hermes_doctor.logs.clock import Clock, seconds
 from hermes_doctor.logs.entry import Entry
-from hermes_doctor.logs.formats import LEVELS, LONG, MORE_BYTES, MORE_LINES, Format, Span, text
+from hermes_doctor.logs.formats import LEVELS, MORE_BYTES, MORE_LINES, Format, Span, text
 from hermes_doctor.logs.opened import Lines
 
 _HEAD = re.compile(rf" ({'|'.join(LEVELS)})(?: \[([^\]\s]+)\])? ([A-Za-z_][\w.\-]*)", re.ASCII)
 _MILLISECONDS = {b"%03d" % n: n / 1000 for n in range(1000)}
 _MOST_HEADS = 20_000
 _LONGEST_HEAD = 300
+_NEVER = b"no line begins so"
 
 
 class _Head(NamedTuple):
@@ -40,10 +41,10 @@ def local(line: bytes) -> float | None:
 
 def parse(lines: Lines, clock: Clock, span: Span, source: str, kind: str) -> Iterator[Entry]:
     """The entries that are asked for; what follows one that is not goes with it."""
-    since, until, _ = span
+    since, until = span.since, span.until
     heads: dict[bytes, _Head | None] = {}
-    make = Entry._make
-    stamp, second = b"", 0.0
+    new = tuple.__new__  # half the price of calling the class
+    stamp, second = _NEVER, 0.0
     held: tuple[float, str, str, str, str] | None = None
     """An entry that may go on."""
     there = 0
@@ -55,40 +56,38 @@ def parse(lines: Lines, clock: Clock, span: Span, source: str, kind: str) -> Ite
             here = offset
             offset += len(line) + 1
             head = None
-            if line[19:20] == b",":
-                if line[:19] != stamp:
-                    shown = seconds(line[:19])
-                    stamp = b"" if shown is None else line[:19]
-                    second = 0.0 if shown is None else clock.utc(shown)
-                part = _MILLISECONDS.get(line[20:23])
-                end = line.find(b": ", 24, _LONGEST_HEAD)
-                if stamp and part is not None and end > 0:
-                    key = line[23:end]
-                    try:
-                        head = heads[key]
-                    except KeyError:
-                        head = _head(key, span, heads)
-            if head is None:
+            if line[:20] != stamp and line[19:20] == b",":
+                shown = seconds(line[:19])
+                stamp = _NEVER if shown is None else line[:20]
+                second = 0.0 if shown is None else clock.utc(shown)
+            if line[:20] == stamp:
+                front, colon, said = line.partition(b": ")
+                key = front[23:] if colon else b""
+                try:
+                    head = heads[key]
+                except KeyError:
+                    head = _head(key, span, heads)
+            if head is None or (part := _MILLISECONDS.get(line[20:23])) is None:
                 if held is not None and room > 0 and len(more) < MORE_LINES:
                     more.append(text(line[:room]))
                     room -= len(line)
                 continue
             if held is not None:
-                yield make((*held, tuple(more), source, there, kind))
+                yield new(Entry, (*held, tuple(more), source, there, kind))
                 held = None
-            if more:
-                more, room = [], MORE_BYTES
-            at = second + (part or 0.0)
-            if head.wanted and since <= at <= until:
-                said = line[end + 2 : end + LONG].decode("utf-8", "replace").rstrip("\r")
-                held = at, head.level, head.logger, said, head.session
+                if more:
+                    more, room = [], MORE_BYTES
+            if head.wanted and since <= second + part <= until:
+                held = second + part, head.level, head.logger, text(said), head.session
                 there = here
     if held is not None:
-        yield make((*held, tuple(more), source, there, kind))
+        yield new(Entry, (*held, tuple(more), source, there, kind))
 
 
 def _head(key: bytes, span: Span, heads: dict[bytes, _Head | None]) -> _Head | None:
     """What stands between a line's time and its message; None when it is no head at all."""
+    if len(key) > _LONGEST_HEAD:
+        return None
     if len(heads) >= _MOST_HEADS:  # every session has heads of its own
         heads.clear()
     found = None

@@ -143,31 +143,36 @@ def blocks(file: Opened, start: int, size: int = BLOCK) -> Lines:
         position += len(data)
         if len(data) == data.count(0):  # what a machine leaves that lost its power
             if carry:
-                yield begin, [carry]
+                yield begin, [_clean(carry)]
             carry = b""
             begin = position = max(position, file.past_hole(position))
             continue
         whole, found, carry = (carry + data).rpartition(b"\n")
         if found:
-            yield from _without_zeros(begin, whole)
+            yield from _lines(begin, whole)
             begin += len(whole) + 1
         if len(carry) > LONGEST:
-            yield begin, [carry[:LONGEST]]
+            yield begin, [_clean(carry[:LONGEST])]
             carry = b""
             begin = position = _next_line(file, position, size)
     if carry:
         carry += file.read(position, _REST).partition(b"\n")[0]  # perhaps it is whole by now
-        yield begin, [carry.lstrip(b"\0")]
+        yield begin, [_clean(carry)]
 
 
-def _without_zeros(begin: int, whole: bytes) -> Lines:
+def _lines(begin: int, whole: bytes) -> Lines:
     lines = whole.split(b"\n")
-    if 0 not in whole:
+    if 0 not in whole and b"\r" not in whole:
         yield begin, lines
         return
     for line in lines:
-        yield begin, [line.lstrip(b"\0")]
+        yield begin, [_clean(line)]
         begin += len(line) + 1
+
+
+def _clean(line: bytes) -> bytes:
+    """Without what Windows ends a line with, and the zeros that a lost machine left before it."""
+    return line.lstrip(b"\0").rstrip(b"\r")
 
 
 def _next_line(file: Opened, position: int, size: int) -> int:

@@ -15,7 +15,7 @@ are INFO, the beginning of a traceback is ERROR. What systemd says in the journa
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from datetime import tzinfo
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,7 +24,7 @@ from hermes_doctor.files import MEGABYTE, listing
 from hermes_doctor.home import Home
 from hermes_doctor.logs import hermes, records, s6, series, undated
 from hermes_doctor.logs.entry import Entry, Unread
-from hermes_doctor.logs.formats import Format, Span, Wanted
+from hermes_doctor.logs.formats import LEVELS, Format, Span, Wanted
 from hermes_doctor.logs.places import Places
 from hermes_doctor.logs.twice import once
 from hermes_doctor.model import CouldNotLook
@@ -36,6 +36,7 @@ QUICK = MEGABYTE
 """What a quick look reads of one log."""
 _LOGS = ("gateway.log", "errors.log")
 """All of the gateway's own loggers from INFO on, and of all others from WARNING on."""
+_SERIOUS = ("WARNING", "ERROR", "CRITICAL")
 _WHOLE = "agent.log"
 """Everything, most of it a second time."""
 _RECORDS = {
@@ -62,10 +63,13 @@ class Reading:
         self._places = Places()
         self._streams: list[Iterator[Entry]] = []
         self._merged: Iterator[Entry] | None = None
+        self._doubled: Container[str] = ()
 
     def __iter__(self) -> Iterator[Entry]:
         if self._merged is None:
-            self._merged = once(heapq.merge(*self._streams))
+            self._merged = heapq.merge(*self._streams)
+            if self._doubled:
+                self._merged = once(self._merged, self._doubled)
         return self._merged
 
     def where(self, entry: Entry) -> str:
@@ -75,6 +79,13 @@ class Reading:
     def add(self, stream: Iterator[Entry]) -> None:
         """One more source, oldest first."""
         self._streams.append(stream)
+
+    def add_logs(self, folder: Path, logs: Sequence[Sequence[str]], whole: bool) -> None:
+        """Hermes' own logs, each with its files; what stands in two of them is told once."""
+        for names in logs:
+            self.add_series(folder, names, hermes.FORMAT)
+        if len(logs) > 1:
+            self._doubled = LEVELS if whole else _SERIOUS
 
     def add_series(self, folder: Path, names: Sequence[str], form: Format) -> None:
         """A log with what it was rotated into, newest first."""
@@ -122,9 +133,10 @@ def read(
     except CouldNotLook as why:
         reading.unread.append(Unread("logs", str(why)))
         present = []
-    for name in (*_LOGS, *([_WHOLE] if whole else [])):
-        if any(one.startswith(name) for one in present):
-            reading.add_series(folder, series.names(name, present), hermes.FORMAT)
+    logs = [name for name in _LOGS if any(one.startswith(name) for one in present)]
+    if whole:
+        logs.append(_WHOLE)
+    reading.add_logs(folder, [series.names(name, present) for name in logs], whole)
     for name, form in _RECORDS.items():
         reading.add_series((home / name).parent, [Path(name).name], form)
     for name in _UNDATED:

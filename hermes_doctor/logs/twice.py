@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 
 from hermes_doctor.logs.entry import Entry
 
@@ -12,15 +12,16 @@ _REMEMBERED = 10.0
 _MOST = 50_000
 
 
-def once(entries: Iterator[Entry]) -> Iterator[Entry]:
-    """The entries of Hermes' own files without those that another of the files had already.
+def once(entries: Iterator[Entry], levels: Container[str]) -> Iterator[Entry]:
+    """The entries without those of Hermes' own files that another of them had already.
 
-    A line that stands twice in one file was written twice.
+    Only what has one of these levels stands in several. A line that stands twice in one file was
+    written twice.
     """
     told: dict[tuple[float, str, str], dict[str, int]] = {}
     order: deque[tuple[float, str, str]] = deque()
     for entry in entries:
-        if entry.kind != "log":
+        if entry.level not in levels or entry.kind != "log":
             yield entry
             continue
         key = (entry.at, entry.logger, entry.text)
