@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from hermes_doctor.cli import backup, check, demo, explain, fix, listing, undo
+from hermes_doctor.cli import backup, check, demo, explain, fix, listing, timeline, undo
 
 EPILOG = """\b
 Start here:
@@ -35,6 +35,7 @@ app = typer.Typer(
 app.command("check", epilog=check.EPILOG)(check.check)
 app.command("fix", epilog=fix.EPILOG)(fix.fix)
 app.command("undo", epilog=undo.EPILOG)(undo.undo)
+app.command("timeline", epilog=timeline.EPILOG)(timeline.timeline)
 app.add_typer(backup.app, name="backup")
 app.command("explain", epilog=explain.EPILOG)(explain.explain)
 app.command("list", epilog=listing.EPILOG)(listing.listing)

@@ -10,6 +10,8 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta, tzinfo
 from functools import lru_cache
 
+from hermes_doctor.patterns import pattern
+
 _QUARTER = 900
 """Zones differ by quarters of an hour."""
 _NEAR, _CLOSE = 120.0, 5.0

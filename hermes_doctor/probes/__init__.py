@@ -14,6 +14,10 @@ from hermes_doctor.model import CouldNotLook
 from hermes_doctor.probes.once import Cell, once
 
 if TYPE_CHECKING:
+    from datetime import tzinfo
+
+    from hermes_doctor.logs.formats import Wanted
+    from hermes_doctor.logs.reading import Reading
     from hermes_doctor.model import Gateway
     from hermes_doctor.probes.changes import Change
     from hermes_doctor.probes.configuration import ConfigCopy, ConfigFile
@@ -501,6 +505,34 @@ class Probes:
         from hermes_doctor.probes import traffic
 
         return traffic.read(self.home)
+
+    def entries(self, since: float, wanted: Wanted | None = None) -> Reading:
+        """What was written down about the gateway since then; read anew each time."""
+        from hermes_doctor.logs import reading
+
+        try:
+            owner = self.supervision().owner
+        except CouldNotLook:  # said by the checks that are about it
+            owner = None
+        return reading.read(
+            self.home,
+            since=since,
+            most=None if self.deep else reading.QUICK,
+            wanted=wanted,
+            zone=self._zone(),
+            units=[owner] if owner else [],
+        )
+
+    def _zone(self) -> tzinfo | None:
+        """The time zone of the gateway that runs; None: what it wrote tells."""
+        from hermes_doctor.logs import zones
+
+        try:
+            for gateway in self.gateways():
+                return zones.of_process(gateway.pid, self.vitals(gateway.pid).environment)
+        except CouldNotLook:
+            return None
+        return None
 
     @once(limit=2)
     def code_change(self) -> Change | None:
