@@ -1,8 +1,8 @@
 """From findings to causes: what one fault does in ten places is told once.
 
 Three things are done with what the checks found. What a log told of and the thing itself no
-longer shows is history. What a log and a look at the thing itself both tell is one finding with
-both kinds of evidence. And what follows from another finding is put under it.
+longer shows is history. What a log and a look at the thing itself both tell, or two rules, is one
+finding with all the evidence. And what follows from another finding is put under it.
 """
 
 from __future__ import annotations
@@ -38,15 +38,22 @@ def _told(finding: Finding) -> bool:
 
 
 def _folded(findings: Sequence[Finding]) -> list[Finding]:
-    """What a log tells of a thing that a check saw itself becomes evidence there."""
+    """What a log tells of a thing that a check saw itself becomes evidence there.
+
+    What two rules tell of the same thing is one finding, too: that of the worse.
+    """
     seen = [one for one in findings if not _told(one)]
-    rest = []
+    rest: list[Finding] = []
     for told in filter(_told, findings):
         place = next((n for n, one in enumerate(seen) if _same(one, told)), None)
-        if place is None:
-            rest.append(told)
-        else:
+        again = next((n for n, one in enumerate(rest) if one.key == told.key), None)
+        if place is not None:
             seen[place] = _with(seen[place], told)
+        elif again is not None:
+            worse, milder = sorted((rest[again], told), key=lambda one: one.severity.rank)
+            rest[again] = _with(worse, milder)
+        else:
+            rest.append(told)
     return [*seen, *rest]
 
 

@@ -121,3 +121,14 @@ def test_causes_are_data(tmp_path: Path) -> None:
         faults = []
         causes.read(tmp_path, faults)
         assert what in str(faults[0])
+
+
+def test_two_rules_about_one_thing() -> None:
+    """What two rules tell of the same subject is one finding, that of the worse."""
+    mild = told("QQ-FATAL-CLOSE", "qqbot 1", severity=Severity.WARNING)
+    bad = told("QQ-FATAL-CLOSE", "qqbot 1", severity=Severity.CRITICAL, title="for good")
+    other = told("QQ-FATAL-CLOSE", "qqbot 2")
+
+    one, two = join([mild, bad, other], [], [])
+
+    assert (one.title, len(one.evidence), two.subject) == ("for good", 2, "qqbot 2")

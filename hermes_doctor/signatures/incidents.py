@@ -116,12 +116,12 @@ class Ledger:
         return self.now - max((rule.window for rule in self.rules), default=0.0)
 
     def wanted(self, level: str, logger: str) -> bool:
-        """Whether a log entry of this level and logger matters."""
-        return logger == _START[0] or self.matcher.wanted(level, logger)
+        """Whether an entry of this level and logger matters; other sources name no logger."""
+        return not logger or logger == _START[0] or self.matcher.wanted(level, logger)
 
     def take(self, entry: Entry) -> None:
         """One more entry."""
-        if entry.logger == _START[0] and entry.text.startswith(_START[1]):
+        if _starts(entry):
             self.started(entry.at)
         for match in self.matcher.ask(entry):
             if entry.at < self.now - match.rule.window:
@@ -146,7 +146,7 @@ class Ledger:
         found = list(self.closed)
         for one in self.open.values():
             if one.reached:
-                early = self.now - one.times[-1] < one.rule.settle
+                early = self.now - one.first < one.rule.settle
                 found.append(one.told(cleared_at=None, pending=early))
         return sorted(found, key=lambda incident: (incident.first, incident.rule.id))
 
@@ -180,6 +180,13 @@ class Ledger:
             self.closed.append(one.told(cleared_at=at))
 
 
+def _starts(entry: Entry) -> bool:
+    """Whether a gateway begins here, by its log or by its diary."""
+    if entry.kind == "exit-diary":
+        return entry.text.startswith("gateway.start")
+    return entry.logger == _START[0] and entry.text.startswith(_START[1])
+
+
 def _keys(rule: Rule) -> Sequence[str]:
     taken = rule.per_session or "(?P<session>" in rule.line.pattern
     return KEYS if taken else [name for name in KEYS if name != "session"]
@@ -190,6 +197,8 @@ def _fields(match: Match) -> dict[str, str]:
     fields = dict(match.fields)
     if match.rule.platform:
         fields.setdefault("platform", match.rule.platform)
+    if "platform" in fields:  # [Telegram] and telegram are the same
+        fields["platform"] = fields["platform"].lower()
     if match.rule.per_session and match.entry.session:
         fields.setdefault("session", match.entry.session)
     return fields

@@ -77,6 +77,8 @@ def test_time_to_recover() -> None:
     assert open_(one, said(NOW - 130, "[one] closed")) == ["one is closed"]
     [pending] = incidents(one, said(NOW - 60, "[one] closed"))
     assert pending.pending
+    again = said(NOW - 10, "[one] closed")
+    assert open_(one, said(NOW - 130, "[one] closed"), again) == ["one is closed"]
 
 
 def test_a_threshold() -> None:
@@ -180,3 +182,11 @@ def test_nothing_beyond_the_match_is_shown() -> None:
     )
     everything = repr(found)
     assert key not in everything and "plan" not in everything and "\\x1b" not in everything
+
+
+def test_a_start_that_the_diary_tells_of() -> None:
+    """The diary knows of a start, too; the log may have been rotated away."""
+    closed = said(NOW - 60, "[one] closed")
+    start = Entry(NOW - 30, "INFO", "", "gateway.start", kind="exit-diary")
+    assert open_(rule(), closed, start) == []
+    assert Ledger([rule()], now=NOW).wanted("INFO", "")

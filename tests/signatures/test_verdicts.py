@@ -43,7 +43,7 @@ def happening(rule: Rule) -> Iterator[Entry]:
     """The first example as often as it takes, and what must follow."""
     own, *others = SAMPLES[rule.id]
     gap = min((rule.within or rule.window / 4) / (rule.threshold + 1), 60.0)
-    at = NOW - max(rule.settle + 1, 2) - gap * rule.threshold
+    at = NOW - max(rule.settle + 1, gap * rule.threshold + 2)
     for n in range(rule.threshold):
         when = at + gap * n
         yield entry(own.examples[0], rule.source)._replace(at=when)
