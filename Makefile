@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test lint format bench screenshot clean
+.PHONY: demo test lint format signatures bench screenshot clean
 
 demo: $(VENV)/installed
 	$(BIN)/hermes-doctor demo
@@ -21,6 +21,9 @@ lint: $(VENV)/dev
 format: $(VENV)/dev
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+
+signatures: $(VENV)/dev
+	$(BIN)/python -m tools.compile_signatures
 
 bench: $(VENV)/dev
 	$(BIN)/python -m benchmarks.startup

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -38,7 +37,7 @@ def database_pages(probes: Probes) -> Iterator[Finding | CouldNotLook | Partly]:
         if found.partly is not None:
             yield Partly(f"{name}: {found.partly}")
         for finding in _findings(name, found):
-            yield replace(finding, caused_by=_cause(probes, path))
+            yield finding._replace(caused_by=_cause(probes, path))
 
 
 def _findings(name: str, found: Condition) -> Iterator[Finding]:

@@ -1,21 +1,24 @@
 """Parts of a database that are missing or declared otherwise, and what that does to Hermes."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 from itertools import groupby
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from hermes_doctor.api import (
-    Changed,
     CouldNotLook,
     Evidence,
     Finding,
-    Missing,
     Probes,
     Severity,
     Skip,
-    Structure,
     check,
 )
+
+if TYPE_CHECKING:
+    from hermes_doctor.api import Changed, Missing, Structure
 
 _PLURALS = {"index": "indexes"}
 

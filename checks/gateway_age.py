@@ -6,20 +6,20 @@ import re
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 
-from hermes_doctor.api import Evidence, Finding, Probes, Severity, Skip, check
+from hermes_doctor.api import Evidence, Finding, Probes, Severity, Skip, check, pattern
 
 _SLACK = timedelta(seconds=5)
 """So long after its start a gateway may still read them."""
 _OWN = timedelta(seconds=60)
 """A starting gateway brings config.yaml up to its own version."""
-_NAME = re.compile(r"^[ \t]*(?:export[ \t]+)?([A-Z][A-Z0-9_]*)[ \t]*=", re.MULTILINE)
-_AT_START = re.compile(
+_NAME = pattern(r"^[ \t]*(?:export[ \t]+)?([A-Z][A-Z0-9_]*)[ \t]*=", re.MULTILINE)
+_AT_START = pattern(
     r"(API_SERVER|BLUEBUBBLES|DINGTALK|DISCORD|EMAIL|FEISHU|GATEWAY|HASS|MATRIX|MATTERMOST|MSGRAPH|"
     r"QQ|QQBOT|SIGNAL|SLACK|SMS|TELEGRAM|TWILIO|WEBHOOK|WECOM|WEIXIN|WHATSAPP|YUANBAO)_"
     r"(?!\w*(ALLOW|HOME_|REQUIRE|MENTION|FREE_|REACTIONS|REPLY_))\w+"
 )
 """Variables that a gateway reads once: who it is on a platform, and where it listens."""
-_REFERENCE = re.compile(rb"\$\{[A-Z][A-Z0-9_]*\}")
+_REFERENCE = pattern(rb"\$\{[A-Z][A-Z0-9_]*\}")
 _REFERENCES_FROZEN = (0, 18, 0)
 """Up to this release ${VAR} in config.yaml keeps the value that it had at the start."""
 _FALLBACK_FROZEN = (0, 18, 2)

@@ -4,9 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-from hermes_doctor.api import CouldNotLook, Evidence, Finding, Probes, Severity, Skip, check
+from hermes_doctor.api import (
+    CouldNotLook,
+    Evidence,
+    Finding,
+    NamedTuple,
+    Probes,
+    Severity,
+    Skip,
+    check,
+)
 
 if TYPE_CHECKING:
     from hermes_doctor.api import Life, Runtime, Supervision

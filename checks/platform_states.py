@@ -7,7 +7,16 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
-from hermes_doctor.api import CouldNotLook, Evidence, Finding, Probes, Severity, Skip, check
+from hermes_doctor.api import (
+    CouldNotLook,
+    Evidence,
+    Finding,
+    Probes,
+    Severity,
+    Skip,
+    check,
+    pattern,
+)
 
 if TYPE_CHECKING:
     from hermes_doctor.api import Gateway, Platform, PlatformState, Word
@@ -35,19 +44,19 @@ _BY_ERROR = {
 }
 _BY_PLATFORM = {"feishu": "FEISHU-WS-DEAD", "slack": "SLACK-ZOMBIE"}
 """Platforms that never come back by themselves once they are disconnected."""
-_ELSEWHERE = re.compile(r".*(_lock|lock_conflict|port_in_use)")
+_ELSEWHERE = pattern(r".*(_lock|lock_conflict|port_in_use)")
 """What two other checks look at with more evidence."""
 _GRACE = timedelta(minutes=2)
 """A platform that was disconnected is most often back by then."""
 _EXPIRED = timedelta(minutes=11)
-_PLAIN = re.compile(r"[a-z0-9_./ -]{1,60}", re.IGNORECASE)
-_TOKEN = re.compile(r"token response missing access_token|Failed to get QQ Bot access token")
-_NUMBER = re.compile(r"'code': (\d{4,6})\b")
-_CLOSED = re.compile(r"\[QQBot:[^\]]*\] WebSocket closed: code=(\d{4})\b")
-_BACK = re.compile(r"\[QQBot:[^\]]*\] (Ready,|Session resumed|Connected$)")
+_PLAIN = pattern(r"[a-z0-9_./ -]{1,60}", re.IGNORECASE)
+_TOKEN = pattern(r"token response missing access_token|Failed to get QQ Bot access token")
+_NUMBER = pattern(r"'code': (\d{4,6})\b")
+_CLOSED = pattern(r"\[QQBot:[^\]]*\] WebSocket closed: code=(\d{4})\b")
+_BACK = pattern(r"\[QQBot:[^\]]*\] (Ready,|Session resumed|Connected$)")
 _LOOP = 10
 """Closings in a row without a session between them: once in half an hour is QQ's habit."""
-_GAVE_UP = re.compile(r"\[QQBot:[^\]]*\] Max reconnect attempts reached")
+_GAVE_UP = pattern(r"\[QQBot:[^\]]*\] Max reconnect attempts reached")
 
 
 @check(id="platform-states", group="connections", codes=_CODES)

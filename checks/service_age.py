@@ -13,8 +13,6 @@ from hermes_doctor.api import (
     Severity,
     Skip,
     check,
-    seconds,
-    service_plan,
 )
 
 if TYPE_CHECKING:
@@ -38,6 +36,8 @@ def service_age(probes: Probes) -> Iterator[Finding]:
     installed = probes.installation()
     if installed is None:
         raise Skip("no Hermes was found to compare the unit with")
+    from hermes_doctor.api import service_plan
+
     plan = service_plan(installed.version)
     if plan is None:
         raise Skip(f"what Hermes {installed.version} writes is not known")
@@ -84,6 +84,8 @@ def _finding(unit: Unit, version: str, weighty: list[Evidence], light: list[Evid
 
 def _stop(unit: Unit) -> float | None:
     """How long systemd waits for the gateway's end; None for ever."""
+    from hermes_doctor.api import seconds
+
     said = unit.settings.get("TimeoutStopUSec") or unit.declared.get("TimeoutStopSec") or "90"
     return seconds(said)
 

@@ -17,10 +17,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
+from hermes_doctor import later
 from hermes_doctor.files import Snapshot, listing, shown, size, snapshot
 from hermes_doctor.home import CACHES, Home, loss
+from hermes_doctor.later import settled
 from hermes_doctor.model import (
     CannotFix,
     CouldNotLook,
@@ -31,8 +33,10 @@ from hermes_doctor.model import (
     Severity,
     Skip,
 )
+from hermes_doctor.patterns import pattern
 from hermes_doctor.probes import Probes
 from hermes_doctor.sqlite import responses
+from hermes_doctor.values import NamedTuple
 
 if TYPE_CHECKING:
     from hermes_doctor.acts import EnableLinger, ResetFailed
@@ -106,6 +110,7 @@ __all__ = [
     "Missing",
     "MoveAside",
     "MoveLog",
+    "NamedTuple",
     "Partly",
     "Platform",
     "PlatformState",
@@ -144,6 +149,7 @@ __all__ = [
     "listing",
     "loss",
     "mend_rows",
+    "pattern",
     "responses",
     "seconds",
     "service_installation",
@@ -205,17 +211,13 @@ _LATER = {
         "Step",
     ),
 }
-"""What only fixes need is loaded when one asks for it: looking has no use for it."""
+"""What most looks have no use for is loaded when a check or a fix does something with it."""
 
 
 def __getattr__(name: str) -> object:
-    import importlib
-
     for module, names in _LATER.items():
         if name in names:
-            found = getattr(importlib.import_module(module), name)
-            globals()[name] = found
-            return found
+            return later.named(module, name)
     raise AttributeError(name)
 
 
@@ -256,7 +258,7 @@ def check(
     _names(id, group, codes)
 
     def decorate(look: Look) -> Check:
-        return Check(id, group, tuple(codes), _first_line(look), look, limit)
+        return Check(id, group, tuple(codes), _first_line(look), settled(look), limit)
 
     return decorate
 
@@ -272,7 +274,7 @@ def fix(
     _names(id, then or id, codes)
 
     def decorate(plan: Plan) -> Fix:
-        return Fix(id, tuple(codes), safety, _first_line(plan), plan, then)
+        return Fix(id, tuple(codes), safety, _first_line(plan), settled(plan), then)
 
     return decorate
 

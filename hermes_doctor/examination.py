@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import queue
 import sys
-import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import redirect_stdout
-from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
+from hermes_doctor import threads
 from hermes_doctor.api import Check
 from hermes_doctor.liveness import ladder
 from hermes_doctor.model import (
@@ -31,6 +31,10 @@ from hermes_doctor.probes import Probes
 from hermes_doctor.probes.once import DEEP
 
 AT_ONCE = 8
+FEW = 2
+"""Checks at work while they get on: more would only fight over Python, which runs one thread."""
+STALLED = 0.01
+"""Seconds without an end after which one more is begun: those at work are waiting."""
 LIMIT = 30.0
 """Seconds for all checks together."""
 MOST = 1000
@@ -41,19 +45,19 @@ class Undeclared(Exception):
     """A check reports a code that it does not declare."""
 
 
-@dataclass()
 class Answer:
     """What one check has said so far; its thread fills it, the examination reads it."""
 
-    check: Check
-    started: float = field(default_factory=time.monotonic)
-    findings: list[Finding] = field(default_factory=list)
-    doubts: list[str] = field(default_factory=list)
-    partly: list[str] = field(default_factory=list)
-    skipped: str | None = None
-    crashed: str | None = None
-    late: str | None = None
-    seconds: float = 0.0
+    def __init__(self, check: Check, late: str | None = None) -> None:
+        self.check = check
+        self.late = late
+        self.started = time.monotonic()
+        self.findings: list[Finding] = []
+        self.doubts: list[str] = []
+        self.partly: list[str] = []
+        self.skipped: str | None = None
+        self.crashed: str | None = None
+        self.seconds = 0.0
 
     def ask(self, probes: Probes) -> None:
         """Run the check; whatever it raises becomes part of the answer."""
@@ -70,7 +74,7 @@ class Answer:
                 elif said.code not in self.check.codes:
                     raise Undeclared(f"reports {said.code}, which it does not declare")
                 else:
-                    self.findings.append(replace(said, check=self.check.id))
+                    self.findings.append(said._replace(check=self.check.id))
         except CouldNotLook as doubt:
             self.doubts.append(str(doubt))
         except Skip as skip:
@@ -122,42 +126,42 @@ def _examine(
     running: list[Answer] = []
     answers: dict[str, Answer] = {}
     done: queue.SimpleQueue[Answer] = queue.SimpleQueue()
+    room = FEW
 
     def work(answer: Answer) -> None:
         answer.ask(probes)
         done.put(answer)
 
     while waiting or running:
-        while waiting and len(running) < AT_ONCE and time.monotonic() < end:
+        while waiting and len(running) < room and time.monotonic() < end:
             answer = Answer(waiting.pop())
             answers[answer.check.id] = answer
             running.append(answer)
-            name = f"check-{answer.check.id}"
-            threading.Thread(target=work, args=(answer,), name=name, daemon=True).start()
+            threads.start(partial(work, answer), f"check-{answer.check.id}")
         if not running:
             break
-        due = min(end, *(a.started + a.check.limit * stretch for a in running))
+        pause = min(end, *(a.started + a.check.limit * stretch for a in running)) - time.monotonic()
+        if waiting and room < AT_ONCE:
+            pause = min(pause, STALLED)
         try:
-            finished = done.get(timeout=max(0.0, due - time.monotonic()))
+            finished = done.get(timeout=max(0.0, pause))
+            room = max(FEW, room - 1)
             if finished in running:
                 running.remove(finished)
                 if progress:
                     progress(finished.check.id)
             continue
         except queue.Empty:
-            pass
+            room = min(AT_ONCE, room + 1)
         now = time.monotonic()
         for answer in list(running):  # the thread is left behind: it only reads
             own = answer.check.limit * stretch
             if now >= end or now >= answer.started + own:
-                seconds = now - answer.started
                 # A copy: the thread that is left behind may go on adding to the old one.
-                answers[answer.check.id] = Answer(
-                    answer.check,
-                    findings=list(answer.findings),
-                    late=f"took longer than {min(own, limit * stretch):g} s",
-                    seconds=seconds,
-                )
+                known = Answer(answer.check, f"took longer than {min(own, limit * stretch):g} s")
+                known.findings = list(answer.findings)
+                known.seconds = now - answer.started
+                answers[answer.check.id] = known
                 running.remove(answer)
     for check in waiting:
         answers[check.id] = Answer(check, late="the time for all checks was used up before it ran")
@@ -195,6 +199,11 @@ def report(
     """Examine one home and say everything that came out."""
     started, clock = datetime.now(UTC), time.monotonic()
     results, findings = examine(probes, checks, limit=limit, progress=progress)
+    if findings:
+        from hermes_doctor.joining import join
+
+        findings = sort(join(findings, results, plugins.causes))
+        results = [_joined(result, findings) for result in results]
     fixes = {fix.id: fix.safety for fix in plugins.fixes} if findings else {}
     results += [broken(one) for one in plugins.broken]
     return Report(
@@ -210,6 +219,14 @@ def report(
         gateways=_gateways(probes),
         ladder=_ladder(probes),
     )
+
+
+def _joined(result: CheckResult, findings: Sequence[Finding]) -> CheckResult:
+    """How a check ended when some of what it found is history, or is told elsewhere."""
+    own = any(f.check == result.id and f.severity is not Severity.INFO for f in findings)
+    if result.status is not Status.PROBLEM or own:
+        return result
+    return result._replace(status=Status.UNKNOWN if result.reason else Status.OK)
 
 
 def broken(plugin: Broken) -> CheckResult:

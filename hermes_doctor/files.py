@@ -8,9 +8,9 @@ import stat
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
 
 from hermes_doctor.model import CouldNotLook
+from hermes_doctor.values import NamedTuple
 
 MEGABYTE = 1024 * 1024
 _NOATIME = getattr(os, "O_NOATIME", 0)
@@ -199,3 +199,12 @@ def shown(names: Iterable[str], most: int = 6) -> str:
 
 def _plain(name: str) -> bool:
     return 0 < len(name) <= 64 and name.isascii() and name.replace("_", "a").isalnum()
+
+
+def which(name: str) -> str | None:
+    """Where a program lies that the shell would find; `shutil` loads three compressors for it."""
+    for folder in os.environ.get("PATH", os.defpath).split(os.pathsep):
+        path = os.path.join(folder, name)
+        if os.path.isfile(path) and os.access(path, os.X_OK):
+            return path
+    return None

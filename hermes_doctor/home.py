@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from hermes_doctor.files import listing, user_home
 from hermes_doctor.model import CouldNotLook, Trouble
+from hermes_doctor.values import NamedTuple
 
 CONTAINER_HOME = Path("/opt/data")
 
@@ -71,12 +71,11 @@ def is_database(path: Path) -> bool:
     return main_of(path).name.endswith(".db")
 
 
-@dataclass(frozen=True)
-class Home:
+class Home(NamedTuple):
     """One Hermes data folder."""
 
     path: Path
-    named: Path | None = field(default=None, compare=False)
+    named: Path | None = None
     """How it was asked for; there may be symlinks in it."""
 
     def __truediv__(self, name: str) -> Path:

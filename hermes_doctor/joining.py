@@ -8,7 +8,6 @@ both kinds of evidence. And what follows from another finding is put under it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from hermes_doctor.model import CheckResult, Finding, Status
@@ -61,8 +60,8 @@ def _same(seen: Finding, told: Finding) -> bool:
 def _with(seen: Finding, told: Finding) -> Finding:
     evidence = (*seen.evidence, *told.evidence)[:MOST_EVIDENCE]
     moments = [one.since for one in (seen, told) if one.since]
-    return replace(
-        seen, evidence=evidence, since=min(moments, default=None), fix=seen.fix or told.fix
+    return seen._replace(
+        evidence=evidence, since=min(moments, default=None), fix=seen.fix or told.fix
     )
 
 
@@ -75,7 +74,7 @@ def explained(findings: Sequence[Finding], causes: Sequence[Cause]) -> list[Find
         cause = None if finding.caused_by else _nearest(finding, findings, using)
         if cause:
             detail = " ".join(filter(None, [finding.detail, cause.because]))
-            finding = replace(finding, caused_by=cause.code, detail=detail)
+            finding = finding._replace(caused_by=cause.code, detail=detail)
         found.append(finding)
     return found
 

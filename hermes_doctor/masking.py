@@ -6,22 +6,22 @@ import re
 import unicodedata
 from collections.abc import Iterator
 
+from hermes_doctor.patterns import pattern
+
 HIDDEN = "‹hidden›"
 MOST_LINES = 40
 _KEY = r"""["']?[A-Za-z_][\w.-]{0,63}["']?"""
-_PAIR = re.compile(rf"^(\s*(?:-\s+)?(?:export\s+)?{_KEY}\s*[:=]\s*)(\S.*)$")
-_HEADING = re.compile(rf"^(\s*(?:-\s+)?{_KEY}\s*[:=]\s*)$")
-_NAME = re.compile(r"[A-Za-z_][\w.-]*")
-_SWITCH = re.compile(r"true|false|yes|no|on|off|null|~", re.IGNORECASE)
-_COUNTS = re.compile(
+_PAIR = pattern(rf"^(\s*(?:-\s+)?(?:export\s+)?{_KEY}\s*[:=]\s*)(\S.*)$")
+_HEADING = pattern(rf"^(\s*(?:-\s+)?{_KEY}\s*[:=]\s*)$")
+_NAME = pattern(r"[A-Za-z_][\w.-]*")
+_SWITCH = pattern(r"true|false|yes|no|on|off|null|~", re.IGNORECASE)
+_COUNTS = pattern(
     r"(?i)(^|_)(timeout|ratio|limit|max|min|retries|interval|size|count|length|depth|turns|"
     r"seconds|minutes|hours|days|version|temperature)(_|$)"
 )
-_BLOCK = re.compile(r"[:=-]\s*[|>][-+0-9]*\s*(#.*)?$")
-_NUMBER = re.compile(r"-?\d{1,7}(?:\.\d{1,4})?")
-_TOKEN = re.compile(
-    r"(?i)^[\"']?(sk|pk|rk|gh[a-z]|xox[a-z]|eyj|akia|aiza)[-_a-z0-9]|[A-Za-z0-9]{16,}"
-)
+_BLOCK = pattern(r"[:=-]\s*[|>][-+0-9]*\s*(#.*)?$")
+_NUMBER = pattern(r"-?\d{1,7}(?:\.\d{1,4})?")
+_TOKEN = pattern(r"(?i)^[\"']?(sk|pk|rk|gh[a-z]|xox[a-z]|eyj|akia|aiza)[-_a-z0-9]|[A-Za-z0-9]{16,}")
 _SHOWN = frozenset(
     {
         "_config_version",
@@ -42,7 +42,7 @@ _SHOWN = frozenset(
         "transport",
     }
 )
-_WORD = re.compile(r"""["']?[\w][\w./:-]{0,39}["']?""")
+_WORD = pattern(r"""["']?[\w][\w./:-]{0,39}["']?""")
 
 
 def clean(text: str) -> str:
@@ -73,7 +73,7 @@ def _line(text: str) -> str:
     odd = pair is not None and "=" in pair[1] and name is not None and not name[0].isupper()
     if not pair or not name or _TOKEN.search(name[0]) or bare.endswith("==") or odd:
         return margin + HIDDEN  # a secret on a line of its own may look like a name
-    head, value = pair[1], (pair[2].strip() if pair.re is _PAIR else "")
+    head, value = pair[1], (pair[2].strip() if pair.lastindex == 2 else "")
     if not value or _SWITCH.fullmatch(value):
         return head + value
     number = _NUMBER.fullmatch(value) and (name[0] in _SHOWN or _COUNTS.search(name[0]))

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
+
+from hermes_doctor.values import NOTHING, NamedTuple
 
 
 class Severity(enum.StrEnum):
@@ -74,8 +75,7 @@ class Evidence(NamedTuple):
     what: str
 
 
-@dataclass(frozen=True)
-class Finding:
+class Finding(NamedTuple):
     """One thing that is wrong."""
 
     code: str
@@ -88,7 +88,7 @@ class Finding:
     caused_by: str | None = None
     fix: str | None = None
     """The id of the fix that can cure this very finding; None when no fix can."""
-    data: Mapping[str, Any] = field(default_factory=dict)
+    data: Mapping[str, Any] = NOTHING
     """What the fix needs to know. Never shown."""
     check: str = ""
     """Filled in by the examination."""
@@ -119,8 +119,7 @@ class Finding:
         return self.code, self.subject
 
 
-@dataclass(frozen=True)
-class CheckResult:
+class CheckResult(NamedTuple):
     """How one check ended."""
 
     id: str
@@ -167,8 +166,7 @@ SUPPORT = "supervised"
 """The rung without which a gateway still works, as long as it runs."""
 
 
-@dataclass(frozen=True)
-class Report:
+class Report(NamedTuple):
     """Everything one examination of one home found out; renderers see this and nothing else."""
 
     home: Path
@@ -177,7 +175,7 @@ class Report:
     seconds: float
     checks: tuple[CheckResult, ...]
     findings: tuple[Finding, ...]
-    fixes: Mapping[str, Safety] = field(default_factory=dict)
+    fixes: Mapping[str, Safety] = NOTHING
     """By id: the fixes that there are, and what each needs from the operator."""
     options: str = ""
     """What a hint must repeat so that it works when pasted: ` --home DIR` and the like."""

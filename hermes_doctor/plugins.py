@@ -10,19 +10,25 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
-from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from types import ModuleType
-from typing import Generic, NamedTuple, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Generic, NoReturn, TypeVar
 
 from hermes_doctor.api import Check, Fix
 from hermes_doctor.probes.once import Cell
+from hermes_doctor.signatures import checks
+from hermes_doctor.signatures.folder import Folder
+from hermes_doctor.values import NamedTuple
+
+if TYPE_CHECKING:
+    from hermes_doctor.signatures.rule import Cause, Rule
 
 T = TypeVar("T", Check, Fix)
 IMPORT_LIMIT = 5.0
 """Seconds that a file of an operator's may take to load."""
 ENTRY_POINTS = "hermes_doctor.plugins"
+SIGNATURES = "signatures"
 _FOLDERS: dict[type[Check] | type[Fix], str] = {Check: "checks", Fix: "fixes"}
 
 
@@ -33,12 +39,12 @@ class Broken(NamedTuple):
     why: str
 
 
-@dataclass()
 class Loaded(Generic[T]):
     """What the folders held, in file order, with what failed set apart."""
 
-    items: list[T] = field(default_factory=list)
-    broken: list[Broken] = field(default_factory=list)
+    def __init__(self) -> None:
+        self.items: list[T] = []
+        self.broken: list[Broken] = []
 
 
 class Plugins:
@@ -50,11 +56,13 @@ class Plugins:
         fixes: Callable[[], Loaded[Fix]],
         broken: Sequence[Broken],
         pages: Sequence[Path],
+        signatures: Signatures,
     ) -> None:
-        self.checks = tuple(checks.items)
+        self.checks = (*checks.items, *signatures.checks)
+        self._folders = signatures.folders
         self.pages = tuple(pages)
         """The folders that hold a page a code."""
-        self._broken = [*broken, *checks.broken]
+        self._broken = [*broken, *checks.broken, *signatures.broken]
         self._load_fixes = fixes
 
     @cached_property
@@ -63,6 +71,16 @@ class Plugins:
         loaded = self._load_fixes()
         self._broken += loaded.broken
         return tuple(loaded.items)
+
+    @property
+    def rules(self) -> tuple[Rule, ...]:
+        """What lines of a log mean."""
+        return tuple(rule for folder in self._folders for rule in folder.held.rules)
+
+    @property
+    def causes(self) -> tuple[Cause, ...]:
+        """Which finding explains which."""
+        return tuple(cause for folder in self._folders for cause in folder.held.causes)
 
     @property
     def broken(self) -> tuple[Broken, ...]:
@@ -78,14 +96,49 @@ def load(folders: Sequence[Path] = ()) -> Plugins:
     """The built-in checks and fixes, those of installed packages, and those of the operator."""
     with redirect_stdout(sys.stderr):  # what a plugin prints is not part of our answer
         roots, broken = _roots(folders)
-        checks = _load(Check, roots)
+        loaded = _load(Check, roots)
     pages = [builtin("docs/failures"), *(root / "docs" / "failures" for _, root in roots)]
     found = Plugins(
-        checks, lambda: _fixes(roots), broken, [page for page in pages if page.is_dir()]
+        loaded,
+        lambda: _fixes(roots),
+        broken,
+        [page for page in pages if page.is_dir()],
+        _signatures(roots),
     )
     if len(roots) > 1:
         _ = found.fixes  # an operator is told at once that his fix does not load
     return found
+
+
+class Signatures(NamedTuple):
+    """The log rules of all folders: each folder is one check."""
+
+    checks: tuple[Check, ...]
+    folders: tuple[Folder, ...]
+    broken: tuple[Broken, ...]
+
+
+def _signatures(roots: Sequence[tuple[str, Path]]) -> Signatures:
+    """The log rules that come with the tool, and those of each root."""
+    found: list[Folder] = []
+    made: list[Check] = []
+    broken: list[Broken] = []
+    places = [(checks.ID, builtin("checks") / SIGNATURES)]
+    places += [(f"{checks.ID}-{n}", root / SIGNATURES) for n, (_, root) in enumerate(roots, 1)]
+    for id, place in places:
+        if not place.is_dir():
+            continue
+        suspects = (place, *sorted(place.glob("*.yaml"))) if id != checks.ID else ()
+        why = next((why for one in suspects if (why := distrust(one))), None)
+        if why:
+            broken.append(Broken(place, why))
+            continue
+        folder = Folder(place)
+        found.append(folder)
+        broken += [Broken(one.path, f"line {one.line}: {one.what}") for one in folder.faults]
+        if folder.codes:
+            made.append(checks.check_of(id, folder))
+    return Signatures(tuple(made), tuple(found), tuple(broken))
 
 
 def _fixes(roots: Sequence[tuple[str, Path]]) -> Loaded[Fix]:
@@ -111,8 +164,9 @@ def _roots(folders: Sequence[Path]) -> tuple[list[tuple[str, Path]], list[Broken
         roots.append((f"hermes_doctor_installed_{name}", folder))
     for n, folder in enumerate(folders):
         why = distrust(folder)
-        if why is None and not any((folder / kind).is_dir() for kind in _FOLDERS.values()):
-            why = "holds neither a checks/ nor a fixes/ folder"
+        kinds = (*_FOLDERS.values(), SIGNATURES)
+        if why is None and not any((folder / kind).is_dir() for kind in kinds):
+            why = "holds neither a checks/ nor a fixes/ nor a signatures/ folder"
         if why:
             broken.append(Broken(folder, why))
         else:

@@ -9,9 +9,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from hermes_doctor.model import CouldNotLook, Trouble
+from hermes_doctor.values import NamedTuple
 
 if TYPE_CHECKING:
     from hermes_doctor.probes import Probes

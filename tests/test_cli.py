@@ -816,7 +816,10 @@ def test_demo_keep(tmp_path: Path) -> None:
 
 
 SLOW = {"rich", "sqlite_utils", "psutil", "importlib.metadata", "zipfile", "dotenv"}
-"""typer itself loads difflib, so that one cannot be kept out."""
+PARSER = {"typer", "inspect", "subprocess", "platform", "gettext", "difflib"}
+"""typer, and some of what it loads itself."""
+COMPILING = {"dataclasses", "ast", "tokenize"}
+"""What makes classes out of text, and what only that needs."""
 
 
 def imported(*args: str, patch: str = "") -> set[str]:
@@ -848,8 +851,45 @@ def test_modules_of_check(home: Path) -> None:
     for args in (["check", "--home", str(home)], ["check", "--json", "--home", str(home)]):
         loaded = imported(*args, patch=quiet)
         assert "hermes_doctor.examination" in loaded
-        assert loaded & SLOW == set()
+        assert loaded & (SLOW | PARSER | COMPILING) == set()
         assert not loaded & {"hermes_doctor.repair", "hermes_doctor.vault", "asyncio", "ssl"}
+
+
+def test_modules_of_check_beside_a_gateway(home: Path, tmp_path: Path) -> None:
+    """Nor does it beside a gateway that runs: what the kernel says is read without psutil."""
+    program = support.put(
+        tmp_path / "bin" / "hermes", "import time\nprint(flush=True)\ntime.sleep(600)\n"
+    )
+    gateway = subprocess.Popen(
+        [sys.executable, str(program), "gateway", "run"],
+        env=environ() | {"HERMES_HOME": str(home)},
+        stdout=subprocess.PIPE,
+    )
+    try:
+        assert gateway.stdout is not None
+        gateway.stdout.readline()
+        loaded = imported("check", "--fail-on", "critical", "--home", str(home))
+    finally:
+        gateway.kill()
+        gateway.communicate()
+
+    assert "hermes_doctor.probes.pulse" in loaded, "it was found"
+    assert loaded & (SLOW | {"typer"}) == set()
+
+
+def test_loading_the_checks_loads_nothing_else() -> None:
+    """What a check needs it asks for when it runs; else each costs all that it could ever need."""
+    code = (
+        "import sys; from hermes_doctor import plugins; before = {*sys.modules}\n"
+        "plugins.load(); print(*sorted({*sys.modules} - before))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", code], env=environ(), capture_output=True, text=True
+    )
+
+    loaded = done.stdout.split()
+    assert "hermes_doctor.checks.env_encoding" in loaded, done.stderr
+    assert [m for m in loaded if not m.startswith("hermes_doctor.checks")] == []
 
 
 def test_modules_of_help() -> None:

@@ -257,7 +257,7 @@ def test_commands_are_all_known_here() -> None:
     """The lists above are what the command line has."""
     from typer.main import get_command
 
-    from hermes_doctor.cli import app
+    from hermes_doctor.cli.commands import app
 
     group = get_command(app)
     found = {

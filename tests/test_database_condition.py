@@ -165,6 +165,23 @@ def test_time_is_kept(tmp_path: Path) -> None:
         reader.close()
 
 
+def test_time_is_kept_for_each(tmp_path: Path) -> None:
+    """A long limit before it does not lengthen a short one, nor does a short one stop the next."""
+    path = damage.history(tmp_path / "a.db", messages=5)
+    endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT max(i) FROM n"
+    some = "WITH RECURSIVE n(i) AS (VALUES(1) UNION ALL SELECT i + 1 FROM n LIMIT 300000) "
+    with opened(path) as book:
+        readers: list[Reader] = [InMemory(image(book, most=MOST))]
+    readers.append(InProcess(path, inspector.REST))
+    for reader in readers:
+        for _ in range(3):
+            assert reader.ask("SELECT 1", 1000).rows == [[1]]
+            assert reader.ask(endless, 0.01).unfinished
+            assert reader.ask(f"{some} SELECT max(i) FROM n", 1000).rows == [[300000]]
+            assert reader.ask(f"{some} SELECT max(i) FROM n").rows == [[300000]]
+        reader.close()
+
+
 def test_a_process_that_died(tmp_path: Path) -> None:
     """Whatever happens to it, there is an answer."""
     reader = InProcess(damage.history(tmp_path / "a.db", messages=5), inspector.REST)

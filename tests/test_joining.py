@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -19,7 +18,7 @@ NOON = datetime(2026, 11, 15, 12, tzinfo=UTC)
 
 def found(code: str, subject: str = "", **more: object) -> Finding:
     """Something that a check saw itself."""
-    return replace(Finding(code, Severity.ERROR, f"title of {code}", subject), **more)  # type: ignore[arg-type]
+    return Finding(code, Severity.ERROR, f"title of {code}", subject)._replace(**more)  # type: ignore[arg-type]
 
 
 def told(code: str, subject: str = "", **more: object) -> Finding:

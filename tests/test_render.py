@@ -162,7 +162,7 @@ def test_first_line() -> None:
     one = report()
     assert text(one).startswith("hermes-doctor ")
     assert "/srv/hermes · Hermes 0.19.0 · gateway not running" in text(one)
-    values = {name: getattr(one, name) for name in Report.__dataclass_fields__}
+    values = one._asdict()
 
     running = Report(**values | {"gateways": (Gateway(42, NOW),)})
     assert f"gateway runs since {NOW.astimezone():%Y-%m-%d %H:%M} (process 42)" in text(running)

@@ -17,8 +17,9 @@ def main() -> int:
         print(fault, file=sys.stderr)
     if written.faults:
         return 1
-    (RULES / folder.COMPILED).write_text(folder.compiled(written), encoding="utf-8")
-    print(f"{len(written.rules)} rules, {len({rule.code for rule in written.rules})} codes")
+    (RULES / folder.COMPILED).write_text(folder.packed(written), encoding="utf-8")
+    (RULES / folder.CODES).write_text("\n".join(written.codes) + "\n", encoding="ascii")
+    print(f"{len(written.rules)} rules, {len(written.codes)} codes, {len(written.causes)} causes")
     return 0
 
 

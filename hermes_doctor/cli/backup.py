@@ -121,7 +121,7 @@ Exit codes:
 )
 def list_(home: HomeOption = None, vault: VaultOption = None, json: JsonOption = False) -> int:
     """List the backups, oldest first."""
-    from hermes_doctor.cli.options import named_home, repeated
+    from hermes_doctor.cli.asked import named_home, repeated
     from hermes_doctor.files import size
     from hermes_doctor.model import Trouble
     from hermes_doctor.render.lines import row, show, tilde
@@ -233,7 +233,7 @@ def restore(
     from dataclasses import replace
 
     from hermes_doctor import home as homes, plugins, restoring
-    from hermes_doctor.cli.options import named_home, repeated
+    from hermes_doctor.cli.asked import named_home, repeated
     from hermes_doctor.cli.restoring import carry_out, recovered
     from hermes_doctor.lock import locked
     from hermes_doctor.model import Trouble
@@ -378,7 +378,7 @@ def _vault(home: HomeOption, vault: VaultOption) -> Vault:
 
 
 def _chosen(store: Vault, id: str | None, home: HomeOption, vault: VaultOption) -> str:
-    from hermes_doctor.cli.options import named_home, repeated
+    from hermes_doctor.cli.asked import named_home, repeated
     from hermes_doctor.model import Trouble
 
     ids = [one for one in store.ids() if id or store.is_ours(one)]

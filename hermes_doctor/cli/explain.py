@@ -28,7 +28,7 @@ def explain(
     import sys
 
     from hermes_doctor import plugins as loader
-    from hermes_doctor.cli.options import nearest
+    from hermes_doctor.cli.asked import nearest
     from hermes_doctor.model import Trouble
 
     found = loader.load(plugins or ())

@@ -58,15 +58,15 @@ def fix(
 ) -> int:
     """Plan the repair; with --apply back up, repair, verify."""
     from hermes_doctor import home as homes
-    from hermes_doctor.cli import options
+    from hermes_doctor.cli import asked
 
     where = homes.find(home)
-    loaded = options.loaded(plugins)
+    loaded = asked.loaded(plugins)
     session = Session(where, loaded, codes or [], deep=deep, network=network)
-    named = options.named_home(home)
-    session.options = options.repeated(named, plugins)
-    session.fix_options = options.repeated(named, plugins, vault, deep=deep, network=network)
-    session.page_options = options.repeated(plugins=plugins)
+    named = asked.named_home(home)
+    session.options = asked.repeated(named, plugins)
+    session.fix_options = asked.repeated(named, plugins, vault, deep=deep, network=network)
+    session.page_options = asked.repeated(plugins=plugins)
     if apply:
         from hermes_doctor.cli.restoring import recovered
         from hermes_doctor.lock import locked
@@ -91,7 +91,7 @@ class Session:
         deep: bool = False,
         network: bool = False,
     ) -> None:
-        from hermes_doctor.cli.options import select
+        from hermes_doctor.cli.asked import select
 
         self.home = home
         self.plugins = plugins
@@ -110,20 +110,18 @@ class Session:
 
     def go_on(self, chosen: Sequence[Planned], run: Journal) -> None:
         """Keep what is to be gone on with, and forget what is done."""
-        from dataclasses import replace
-
         findings = {one.finding.key: one.finding for one in chosen}
         for item in run.items:
             key = (item.code, item.subject)
             if item.outcome == "not-enough":
-                self.onward[key] = replace(findings[key], fix=item.then)
+                self.onward[key] = findings[key]._replace(fix=item.then)
             elif item.outcome != "left":
                 self.onward.pop(key, None)
 
     def look(self) -> tuple[Report, list[Planned]]:
         """Examine the home and plan for what is found."""
         from hermes_doctor import examination
-        from hermes_doctor.cli.options import narrowed
+        from hermes_doctor.cli.asked import narrowed
         from hermes_doctor.plan import plan
         from hermes_doctor.probes import Probes
 

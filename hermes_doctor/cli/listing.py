@@ -39,7 +39,7 @@ def listing(
     plugins: PluginsOption = None,
 ) -> int:
     """List the checks with their questions, the codes, or the fixes."""
-    from hermes_doctor.cli.options import loaded
+    from hermes_doctor.cli.asked import loaded
     from hermes_doctor.render import document
     from hermes_doctor.render.lines import BLANK, row, show
 

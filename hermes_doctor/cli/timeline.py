@@ -35,13 +35,13 @@ def timeline(
 ) -> int:
     """Restarts, incidents, edits, updates, backups and repairs in the order of time."""
     from hermes_doctor import __version__, home as homes, timeline as timelines
-    from hermes_doctor.cli import options
+    from hermes_doctor.cli import asked
     from hermes_doctor.probes import Probes
     from hermes_doctor.render import document, timeline as rendered
     from hermes_doctor.render.lines import show
 
     began = moment(since)
-    found = options.loaded(plugins)
+    found = asked.loaded(plugins)
     probes = Probes(homes.find(home), deep=deep)
     told = timelines.tell(probes, found.rules, began)
     if json:

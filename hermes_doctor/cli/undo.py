@@ -38,13 +38,13 @@ def undo(
     import contextlib
 
     from hermes_doctor import home as homes, paths, recovery, restoring
-    from hermes_doctor.cli import options
+    from hermes_doctor.cli import asked
     from hermes_doctor.cli.restoring import carry_out, recovered
     from hermes_doctor.journal import Journals
     from hermes_doctor.lock import locked
 
     where = homes.find(home)
-    with locked(where), recovered(where, options.loaded(plugins), json=json) as ended:
+    with locked(where), recovered(where, asked.loaded(plugins), json=json) as ended:
         book = Journals(where)
         gone = [one for one in ended if one.kind != "undo" and not one.finished]
         if gone and run is None:  # the last run is the one that was cut off, and is taken back
@@ -61,7 +61,7 @@ def undo(
             yes=yes,
             json=json,
             vault=None,
-            repeat=options.repeated(options.named_home(home)),
+            repeat=asked.repeated(asked.named_home(home)),
         )
         if done is not None and done.state == "done":
             paths.remove_folders(journal)

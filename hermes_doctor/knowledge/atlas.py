@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from functools import cache
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
@@ -170,12 +169,12 @@ def _table(name: str, form: Mapping[str, Any]) -> Table:
 def _uncertain(known: Blueprint) -> Blueprint:
     """The same with the fate of a missing column unknown; the rest every release makes anew."""
     tables = {
-        name: replace(
-            table, columns=tuple(replace(one, if_missing="unknown") for one in table.columns)
+        name: table._replace(
+            columns=tuple(one._replace(if_missing="unknown") for one in table.columns)
         )
         for name, table in known.tables.items()
     }
-    return replace(known, tables=tables)
+    return known._replace(tables=tables)
 
 
 def _level(database: str, found: Schema) -> Release:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
 
 from hermes_doctor.knowledge import load_knowledge
+from hermes_doctor.values import NamedTuple
 
 
 class ServicePlan(NamedTuple):

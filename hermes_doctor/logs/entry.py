@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from hermes_doctor.values import NamedTuple
 
 
 class Entry(NamedTuple):

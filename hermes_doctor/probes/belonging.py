@@ -7,10 +7,11 @@ folder here, as for a gateway in a container. It is then reached through the pro
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
-from typing import NamedTuple
 
-from hermes_doctor.probes import descriptors
+from hermes_doctor.probes import descriptors, vitals
+from hermes_doctor.values import NamedTuple
 
 _PROC = Path("/proc")
 LOCK = "gateway.lock"
@@ -77,20 +78,34 @@ def shares_view(pid: int) -> bool:
 
 def by_environment(pid: int, profile: str | None) -> Claim | None:
     """The home that its variables and its command line name; it has no lock, then."""
-    import psutil
-
-    try:
-        process = psutil.Process(pid)
-        environ = process.environ()
-        root = environ.get("HERMES_HOME") or str(Path(environ.get("HOME", "/")) / ".hermes")
-        base = Path(process.cwd()) / root
-    except (psutil.Error, OSError):
+    found = _surroundings(pid)
+    if found is None:
         return None
-    home = _from_here(pid, _of_profile(base, profile))
+    environ, folder = found
+    root = environ.get("HERMES_HOME") or str(Path(environ.get("HOME", "/")) / ".hermes")
+    home = _from_here(pid, _of_profile(Path(folder) / root, profile))
     try:
         return Claim(home.resolve() if _shares(pid, "mnt") else home, _without_proc())
     except (OSError, RuntimeError):
         return Claim(home, _without_proc())
+
+
+def _surroundings(pid: int) -> tuple[Mapping[str, str], str] | None:
+    """The variables of a process and the folder that it works in."""
+    if os.path.isdir("/proc/self"):
+        environ = vitals.environment(pid)
+        try:
+            folder = os.readlink(f"/proc/{pid}/cwd").removesuffix(descriptors.DELETED)
+        except OSError:
+            return None
+        return None if environ is None else (environ, folder)
+    import psutil
+
+    try:
+        process = psutil.Process(pid)
+        return process.environ(), process.cwd()
+    except (psutil.Error, OSError):
+        return None
 
 
 def _of_profile(base: Path, profile: str | None) -> Path:

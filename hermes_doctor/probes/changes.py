@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import NamedTuple
 
 from hermes_doctor.files import listing, read_tail, snapshot
 from hermes_doctor.home import Home
 from hermes_doctor.model import CouldNotLook
+from hermes_doctor.patterns import pattern
+from hermes_doctor.values import NamedTuple
 
-_UPDATED = re.compile(rb"Update complete|Code updated|Successfully installed hermes-agent")
+_UPDATED = pattern(rb"Update complete|Code updated|Successfully installed hermes-agent")
 _LOGS = "logs/update.log"
 
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import yaml
 
@@ -22,6 +21,8 @@ from hermes_doctor.files import (
 )
 from hermes_doctor.home import Home
 from hermes_doctor.model import CouldNotLook, Trouble
+from hermes_doctor.patterns import pattern
+from hermes_doctor.values import NamedTuple
 
 NAME = "config.yaml"
 LIMIT = 4 * MEGABYTE
@@ -32,7 +33,7 @@ DEEPEST = 100
 _Fast = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 SMALL, MIDDLING = 16 * 1024, 48 * 1024
 """PyYAML's own parser reads some 50 KB a second: longer files are judged by libyaml."""
-_DISPUTED = re.compile(r"[\t?]|\\[uUx]")
+_DISPUTED = pattern(r"[\t?]|\\[uUx]")
 """What libyaml and PyYAML's own parser, which the gateway uses, judge differently."""
 
 
@@ -44,8 +45,7 @@ class Fault(NamedTuple):
     column: int | None = None
 
 
-@dataclass(frozen=True)
-class ConfigFile:
+class ConfigFile(NamedTuple):
     """config.yaml: its bytes, and either what they mean or what is wrong with them."""
 
     path: Path

@@ -6,11 +6,11 @@ import os
 import stat
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
 
 from hermes_doctor.files import listing
 from hermes_doctor.home import Home
 from hermes_doctor.model import CouldNotLook
+from hermes_doctor.values import NamedTuple
 
 MOST = 200
 

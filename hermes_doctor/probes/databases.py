@@ -7,11 +7,11 @@ import os
 import stat
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
 
 from hermes_doctor.files import snapshot
 from hermes_doctor.home import Home
 from hermes_doctor.model import CouldNotLook
+from hermes_doctor.values import NamedTuple
 
 
 class Databases(NamedTuple):

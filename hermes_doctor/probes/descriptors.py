@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from typing import NamedTuple
+
+from hermes_doctor.values import NamedTuple
 
 DELETED = " (deleted)"
 

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import codecs
-import re
-from dataclasses import dataclass
 from pathlib import Path
 
 from hermes_doctor.files import MEGABYTE, Snapshot, read as read_file, snapshot
 from hermes_doctor.home import Home
 from hermes_doctor.model import CouldNotLook
+from hermes_doctor.patterns import pattern
+from hermes_doctor.values import NamedTuple
 
 NAME = ".env"
-_NAME = re.compile(r"[A-Z][A-Z0-9_]{0,63}")
+_NAME = pattern(r"[A-Z][A-Z0-9_]{0,63}")
 LIMIT = 4 * MEGABYTE
 
 MANGLED = "mangled"
@@ -28,8 +28,7 @@ _MARKS = (  # the longer mark first: UTF-32 LE begins with the mark of UTF-16 LE
 )
 
 
-@dataclass(frozen=True)
-class EnvFile:
+class EnvFile(NamedTuple):
     """.env: its bytes and what encoding they are in, by their first bytes and by trying."""
 
     path: Path

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import io
 import os
-import re
 import time
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
+from hermes_doctor.patterns import pattern
 from hermes_doctor.probes import listening
 from hermes_doctor.probes.sockets import Connection
+from hermes_doctor.values import NamedTuple
 
 if TYPE_CHECKING:
     import socket
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 NOT_ASKED, ANSWERED, SILENT, REFUSED = "not asked", "answered", "silent", "refused"
 ODD = "something else answers there"
 BROKEN = "it answers with an error of its own (5xx)"
-_URL = re.compile(r"(https?)://(\[[0-9a-fA-F:.]+\]|[^/:@?#\s\[\]]+)(?::(\d{1,5}))?(/[^?#\s]*)?/?")
+_URL = pattern(r"(https?)://(\[[0-9a-fA-F:.]+\]|[^/:@?#\s\[\]]+)(?::(\d{1,5}))?(/[^?#\s]*)?/?")
 _ANYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 STEP = 0.02
 MOST = 65536

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import NamedTuple
 
 from hermes_doctor.files import listing, read
 from hermes_doctor.model import CouldNotLook
 from hermes_doctor.probes import vitals
 from hermes_doctor.probes.settings import Settings
+from hermes_doctor.values import NamedTuple
 
 _LIMIT = 64 * 1024
 _IDENTITIES = {

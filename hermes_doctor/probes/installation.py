@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import NamedTuple
 
-from hermes_doctor.files import MEGABYTE, listing, read, read_head, user_home
+from hermes_doctor.files import MEGABYTE, listing, read, read_head, user_home, which
 from hermes_doctor.home import Home
 from hermes_doctor.model import CouldNotLook, Gateway
+from hermes_doctor.patterns import pattern
+from hermes_doctor.values import NamedTuple
 
-_DIST = re.compile(r"hermes_agent-(\d[^-]*)\.dist-info")
-_CHECKOUT = re.compile(r'^version\s*=\s*"([^"\n]{1,64})"', re.MULTILINE)
+_DIST = pattern(r"hermes_agent-(\d[^-]*)\.dist-info")
+_CHECKOUT = pattern(r'^version\s*=\s*"([^"\n]{1,64})"', re.MULTILINE)
 
 
 class Installation(NamedTuple):
@@ -122,7 +122,7 @@ def _of_the_last(home: Home) -> Iterator[Path]:
 
 def _places(home: Home) -> Iterator[Path]:
     """Virtual environments and checkouts where Hermes' installers put it."""
-    command = shutil.which("hermes")
+    command = which("hermes")
     if command:
         yield from _behind(Path(command))
     user = user_home()

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import os
-import re
 import time
 from datetime import UTC, datetime, timedelta
-from typing import NamedTuple
 
+from hermes_doctor.files import which
 from hermes_doctor.model import CouldNotLook
+from hermes_doctor.patterns import pattern
 from hermes_doctor.probes import memory, vitals
+from hermes_doctor.values import NamedTuple
 
-_KILLED = re.compile(r"[Oo]ut of memory: Killed process (\d+) \(([^)]{1,32})\)")
-_KERNEL = re.compile(r"\d+,\d+,(\d+),[^;]*;(.*)")
-_JOURNAL = re.compile(r"(\d+)\.(\d+) (.*)")
+_KILLED = pattern(r"[Oo]ut of memory: Killed process (\d+) \(([^)]{1,32})\)")
+_KERNEL = pattern(r"\d+,\d+,(\d+),[^;]*;(.*)")
+_JOURNAL = pattern(r"(\d+)\.(\d+) (.*)")
 MOST = 20_000
 """Records of the kernel's log that are looked at."""
 PATIENCE = 1.0
@@ -83,11 +84,9 @@ def _in_kernel(record: str, boot: float) -> Kill | None:
 
 def _from_journal(began: datetime) -> list[Kill]:
     """The same as the journal kept it."""
-    import shutil
-
     from hermes_doctor.probes.supervisors import asking
 
-    if not shutil.which("journalctl"):
+    if not which("journalctl"):
         return []
     options = ["--dmesg", "--quiet", "--no-pager", "--output=short-unix", "--lines=200"]
     since = f"--since=@{began.timestamp():.0f}"

@@ -6,20 +6,13 @@ code a platform closed a connection, and whether it came back.
 
 from __future__ import annotations
 
-import os
-import re
-from datetime import UTC, datetime, timedelta
-from typing import NamedTuple
+from datetime import UTC, datetime
 
-from hermes_doctor.files import open_regular, reason
 from hermes_doctor.home import Home
-from hermes_doctor.model import CouldNotLook
+from hermes_doctor.logs import tail
+from hermes_doctor.values import NamedTuple
 
 TAIL = 256 * 1024
-_LINE = re.compile(
-    r"(?P<at>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d),(?P<ms>\d{3}) (?P<level>[A-Z]+)(?: \[[^\]\s]+\])? "
-    r"(?P<logger>[A-Za-z_][\w.-]*): (?P<text>.*)"
-)
 _START = "Starting Hermes Gateway"
 
 
@@ -32,53 +25,10 @@ class Word(NamedTuple):
 
 
 def read(home: Home, started_at: datetime) -> list[Word]:
-    """What the process that began then has written last, oldest first.
-
-    Lines bear the local time of the process, whatever its zone is; the time of the last write
-    tells how far that is from ours.
-    """
-    path = home / "logs" / "gateway.log"
-    try:
-        fd = open_regular(path)
-    except FileNotFoundError:
-        return []
-    try:
-        st = os.fstat(fd)
-        start = max(0, st.st_size - TAIL)
-        data = os.pread(fd, TAIL, start)
-    except OSError as error:
-        raise CouldNotLook(reason(error, path)) from error
-    finally:
-        os.close(fd)
-    written = datetime.fromtimestamp(st.st_mtime, UTC)
-    if written < started_at:
-        return []
-    lines = data.decode("utf-8", "replace").splitlines()[1 if start else 0 :]
-    return _dated(lines, written)
-
-
-def _dated(lines: list[str], written: datetime) -> list[Word]:
-    matched = [match for line in lines if (match := _LINE.fullmatch(line))]
-    begins = [n for n, match in enumerate(matched) if match["text"].startswith(_START)]
-    if begins:
-        matched = matched[begins[-1] :]
-    if not matched:
-        return []
-    newest = _time(matched[-1])
-    if newest is None:
-        return []
-    found = []
-    for match in matched:
-        at = _time(match)
-        if at is not None:
-            ago = newest - at
-            found.append(Word(written - ago, match["logger"], match["text"]))
+    """What the process that began then has written last, oldest first."""
+    found: list[Word] = []
+    for entry in tail.entries(home, "gateway.log", TAIL, since=started_at.timestamp()):
+        if entry.text.startswith(_START):
+            found = []
+        found.append(Word(datetime.fromtimestamp(entry.at, UTC), entry.logger, entry.text))
     return found
-
-
-def _time(match: re.Match[str]) -> datetime | None:
-    try:
-        at = datetime.fromisoformat(match["at"])
-    except ValueError:
-        return None
-    return at.replace(tzinfo=UTC) + timedelta(milliseconds=int(match["ms"]))

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
 
 from hermes_doctor.files import MEGABYTE, open_regular
 from hermes_doctor.model import CouldNotLook
+from hermes_doctor.patterns import pattern
+from hermes_doctor.values import NamedTuple
 
 MOST, MOST_DEEP = 8 * MEGABYTE, 128 * MEGABYTE
-_SOURCE = re.compile(rb"20\d\d-\d\d-\d\d \d\d:\d\d:\d\d [0-9a-f]{40,64}")
-_VERSION = re.compile(rb"\x003\.(\d{1,3})\.(\d{1,3})(?:\.\d{1,3})?\x00")
+_SOURCE = pattern(rb"20\d\d-\d\d-\d\d \d\d:\d\d:\d\d [0-9a-f]{40,64}")
+_VERSION = pattern(rb"\x003\.(\d{1,3})\.(\d{1,3})(?:\.\d{1,3})?\x00")
 
 
 class Library(NamedTuple):

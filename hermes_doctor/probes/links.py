@@ -5,11 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cache
-from typing import NamedTuple
 
 from hermes_doctor.knowledge import load_knowledge
 from hermes_doctor.probes.platforms import HELD, Endpoint, Platform
 from hermes_doctor.probes.sockets import Connection, plain
+from hermes_doctor.values import NamedTuple
 
 SURE = ("address", "network", "proxy", "tunnel")
 LIKELY = ("likely", "elsewhere")

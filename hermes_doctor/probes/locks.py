@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from pathlib import Path
-from typing import NamedTuple
+
+from hermes_doctor.values import NamedTuple
 
 _TABLE = Path("/proc/locks")
 

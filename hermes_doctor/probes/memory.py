@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import NamedTuple
+
+from hermes_doctor.values import NamedTuple
 
 _ROOT = Path("/sys/fs/cgroup")
 _UNLIMITED = 2**60

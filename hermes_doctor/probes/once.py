@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
+from hermes_doctor import threads
 from hermes_doctor.model import CouldNotLook
 
 DEEP = 120
@@ -67,12 +68,8 @@ def once(
                 if cell is None:
                     cell = self.cells[key] = Cell()
             if mine:
-                threading.Thread(
-                    target=cell.fill,
-                    args=(functools.partial(look, self, *args, **kwargs),),
-                    name=f"probe-{look.__name__}",
-                    daemon=True,
-                ).start()
+                question = functools.partial(look, self, *args, **kwargs)
+                threads.start(functools.partial(cell.fill, question), f"probe-{look.__name__}")
             patience = limit * (DEEP if self.deep else 1)
             if not cell.done.wait(patience):
                 what = look.__name__.replace("_", " ")

@@ -7,12 +7,12 @@ import os
 import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import NamedTuple
 
 from hermes_doctor.home import SIDECARS
 from hermes_doctor.probes import descriptors, locks, processes
 from hermes_doctor.probes.descriptors import DELETED
 from hermes_doctor.sqlite import inspector
+from hermes_doctor.values import NamedTuple
 
 
 class OpenFile(NamedTuple):

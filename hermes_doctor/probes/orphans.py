@@ -11,13 +11,13 @@ import stat
 from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import NamedTuple
 
 from hermes_doctor.files import folder_entries, read
 from hermes_doctor.home import Home
 from hermes_doctor.model import CouldNotLook
 from hermes_doctor.probes import descriptors, processes, vitals
 from hermes_doctor.probes.runtime import Life
+from hermes_doctor.values import NamedTuple
 
 _BROWSERS = ("agent-browser-h_", "agent-browser-cdp_", "agent-browser-hermes_")
 MOST = 2000

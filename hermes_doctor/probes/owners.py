@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import stat
 from pathlib import Path
-from typing import NamedTuple
 
 from hermes_doctor.files import Snapshot, listing
 from hermes_doctor.home import Home, is_database
 from hermes_doctor.model import CouldNotLook
 from hermes_doctor.probes.place import User
+from hermes_doctor.values import NamedTuple
 
 DEPTH, MOST = 2, 4000
 """How far a quick look goes; a deep one goes everywhere."""

@@ -6,11 +6,11 @@ import os
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import NamedTuple
 
 from hermes_doctor.files import folder_entries, reason
 from hermes_doctor.home import Home
 from hermes_doctor.model import CouldNotLook
+from hermes_doctor.values import NamedTuple
 
 MOST = 50_000
 """Entries of one folder that are looked at."""

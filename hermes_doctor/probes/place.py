@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import NamedTuple
 
 from hermes_doctor.files import Snapshot
 from hermes_doctor.model import CouldNotLook
+from hermes_doctor.values import NamedTuple
 
 _TABLE = Path("/proc/self/mountinfo")
 _REMOTE = frozenset(

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from hermes_doctor.knowledge import load_knowledge
 from hermes_doctor.probes import proxies
 from hermes_doctor.probes.installation import release as numbers
 from hermes_doctor.probes.proxies import Proxy
 from hermes_doctor.probes.settings import Settings, section
+from hermes_doctor.values import NamedTuple
 
 _PLACES = {"top": (), "platforms": ("platforms",), "gateway": ("gateway", "platforms")}
 """Where config.yaml can switch a platform, the strongest place first."""

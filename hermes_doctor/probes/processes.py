@@ -7,12 +7,11 @@ import os
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import NamedTuple
 
 from hermes_doctor.files import read
 from hermes_doctor.home import Home
 from hermes_doctor.model import CouldNotLook, Gateway
-from hermes_doctor.probes import descriptors, locks
+from hermes_doctor.probes import descriptors, locks, vitals
 from hermes_doctor.probes.belonging import (
     LOCK,
     Claim,
@@ -24,6 +23,7 @@ from hermes_doctor.probes.belonging import (
     may_belong,
     works_on,
 )
+from hermes_doctor.values import NamedTuple
 
 _PROC = Path("/proc")
 BEGINNING = timedelta(minutes=6)
@@ -264,19 +264,12 @@ def profile(argv: list[str]) -> str | None:
 
 
 def _gateway(pid: int) -> Gateway | None:
-    import psutil
-
-    try:
-        process = psutil.Process(pid)
-        with process.oneshot():
-            if process.status() == psutil.STATUS_ZOMBIE:
-                return None
-            argv = process.cmdline()
-            started = datetime.fromtimestamp(process.create_time(), UTC)
-    except (psutil.Error, OSError):
+    found = vitals.stat(pid)
+    if found is None or found.doing == "Z":
         return None
+    argv, _ = _words(pid)
     python = argv[0] if argv and Path(argv[0]).is_absolute() else None
-    return Gateway(pid, started, python)
+    return Gateway(pid, vitals.started(found.start_time), python)
 
 
 def holders(paths: Iterable[Path]) -> dict[Path, list[int]]:

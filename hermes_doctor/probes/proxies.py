@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import NamedTuple
 
+from hermes_doctor.patterns import pattern
 from hermes_doctor.probes.settings import Settings
+from hermes_doctor.values import NamedTuple
 
 _USUAL = ("HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy", "HTTP_PROXY", "http_proxy")
-_FORM = re.compile(
+_FORM = pattern(
     r"(?:(?P<scheme>[a-z0-9+.-]+)://)?(?:(?P<auth>[^@/]*)@)?"
     r"(?P<host>\[[^\]]+\]|[^:/?#]+)(?::(?P<port>\d{1,5}))?(?:[/?#].*)?",
     re.IGNORECASE | re.DOTALL,

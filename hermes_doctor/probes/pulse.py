@@ -6,13 +6,15 @@ import re
 import time
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
-from typing import Any, NamedTuple
+from typing import Any
 
+from hermes_doctor.patterns import pattern
 from hermes_doctor.probes import health, space, vitals
 from hermes_doctor.probes.runtime import Beat, Runtime
 from hermes_doctor.probes.sockets import Connection
 from hermes_doctor.probes.space import Space
 from hermes_doctor.probes.vitals import Vitals
+from hermes_doctor.values import NamedTuple
 
 FRESH, OLD = 90.0, 120.0
 SKEW = 5.0
@@ -20,7 +22,7 @@ SKEW = 5.0
 LONG, SHORT = 4.0, 1.0
 """Seconds to wait for an answer: a busy loop may take some, one without a heartbeat takes none."""
 DEFAULT_PORT = "8642"
-_IN_ENV = re.compile(r"""^\s*(?:export\s+)?API_SERVER_PORT\s*=\s*["']?(\d{1,5})""", re.MULTILINE)
+_IN_ENV = pattern(r"""^\s*(?:export\s+)?API_SERVER_PORT\s*=\s*["']?(\d{1,5})""", re.MULTILINE)
 LOOKS, STEP = 20, 0.1
 NEARLY = 4
 """With so few descriptors left neither a caller is let in nor a heartbeat written."""

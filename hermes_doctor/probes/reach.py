@@ -12,11 +12,11 @@ import ssl
 import threading
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
 
 from hermes_doctor.probes.platforms import Endpoint, Platform
 from hermes_doctor.probes.proxies import Proxy, towards
 from hermes_doctor.probes.settings import Settings
+from hermes_doctor.values import NamedTuple
 
 PATIENCE = 4.0
 """Seconds for each host, all stages together."""

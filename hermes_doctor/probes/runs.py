@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from datetime import datetime
-from typing import NamedTuple
 
 from hermes_doctor.files import MEGABYTE, listing, read, snapshot
 from hermes_doctor.home import Home
 from hermes_doctor.model import CouldNotLook
 from hermes_doctor.probes import locks
+from hermes_doctor.values import NamedTuple
 
 FINAL = frozenset({"done", "partly", "rolled-back", "abandoned", "undone"})
 GOING = frozenset({"backing-up", "staging", "committing", "verifying", "ending"})

@@ -11,12 +11,13 @@ import os
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from hermes_doctor.files import MEGABYTE, read, snapshot
 from hermes_doctor.home import Home
 from hermes_doctor.model import CouldNotLook
 from hermes_doctor.probes import locks
+from hermes_doctor.values import NamedTuple
 
 MARKERS = (
     ".clean_shutdown",

@@ -6,11 +6,11 @@ import os
 import stat
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
 
 from hermes_doctor.files import Snapshot, listing, snapshot
 from hermes_doctor.home import SIDECARS, Home
 from hermes_doctor.model import CouldNotLook
+from hermes_doctor.values import NamedTuple
 
 _RW_OTHERS = stat.S_IROTH | stat.S_IWOTH
 _RW_GROUP = stat.S_IRGRP | stat.S_IWGRP

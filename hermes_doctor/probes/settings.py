@@ -7,17 +7,18 @@ cannot be read, it is empty, as it is to Hermes.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from hermes_doctor.model import CouldNotLook
+from hermes_doctor.patterns import pattern
+from hermes_doctor.values import NamedTuple
 
 if TYPE_CHECKING:
     from hermes_doctor.probes import Probes
 
-_LINE = re.compile(r"\s*(?:export\s+)?([A-Za-z_][A-Za-z0-9_]*)\s*=\s*(.*?)\s*")
-_COMMENT = re.compile(r"\s#.*$")
+_LINE = pattern(r"\s*(?:export\s+)?([A-Za-z_][A-Za-z0-9_]*)\s*=\s*(.*?)\s*")
+_COMMENT = pattern(r"\s#.*$")
 _TRUE = frozenset({"true", "1", "yes", "on"})
 
 

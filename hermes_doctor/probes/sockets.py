@@ -11,9 +11,10 @@ import os
 import socket
 import sys
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from hermes_doctor.model import CouldNotLook
+from hermes_doctor.values import NamedTuple
 
 Address = tuple[str, int]
 

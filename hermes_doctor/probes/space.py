@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import NamedTuple
 
 from hermes_doctor.files import MEGABYTE, reason
 from hermes_doctor.model import CouldNotLook
+from hermes_doctor.values import NamedTuple
 
 
 class Space(NamedTuple):

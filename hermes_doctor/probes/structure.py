@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,6 +10,7 @@ from hermes_doctor.knowledge import atlas
 from hermes_doctor.sqlite import declaration, deviation, difference
 from hermes_doctor.sqlite.deviation import Changed
 from hermes_doctor.sqlite.difference import Missing
+from hermes_doctor.values import NamedTuple
 
 if TYPE_CHECKING:
     from hermes_doctor.probes import Probes
@@ -18,8 +18,7 @@ if TYPE_CHECKING:
     from hermes_doctor.sqlite.schema import Schema
 
 
-@dataclass(frozen=True)
-class Structure:
+class Structure(NamedTuple):
     """What one database is made of, beside what it should be."""
 
     plan: Blueprint | None

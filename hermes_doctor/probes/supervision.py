@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from typing import NamedTuple
 
 from hermes_doctor.home import Home
 from hermes_doctor.model import CouldNotLook, Gateway
@@ -35,6 +34,7 @@ from hermes_doctor.probes.supervisors.unit import (
     Unit,
     runs_gateway,
 )
+from hermes_doctor.values import NamedTuple
 
 __all__ = [
     "DOCKER",

@@ -6,19 +6,18 @@ Only files are looked at; nothing of Hermes is run.
 from __future__ import annotations
 
 import os
-import re
-import shutil
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
-from hermes_doctor.files import MEGABYTE, listing, read, read_head
+from hermes_doctor.files import MEGABYTE, listing, read, read_head, which
 from hermes_doctor.model import CouldNotLook
+from hermes_doctor.patterns import pattern
 from hermes_doctor.probes.installation import Installation, release
 from hermes_doctor.probes.supervision import Supervision
+from hermes_doctor.values import NamedTuple
 
-_DIST = re.compile(r"hermes_agent-(\d[^-]*)\.dist-info")
-_MAPPED = re.compile(r"'([^']+)': '(/[^']+)'")
+_DIST = pattern(r"hermes_agent-(\d[^-]*)\.dist-info")
+_MAPPED = pattern(r"'([^']+)': '(/[^']+)'")
 _NEEDED = {"yaml": "PyYAML", "dotenv": "python-dotenv", "httpx": "httpx"}
 _ENTRIES = (
     *("hermes_cli/main.py", "hermes_cli/gateway.py", "hermes_cli/config.py", "gateway/run.py"),
@@ -94,7 +93,7 @@ def _root_of(python: Path) -> Path | None:
 
 
 def _commands(installed: Installation | None) -> Iterator[tuple[Path, str]]:
-    command = shutil.which("hermes")
+    command = which("hermes")
     if command and (root := _behind(Path(command))):
         yield root, command
     if installed is not None and (root := _root_of(installed.where / "bin" / "python")):

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import NamedTuple
 
 from hermes_doctor.model import CouldNotLook
 from hermes_doctor.probes import descriptors, memory
 from hermes_doctor.probes.descriptors import DELETED, Descriptor
+from hermes_doctor.values import NamedTuple
 
 _LIKE_SOURCE = (".py", ".so", ".pyc")
 MOST_PARENTS = 64
@@ -77,6 +77,8 @@ def stat(pid: int) -> Stat | None:
 
 def started(start_time: int) -> datetime:
     """The moment that a start in ticks since the machine's start means."""
+    if not _has_proc():
+        return datetime.fromtimestamp(start_time / 100, UTC)
     return datetime.fromtimestamp(boot_time() + start_time / os.sysconf("SC_CLK_TCK"), UTC)
 
 
@@ -119,7 +121,7 @@ def take(pid: int) -> Vitals:
         deleted=None if opened is None else _deleted(pid, opened),
         memory=_number(status.get("VmRSS", ""), 0) * 1024,
         memory_limit=group.limit,
-        environment=_environment(pid),
+        environment=environment(pid),
         memory_used=group.used,
         start_time=seen.start_time,
         waits_in=waits_in(pid),
@@ -185,7 +187,8 @@ def _deleted(pid: int, opened: list[Descriptor]) -> tuple[str, ...]:
     return tuple(sorted(found)[:MOST_DELETED])
 
 
-def _environment(pid: int) -> dict[str, str] | None:
+def environment(pid: int) -> dict[str, str] | None:
+    """The variables that a process was started with; None where they cannot be seen."""
     try:
         with open(f"/proc/{pid}/environ", "rb") as file:
             data = os.fsdecode(file.read(MOST_BYTES))

@@ -6,12 +6,12 @@ import os
 import time
 from collections.abc import Iterable
 from pathlib import Path
-from typing import NamedTuple
 
 from hermes_doctor.model import CouldNotLook
 from hermes_doctor.probes import locks
 from hermes_doctor.probes.locks import Lock
 from hermes_doctor.sqlite.snapshot import opened
+from hermes_doctor.values import NamedTuple
 
 PENDING, BEHIND = 0x40000000, 0x40000200
 WRITER = 120

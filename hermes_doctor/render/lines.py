@@ -6,10 +6,11 @@ import os
 import sys
 from collections.abc import Iterable
 from pathlib import Path
-from typing import NamedTuple, TextIO
+from typing import TextIO
 
 from hermes_doctor.files import user_home
 from hermes_doctor.masking import clean
+from hermes_doctor.values import NamedTuple
 
 Span = tuple[str, str]
 

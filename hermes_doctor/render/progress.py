@@ -69,7 +69,8 @@ def repairing(
         task = bar.add_task(label, total=total)
 
         def hear(what: str, share: float | None) -> None:
-            known = share is not None
-            bar.update(task, description=what, total=1.0 if known else None, completed=share or 0.0)
+            new = what != bar.tasks[task].description  # drawn at once: it may not take long
+            total = None if share is None else 1.0
+            bar.update(task, description=what, total=total, completed=share or 0.0, refresh=new)
 
         yield lambda count: bar.update(task, advance=count), hear

@@ -6,11 +6,12 @@ import os
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from hermes_doctor.files import user_home
 from hermes_doctor.masking import clean
 from hermes_doctor.model import CannotFix, Trouble
+from hermes_doctor.values import NamedTuple
 
 if TYPE_CHECKING:
     import subprocess

@@ -9,9 +9,9 @@ import signal
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import NamedTuple
 
 from hermes_doctor.probes import vitals
+from hermes_doctor.values import NamedTuple
 
 
 class Origin(NamedTuple):

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from hermes_doctor.logs.entry import Entry, Unread
 from hermes_doctor.model import CouldNotLook
 from hermes_doctor.signatures.incidents import Incident, Ledger
 from hermes_doctor.signatures.rule import Rule
+from hermes_doctor.values import NamedTuple
 
 if TYPE_CHECKING:
     from hermes_doctor.probes import Probes

@@ -10,9 +10,10 @@ from hermes_doctor.logs.entry import Entry
 from hermes_doctor.masking import spoken
 from hermes_doctor.model import Evidence, Finding, Severity
 from hermes_doctor.signatures.incidents import QUOTES, Incident
+from hermes_doctor.signatures.rule import KEYS
 
 _LONG, _REASON = 200, 120
-_NAMED = ("platform", "account", "board", "job", "task", "provider", "model", "name")
+_NAMED = tuple(name for name in KEYS if name != "session")
 
 
 def findings(incidents: Iterable[Incident], where: Callable[[Entry], str]) -> Iterator[Finding]:

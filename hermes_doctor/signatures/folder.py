@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
-from hermes_doctor.signatures.rule import Cause, Rule, cause, packed, unpacked
+from hermes_doctor.values import NamedTuple
 
 if TYPE_CHECKING:
+    from hermes_doctor.signatures.rule import Cause, Rule
     from hermes_doctor.signatures.source import Fault
 
-COMPILED = "compiled.json"
+COMPILED, CODES = "compiled.json", "codes.txt"
 """Made by tools/compile_signatures.py: reading YAML and judging patterns takes too long for a
 look that is to be over in a moment."""
 
 
-class Folder(NamedTuple):
+class Held(NamedTuple):
     """What a folder holds."""
 
     rules: tuple[Rule, ...]
@@ -23,33 +25,57 @@ class Folder(NamedTuple):
     faults: tuple[Fault, ...] = ()
     """What is wrong with those that were left out."""
 
-
-def load(folder: Path) -> Folder:
-    """The rules of a folder, in the form that is there."""
-    path = folder / COMPILED
-    if not path.is_file():
-        return written(folder)
-    import json
-
-    held = json.loads(path.read_bytes())
-    return Folder(tuple(map(unpacked, held["rules"])), tuple(map(cause, held["causes"])))
+    @property
+    def codes(self) -> tuple[str, ...]:
+        """The failure modes that the rules are about."""
+        return tuple(sorted({rule.code for rule in self.rules}))
 
 
-def written(folder: Path) -> Folder:
+class Folder:
+    """A folder of rules; those that are compiled are read when a log is."""
+
+    def __init__(self, place: Path) -> None:
+        self.place = place
+        compiled = (place / CODES).is_file()
+        self.faults = () if compiled else self.held.faults
+        self.codes = (
+            tuple((place / CODES).read_text("ascii").split()) if compiled else self.held.codes
+        )
+
+    @cached_property
+    def held(self) -> Held:
+        """All of it."""
+        path = self.place / COMPILED
+        return unpacked(path.read_bytes()) if path.is_file() else written(self.place)
+
+
+def written(folder: Path) -> Held:
     """The rules as people wrote them."""
     from hermes_doctor.signatures import causes, source
 
     found = source.read(folder)
     faults = list(found.faults)
-    return Folder(found.rules, tuple(causes.read(folder, faults)), tuple(faults))
+    return Held(found.rules, tuple(causes.read(folder, faults)), tuple(faults))
 
 
-def compiled(folder: Folder) -> str:
+def unpacked(data: bytes) -> Held:
+    """What was packed."""
+    import json
+
+    from hermes_doctor.signatures import rule
+
+    found = json.loads(data)
+    return Held(tuple(map(rule.unpacked, found["rules"])), tuple(map(rule.cause, found["causes"])))
+
+
+def packed(held: Held) -> str:
     """All of it in the form that is quick to read, one rule a line."""
     import json
+
+    from hermes_doctor.signatures import rule
 
     def items(found: list[list[Any]]) -> str:
         return "[\n" + ",\n".join(json.dumps(one, ensure_ascii=False) for one in found) + "\n]"
 
-    rules = items([packed(one) for one in folder.rules])
-    return f'{{"rules": {rules},\n"causes": {items([packed(one) for one in folder.causes])}}}\n'
+    rules = items([rule.packed(one) for one in held.rules])
+    return f'{{"rules": {rules},\n"causes": {items([rule.packed(one) for one in held.causes])}}}\n'

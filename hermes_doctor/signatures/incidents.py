@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
 
 from hermes_doctor.logs.entry import Entry
 from hermes_doctor.signatures.matching import CLEAR, FOLLOW, Match, Matcher
 from hermes_doctor.signatures.rule import KEYS, Rule
 from hermes_doctor.signatures.versions import covers
+from hermes_doctor.values import NamedTuple
 
 QUOTES = 3
 MOST = 2000

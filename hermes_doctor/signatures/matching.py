@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
 
 from hermes_doctor.logs.entry import Entry
 from hermes_doctor.signatures.rule import Line, Rule
+from hermes_doctor.values import NamedTuple
 
 MOST = 4000
 """Characters of a message that are looked at: a pattern may not take for ever on a long one."""

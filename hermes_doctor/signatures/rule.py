@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
+
+from hermes_doctor.values import NamedTuple
 
 LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 KINDS = ("log", "journal", "stderr", "exit-diary", "update")
@@ -11,9 +13,7 @@ FIELDS = (
     "job", "task", "board", "name", "count", "number", "seconds", "reason",
 )  # fmt: skip
 """What a pattern may take from a line."""
-KEYS = (
-    "platform", "account", "session", "job", "task", "board", "provider", "model", "name",
-)  # fmt: skip
+KEYS = ("platform", "account", "session", "job", "task", "board", "provider", "model", "name")
 """What tells one incident of a rule from another."""
 
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from hermes_doctor.files import read_head
 from hermes_doctor.model import CouldNotLook, Severity
 from hermes_doctor.signatures import patterns
 from hermes_doctor.signatures.rule import FIELDS, KINDS, LEVELS, Line, Rule
+from hermes_doctor.values import NamedTuple
 
 MOST = 1 << 20
 _ID = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+from hermes_doctor.values import NOTHING, NamedTuple
 
 
-@dataclass(frozen=True)
-class Column:
+class Column(NamedTuple):
     """One column as that release declares it."""
 
     name: str
@@ -19,13 +19,12 @@ class Column:
     """Its place in the primary key, from 1; 0 when it is not part of it."""
     if_missing: str = "unknown"
     """What that release does without it: healed, silent, crash, or unknown."""
-    if_changed: Mapping[str, str] = field(default_factory=dict, hash=False)
+    if_changed: Mapping[str, str] = NOTHING
     """What becomes of rows when it is `bare` (without its default) or `loose` (also without its
     NOT NULL): silent or crash. What is harmless is not listed."""
 
 
-@dataclass(frozen=True)
-class Table:
+class Table(NamedTuple):
     """One ordinary table; the shadow tables of a virtual one are not listed."""
 
     name: str
@@ -43,22 +42,21 @@ class Table:
         return next((one for one in self.columns if one.name == name), None)
 
 
-@dataclass(frozen=True)
-class Blueprint:
+class Blueprint(NamedTuple):
     """The schema of one database in one release."""
 
     database: str
     release: str
     tables: Mapping[str, Table]
-    virtual: Mapping[str, str] = field(default_factory=dict)
+    virtual: Mapping[str, str] = NOTHING
     """The SQL of the full-text tables."""
-    indexes: Mapping[str, str] = field(default_factory=dict)
-    triggers: Mapping[str, str] = field(default_factory=dict)
+    indexes: Mapping[str, str] = NOTHING
+    triggers: Mapping[str, str] = NOTHING
     version: int | None = None
     """What its `schema_version` says, where it keeps one."""
-    table_of: Mapping[str, str] = field(default_factory=dict)
+    table_of: Mapping[str, str] = NOTHING
     """The table that an index or a trigger belongs to."""
-    if_missing: Mapping[str, str] = field(default_factory=dict)
+    if_missing: Mapping[str, str] = NOTHING
     """What that release does without a table, full-text table, index or trigger."""
-    if_changed: Mapping[str, str] = field(default_factory=dict)
+    if_changed: Mapping[str, str] = NOTHING
     """What it does with a unique index that is not, or a trigger that does something else."""

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
 
 from hermes_doctor.model import CouldNotLook
+from hermes_doctor.patterns import pattern
 from hermes_doctor.sqlite import records
 from hermes_doctor.sqlite.pages import Pages
+from hermes_doctor.values import NamedTuple
 
 MOST_PAGES = 2000
 SHADOWS = ("data", "idx", "content", "docsize", "config")
 COVERED = {"messages_fts": "messages", "messages_fts_trigram": "messages"}
 """Full-text tables of Hermes' own, and the tables whose every row stands in them by triggers."""
-FTS = re.compile(r"\s*CREATE\s+VIRTUAL\s+TABLE\b.*?\bUSING\s+fts5\b", re.IGNORECASE | re.DOTALL)
+FTS = pattern(r"\s*CREATE\s+VIRTUAL\s+TABLE\b.*?\bUSING\s+fts5\b", re.IGNORECASE | re.DOTALL)
 
 
 class Entry(NamedTuple):

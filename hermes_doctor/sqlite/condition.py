@@ -6,7 +6,7 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from hermes_doctor.files import MEGABYTE, Snapshot
 from hermes_doctor.model import CouldNotLook
@@ -18,6 +18,7 @@ from hermes_doctor.sqlite.reader import Reader
 from hermes_doctor.sqlite.search import Flaw
 from hermes_doctor.sqlite.snapshot import Book, Files, files, opened
 from hermes_doctor.sqlite.wal import EMPTY, Log
+from hermes_doctor.values import NamedTuple
 
 if TYPE_CHECKING:
     from hermes_doctor.sqlite.cutoff import Cutoff

@@ -10,11 +10,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from hermes_doctor.patterns import pattern
 from hermes_doctor.sqlite.catalog import Catalog, Entry
 from hermes_doctor.sqlite.declaration import quoted
 from hermes_doctor.sqlite.reader import Reader
 
-_PARTIAL = re.compile(r"\)\s*WHERE\s+(.+)$", re.IGNORECASE | re.DOTALL)
+_PARTIAL = pattern(r"\)\s*WHERE\s+(.+)$", re.IGNORECASE | re.DOTALL)
 
 
 def contradicted(

@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 from contextlib import closing
 from pathlib import Path
-from typing import NamedTuple
 
 from hermes_doctor.files import open_regular
 from hermes_doctor.model import CouldNotLook
@@ -19,6 +18,7 @@ from hermes_doctor.sqlite.descent import IMPOSSIBLE, LIKELY, PROVEN, Descent
 from hermes_doctor.sqlite.header import Header
 from hermes_doctor.sqlite.reader import InMemory
 from hermes_doctor.sqlite.snapshot import Book
+from hermes_doctor.values import NamedTuple
 
 OWN, FOREIGN, DAMAGED, UNCLEAR = "own", "foreign", "damaged", "unclear"
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import os
 import struct
-from typing import NamedTuple
 
 from hermes_doctor.sqlite.header import MAGIC, Header
 from hermes_doctor.sqlite.journal import Undo
 from hermes_doctor.sqlite.wal import FRAME, HEAD, Log
+from hermes_doctor.values import NamedTuple
 
 PROVEN, LIKELY, UNKNOWN, IMPOSSIBLE = "proven", "likely", "unknown", "impossible"
 

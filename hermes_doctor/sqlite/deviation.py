@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
+
+from hermes_doctor.patterns import pattern
+from hermes_doctor.values import NamedTuple
 
 if TYPE_CHECKING:
     from hermes_doctor.sqlite.blueprint import Blueprint, Column, Table
     from hermes_doctor.sqlite.schema import Schema
 
-_WORDS = re.compile(r"--[^\n]*|'(?:[^']|'')*'|\w+|[^\w\s\"`\[\];]")
+_WORDS = pattern(r"--[^\n]*|'(?:[^']|'')*'|\w+|[^\w\s\"`\[\];]")
 
 
 class Changed(NamedTuple):

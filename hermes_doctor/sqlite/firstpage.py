@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import struct
 from collections.abc import Mapping
-from typing import NamedTuple
 
 from hermes_doctor.model import CouldNotLook
 from hermes_doctor.sqlite.header import PAGE_SIZES, Header
 from hermes_doctor.sqlite.records import varint
+from hermes_doctor.values import NamedTuple
 
 USUAL = 4096
 """The page size of everything that Hermes makes."""

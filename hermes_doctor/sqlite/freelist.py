@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import struct
-from typing import NamedTuple
 
 from hermes_doctor.model import CouldNotLook
 from hermes_doctor.sqlite.pages import Pages
+from hermes_doctor.values import NamedTuple
 
 MOST_TRUNKS = 64
 

@@ -15,6 +15,7 @@ from functools import cache
 
 from hermes_doctor import working
 from hermes_doctor.model import CannotFix
+from hermes_doctor.patterns import pattern
 from hermes_doctor.sqlite.declaration import quoted
 
 HASH = 16 * 1024 * 1024
@@ -47,12 +48,12 @@ class Index:
         return "content=''" in plain
 
 
-INSERT = re.compile(
+INSERT = pattern(
     r"AFTER\s+INSERT\s+ON\s+\"?(?P<table>\w+)\"?.*?INSERT\s+INTO\s+\"?(?P<name>\w+)\"?\s*"
     r"\((?P<fields>[^)]*)\)\s*VALUES\s*\((?P<values>.*)\)\s*;\s*END",
     re.IGNORECASE | re.DOTALL,
 )
-TEXTS = re.compile(r"coalesce\(new\.(\w+),''\)", re.IGNORECASE)
+TEXTS = pattern(r"coalesce\(new\.(\w+),''\)", re.IGNORECASE)
 
 
 def known(virtual: Mapping[str, str], triggers: Mapping[str, str]) -> list[Index]:

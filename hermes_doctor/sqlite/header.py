@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
 from pathlib import Path
 
 from hermes_doctor.files import Snapshot, read_head
+from hermes_doctor.values import NamedTuple
 
 MAGIC = b"SQLite format 3\0"
 PAGE_SIZES = frozenset(1 << n for n in range(9, 17))
 
 
-@dataclass(frozen=True)
-class Header:
+class Header(NamedTuple):
     """What the head of a file says, and the size that the file really has."""
 
     head: bytes

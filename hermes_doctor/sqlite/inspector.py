@@ -41,14 +41,15 @@ def main(how: str, path: str) -> None:
         say({"error": name(error)})
         return
     connection.text_factory = bytes
-    ask(connection, f"PRAGMA mmap_size={1 << 40}", None)
+    asked = Asked(connection)
+    asked.ask(f"PRAGMA mmap_size={1 << 40}")
     say({"error": None})
     while True:
         try:
             sql, seconds = marshal.load(sys.stdin.buffer)
         except EOFError:
             return
-        answer = ask(connection, sql, seconds)
+        answer = asked.ask(sql, seconds)
         answer["log_index"] = os.pread(index[-1], 136, 0) if index else b""
         say(answer)
 
@@ -68,34 +69,68 @@ def address(path: str, how: str) -> str:
     return f"file:{escaped}?{OPTIONS[how]}"
 
 
-def ask(connection: _sqlite3.Connection, sql: str, seconds: float | None) -> dict[str, Any]:
-    """The rows of one statement, or SQLite's name for what went wrong."""
-    done: list[bool] = []
-    if seconds is not None:
-        _thread.start_new_thread(interrupt, (connection, seconds, done))
-    try:
-        rows = connection.execute(sql).fetchmany(MOST_ROWS)
-    except _sqlite3.Error as error:
-        return {"rows": [], "error": name(error), "said": str(error)[:400]}
-    except (UnicodeError, OverflowError, ValueError, MemoryError) as error:
-        return {"rows": [], "error": type(error).__name__, "said": ""}
-    finally:
-        done.append(True)
-    return {"rows": [[plain(value) for value in row] for row in rows], "error": None, "said": ""}
+class Asked:
+    """A connection that is asked one statement after another, each within its time."""
 
+    def __init__(self, connection: _sqlite3.Connection) -> None:
+        self.connection = connection
+        self.guard = _thread.allocate_lock()
+        self.bell = _thread.allocate_lock()
+        self.bell.acquire()
+        self.end: float | None = None
+        """When the statement at work has had its time; None while there is none."""
+        self.wakes: float | None = None
+        """When the thread that interrupts looks next; None while there is none."""
 
-def interrupt(connection: _sqlite3.Connection, seconds: float, done: list[bool]) -> None:
-    """Let SQLite work for so long; inside a check of the trees nothing else stops it.
-
-    Again and again: an interrupt that comes before the statement begins is forgotten.
-    """
-    time.sleep(max(0.0, seconds))
-    while not done:
+    def ask(self, sql: str, seconds: float | None = None) -> dict[str, Any]:
+        """The rows of one statement, or SQLite's name for what went wrong."""
+        if seconds is not None:
+            self.limit(seconds)
         try:
-            connection.interrupt()
-        except _sqlite3.Error:
-            return
-        time.sleep(0.005)
+            rows = self.connection.execute(sql).fetchmany(MOST_ROWS)
+        except _sqlite3.Error as error:
+            return {"rows": [], "error": name(error), "said": str(error)[:400]}
+        except (UnicodeError, OverflowError, ValueError, MemoryError) as error:
+            return {"rows": [], "error": type(error).__name__, "said": ""}
+        finally:
+            with self.guard:
+                self.end = None
+        told = [[plain(value) for value in row] for row in rows]
+        return {"rows": told, "error": None, "said": ""}
+
+    def limit(self, seconds: float) -> None:
+        """Let SQLite work for so long; inside a check of the trees only an interrupt stops it.
+
+        One thread sees to all statements: starting one costs more than most of them take.
+        """
+        with self.guard:
+            self.end = time.monotonic() + seconds
+            if self.wakes is None:
+                self.wakes = self.end
+                _thread.start_new_thread(self.interrupt, ())
+            elif self.end < self.wakes and self.bell.locked():
+                self.bell.release()
+
+    def interrupt(self) -> None:
+        """Stop what takes too long; end when there is nothing to wait for.
+
+        Again and again: an interrupt that comes before the statement begins is forgotten.
+        """
+        while True:
+            with self.guard:
+                now = time.monotonic()
+                if self.end is None:
+                    self.wakes = None
+                    return
+                if now >= self.end:
+                    try:
+                        self.connection.interrupt()
+                    except _sqlite3.Error:  # closed
+                        self.wakes = None
+                        return
+                self.wakes = max(self.end, now + 0.005)
+                left = self.wakes - now
+            self.bell.acquire(timeout=left)
 
 
 def plain(value: object) -> object:

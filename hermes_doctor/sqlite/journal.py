@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import struct
 from collections.abc import Mapping
-from typing import NamedTuple
 
 from hermes_doctor.sqlite.header import PAGE_SIZES
+from hermes_doctor.values import NamedTuple
 
 MAGIC = bytes.fromhex("d9d505f920a163d7")
 HEAD = 28

@@ -9,13 +9,13 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
 from urllib.parse import quote
 
 from hermes_doctor import durable
 from hermes_doctor.child import Child, Say, child, with_rights_of
 from hermes_doctor.files import read_head, snapshot
 from hermes_doctor.model import CannotFix, CouldNotLook, Trouble
+from hermes_doctor.values import NamedTuple
 
 LONGEST = 3600.0
 """Seconds for which a reader may hold a database still, should we hang ourselves."""

@@ -9,10 +9,11 @@ import sqlite3
 import sys
 import threading
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 from hermes_doctor.model import CouldNotLook
 from hermes_doctor.sqlite import inspector
+from hermes_doctor.values import NamedTuple
 
 Row = list[Any]
 
@@ -54,6 +55,7 @@ class InMemory:
 
     def __init__(self, image: bytes) -> None:
         self.connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+        self.asked = inspector.Asked(self.connection)
         self.guard = threading.Lock()
         self.connection.text_factory = bytes
         try:
@@ -65,7 +67,7 @@ class InMemory:
     def ask(self, sql: str, seconds: float | None = None) -> Answer:
         """The rows of one statement."""
         with self.guard:
-            return Answer(**inspector.ask(self.connection, sql, seconds))
+            return Answer(**self.asked.ask(sql, seconds))
 
     def close(self) -> None:
         """Let the memory go."""

@@ -6,15 +6,14 @@ import sqlite3
 import time
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import NamedTuple
 
 from hermes_doctor.files import Snapshot, read_head, snapshot
 from hermes_doctor.model import CouldNotLook
 from hermes_doctor.sqlite import pages, records, wal
 from hermes_doctor.sqlite.blueprint import Column
+from hermes_doctor.values import NamedTuple
 
 MOST_PAGES = 2000
 """A schema fills a few pages; Hermes' largest fills ten."""
@@ -26,20 +25,29 @@ _COLUMNS = """SELECT m.name, c.name, c.type, c."notnull", c.dflt_value, c.pk
 FROM sqlite_master AS m, pragma_table_xinfo(m.name) AS c WHERE m.type = 'table'"""
 
 
-@dataclass(frozen=True)
 class Schema:
     """What a database is made of."""
 
-    declarations: Mapping[str, str]
-    """The SQL of each ordinary table."""
-    indexes: Mapping[str, str]
-    """The SQL of each index; empty for those that SQLite makes by itself."""
-    triggers: Mapping[str, str] = field(default_factory=dict)
-    virtual: Mapping[str, str] = field(default_factory=dict)
-    version: int | None = None
-    """The highest number in its table `schema_version`, where it has one."""
-    application_id: int = 0
-    user_version: int = 0
+    def __init__(
+        self,
+        declarations: Mapping[str, str],
+        indexes: Mapping[str, str],
+        triggers: Mapping[str, str],
+        virtual: Mapping[str, str],
+        version: int | None,
+        application_id: int,
+        user_version: int,
+    ) -> None:
+        self.declarations = declarations
+        """The SQL of each ordinary table."""
+        self.indexes = indexes
+        """The SQL of each index; empty for those that SQLite makes by itself."""
+        self.triggers = triggers
+        self.virtual = virtual
+        self.version = version
+        """The highest number in its table `schema_version`, where it has one."""
+        self.application_id = application_id
+        self.user_version = user_version
 
     @cached_property
     def tables(self) -> Mapping[str, Mapping[str, Column]]:

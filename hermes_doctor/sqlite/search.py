@@ -8,18 +8,18 @@ are gone, and rows that the index does not know.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from hermes_doctor.files import shown
 from hermes_doctor.model import CouldNotLook
+from hermes_doctor.patterns import pattern
 from hermes_doctor.sqlite.catalog import COVERED, SHADOWS, Catalog
 from hermes_doctor.sqlite.declaration import quoted
 from hermes_doctor.sqlite.reader import Reader
 from hermes_doctor.sqlite.records import varint
+from hermes_doctor.values import NamedTuple
 
-_CANNOT_OPEN = re.compile("vtable constructor failed|invalid fts5 file format")
+_CANNOT_OPEN = pattern("vtable constructor failed|invalid fts5 file format")
 STRUCTURE = 10
 """The row of the data table that lists the segments."""
 SOME = 1000

@@ -7,12 +7,12 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import NamedTuple
 
 from hermes_doctor.files import Snapshot, open_regular, reason, size, snapshot
 from hermes_doctor.model import CouldNotLook
 from hermes_doctor.sqlite import wal
 from hermes_doctor.sqlite.wal import Log
+from hermes_doctor.values import NamedTuple
 
 TRIES = 8
 

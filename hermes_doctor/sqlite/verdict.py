@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from hermes_doctor.patterns import pattern
 from hermes_doctor.sqlite.catalog import Catalog
 from hermes_doctor.sqlite.pages import Pages
 from hermes_doctor.sqlite.trees import SCHEMA, Owners, owners
 
-_PAGES = re.compile(r"\b[Pp]age (\d{1,10})|\bpage number (\d{1,10})")
-_ROOTS = re.compile(r"\b[Tt]ree (\d{1,10})")
-_UNUSED = re.compile(r"Page (\d+):? (?:is )?never used")
-_INDEX = re.compile(
+_PAGES = pattern(r"\b[Pp]age (\d{1,10})|\bpage number (\d{1,10})")
+_ROOTS = pattern(r"\b[Tt]ree (\d{1,10})")
+_UNUSED = pattern(r"Page (\d+):? (?:is )?never used")
+_INDEX = pattern(
     r"(?:missing from|entries in|entry in|not in) index (.+)$|^index (.+) has|in index (.+)$"
 )
-_VALUE = re.compile(r"^(?:NULL|TEXT|NUMERIC|non-\w+) value in (.+\.[^.]*)$")
-_CHECK = re.compile(r"^CHECK constraint failed in (.+)$")
-_SEARCH = re.compile(r"for FTS[345] table (?:main\.)?(\S+)")
-_SCHEMA = re.compile(r"malformed database schema \((.+?)\)")
+_VALUE = pattern(r"^(?:NULL|TEXT|NUMERIC|non-\w+) value in (.+\.[^.]*)$")
+_CHECK = pattern(r"^CHECK constraint failed in (.+)$")
+_SEARCH = pattern(r"for FTS[345] table (?:main\.)?(\S+)")
+_SCHEMA = pattern(r"malformed database schema \((.+?)\)")
 
 
 @dataclass(frozen=True)

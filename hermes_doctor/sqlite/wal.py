@@ -6,9 +6,9 @@ import os
 import struct
 import time
 from collections.abc import Mapping
-from typing import NamedTuple
 
 from hermes_doctor.sqlite.header import PAGE_SIZES
+from hermes_doctor.values import NamedTuple
 
 HEAD, FRAME = 32, 24
 MOST = 8192

@@ -32,18 +32,18 @@ def test_a_round_trip(tmp_path: Path) -> None:
     }
     (tmp_path / "own.yaml").write_text(yaml.safe_dump({"rules": [rule]}))
     (tmp_path / "causes.yaml").write_text("causes:\n- {cause: A, explains: [B], because: So.}\n")
-    before = folder.load(tmp_path)
-    (tmp_path / folder.COMPILED).write_text(folder.compiled(before))
+    held = folder.Folder(tmp_path).held
 
-    assert before.faults == () and len(before.rules) == len(before.causes) == 1
-    assert folder.load(tmp_path) == before
+    assert held.faults == () and len(held.rules) == len(held.causes) == 1
+    assert folder.unpacked(folder.packed(held).encode()) == held
 
 
 def test_the_compiled_rules_are_up_to_date() -> None:
     """`make signatures` makes them anew."""
     written = folder.written(RULES)
     assert written.faults == ()
-    assert (RULES / folder.COMPILED).read_text(encoding="utf-8") == folder.compiled(written)
+    assert (RULES / folder.COMPILED).read_text(encoding="utf-8") == folder.packed(written)
+    assert folder.Folder(RULES).codes == written.codes
 
 
 @pytest.mark.parametrize(
@@ -71,5 +71,5 @@ def _role(sample: source.Sample, role: str) -> bool:
 
 def test_the_window_of_all_rules() -> None:
     """The oldest moment that any rule cares about is within a week: a look is bounded."""
-    rules = folder.load(RULES).rules
+    rules = folder.Folder(RULES).held.rules
     assert Ledger(rules, now=0.0).since >= -7 * 86400

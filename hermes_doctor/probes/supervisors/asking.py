@@ -5,9 +5,10 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from hermes_doctor.model import CouldNotLook
+from hermes_doctor.values import NamedTuple
 
 if TYPE_CHECKING:
     import subprocess
@@ -33,10 +34,17 @@ class Answer(NamedTuple):
     err: str
 
 
-def ask(*command: str, env: Mapping[str, str] | None = None, user: User | None = None) -> Answer:
+def ask(
+    *command: str,
+    env: Mapping[str, str] | None = None,
+    user: User | None = None,
+    limit: float | None = None,
+    most: int = MOST,
+) -> Answer:
     """Run a command that changes nothing; `CouldNotLook` when it does not answer in time."""
     import subprocess
 
+    limit = LIMIT if limit is None else limit
     environ = {name: os.environ[name] for name in _KEPT if name in os.environ}
     environ |= {"LC_ALL": "C", "LANGUAGE": "C", "SYSTEMD_PAGER": "", "SYSTEMD_COLORS": "0"}
     become = {"user": user.uid, "group": user.gid, "extra_groups": [user.gid]} if user else {}
@@ -55,13 +63,13 @@ def ask(*command: str, env: Mapping[str, str] | None = None, user: User | None =
         raise CouldNotLook(f"{command[0]} could not be run") from error
     with process:
         try:
-            said = process.communicate(timeout=LIMIT)
+            said = process.communicate(timeout=limit)
         except subprocess.TimeoutExpired:
-            raise CouldNotLook(f"{command[0]} did not answer within {LIMIT:g} s") from None
+            raise CouldNotLook(f"{command[0]} did not answer within {limit:g} s") from None
         finally:
             if process.returncode is None:  # it is not waited for yet, so the number is its own
                 _end(process)
-    out, err = (text[:MOST].decode("utf-8", "replace") for text in said)
+    out, err = (text[:most].decode("utf-8", "replace") for text in said)
     return Answer(process.returncode, out, err)
 
 

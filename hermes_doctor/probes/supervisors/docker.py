@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from hermes_doctor.files import which
 from hermes_doctor.home import Home
 from hermes_doctor.model import CouldNotLook
 from hermes_doctor.probes.supervisors import asking
@@ -63,11 +63,9 @@ def this(pid: int, home: Path) -> Unit:
 
 def engine() -> str | None:
     """The command of a container engine that we may talk to."""
-    if shutil.which("docker") and (
-        os.environ.get("DOCKER_HOST") or os.access(_SOCKET, os.R_OK | os.W_OK)
-    ):
+    if which("docker") and (os.environ.get("DOCKER_HOST") or os.access(_SOCKET, os.R_OK | os.W_OK)):
         return "docker"
-    return "podman" if shutil.which("podman") else None
+    return "podman" if which("podman") else None
 
 
 def of_process(container: str, home: Path) -> Unit:

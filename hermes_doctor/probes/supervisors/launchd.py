@@ -8,10 +8,11 @@ from pathlib import Path
 
 from hermes_doctor.files import MEGABYTE, listing, read, user_home
 from hermes_doctor.model import CouldNotLook
+from hermes_doctor.patterns import pattern
 from hermes_doctor.probes.supervisors import asking
 from hermes_doctor.probes.supervisors.unit import LAUNCHD, Unit, home_of, runs_gateway
 
-_LINE = re.compile(r"^\t?(state|pid|runs|last exit code) = (\S+)", re.MULTILINE)
+_LINE = pattern(r"^\t?(state|pid|runs|last exit code) = (\S+)", re.MULTILINE)
 _ABSENT = 113
 """How `launchctl print` ends for a job that is not loaded."""
 

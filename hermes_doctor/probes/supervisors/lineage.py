@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-import re
-from typing import NamedTuple
 
+from hermes_doctor.patterns import pattern
 from hermes_doctor.probes import vitals
+from hermes_doctor.values import NamedTuple
 
-_MANAGER = re.compile(r"user@(\d+)\.service")
-_CONTAINER = re.compile(
+_MANAGER = pattern(r"user@(\d+)\.service")
+_CONTAINER = pattern(
     r"(?:(?:docker|libpod|crio|cri-containerd)-|/(?:docker|libpod|containerd)/|/kubepods\S*/)"
     r"([0-9a-f]{64})(?:\.scope)?(?:/|$)"
 )

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import re
 from pathlib import Path
 
 from hermes_doctor.files import listing, read
 from hermes_doctor.home import CONTAINER_HOME
 from hermes_doctor.model import CouldNotLook
+from hermes_doctor.patterns import pattern
 from hermes_doctor.probes.supervisors import asking
 from hermes_doctor.probes.supervisors.unit import S6, Unit
 
@@ -16,7 +16,7 @@ SCANNED = Path("/run/service")
 _VARIABLES = Path("/run/s6/container_environment")
 _STAT = "/command/s6-svstat"
 _PREFIX = "gateway-"
-_STATUS = re.compile(
+_STATUS = pattern(
     r"(?P<state>up|down) "
     r"\((?:pid (?P<pid>\d+)|exitcode (?P<code>\d+)|signal (?P<signal>\w+))[^)]*\)"
     r" (?P<seconds>\d+) seconds(?P<more>.*)"

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 from hermes_doctor.files import listing, read_head, user_home
 from hermes_doctor.model import CouldNotLook
+from hermes_doctor.patterns import pattern
 from hermes_doctor.probes.supervisors.systemctl import runtime_of, told
 from hermes_doctor.probes.supervisors.unit import (
     SYSTEMD_SYSTEM,
@@ -18,9 +17,10 @@ from hermes_doctor.probes.supervisors.unit import (
     home_of,
     runs_gateway,
 )
+from hermes_doctor.values import NamedTuple
 
-_NAMED = re.compile(r"hermes(-gateway(-[\w.-]+|@[\w.-]*)?)?\.service")
-_GENERATED = re.compile(r"hermes-gateway([-@].*)?\.service")
+_NAMED = pattern(r"hermes(-gateway(-[\w.-]+|@[\w.-]*)?)?\.service")
+_GENERATED = pattern(r"hermes-gateway([-@].*)?\.service")
 _MOST = 300
 _HEAD = 64 * 1024
 _PACKAGED = ("/usr/lib", "/lib")

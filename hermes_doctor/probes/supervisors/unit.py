@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+
+from hermes_doctor.values import NamedTuple
 
 SYSTEMD_USER, SYSTEMD_SYSTEM = "systemd-user", "systemd-system"
 LAUNCHD, S6, DOCKER, TASK = "launchd", "s6", "docker", "windows-task"

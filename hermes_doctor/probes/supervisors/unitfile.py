@@ -5,15 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 from hermes_doctor.files import listing, read
 from hermes_doctor.model import CouldNotLook
+from hermes_doctor.patterns import pattern
+from hermes_doctor.values import NamedTuple
 
 _LIMIT = 256 * 1024
 _MOST_FILES = 100
 _PREFIXES = "-@:+!|"
-_SPAN = re.compile(r"(\d+(?:\.\d+)?)\s*([a-zµ]*)")
+_SPAN = pattern(r"(\d+(?:\.\d+)?)\s*([a-zµ]*)")
 _UNITS = {
     **dict.fromkeys(("", "s", "sec", "second", "seconds"), 1.0),
     **dict.fromkeys(("m", "min", "minute", "minutes"), 60.0),

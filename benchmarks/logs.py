@@ -1,0 +1,152 @@
+"""What reading logs costs: a small window of huge files, and a huge window.
+
+    python -m benchmarks.logs [--dense]
+
+Bars: with 5 GB of logs in the home `check` takes at most 1.2 times as long as with 5 MB. How fast
+a window of 100 MB is read, in all and warnings only, is told without a bar: the rules come on top.
+Files of 5 GB are sparse unless `--dense` is given; they are real lines from end to end then.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+
+from benchmarks.startup import in_turn
+from hermes_doctor.files import MEGABYTE
+from hermes_doctor.home import Home
+from hermes_doctor.logs.formats import Wanted
+from hermes_doctor.logs.reading import QUICK, read
+from tests import support
+
+BAR = 1.2
+RUNS = 15
+SMALL, LARGE = 5 * MEGABYTE, 5 * 1024 * MEGABYTE
+WINDOW = 7200.0
+_NAMES = ("gateway.log", "errors.log", "agent.log", "gateway-exit-diag.log", "update.log")
+_TRACEBACK = """Traceback (most recent call last):
+  File "/opt/hermes/lib/python3.11/site-packages/gateway/run.py", line 7860, in _connect
+    await adapter.connect()
+  File "/opt/hermes/lib/python3.11/site-packages/httpx/_transports/default.py", line 118
+    raise mapped_exc(message) from exc
+httpx.ConnectError: All connection attempts failed
+"""
+
+
+def lines(start: float, count: int, apart: float) -> bytes:
+    """So many entries as a busy gateway writes them, with a traceback now and then."""
+    said = []
+    for n in range(count):
+        at = datetime.fromtimestamp(start + n * apart, UTC)
+        head = f"{at:%Y-%m-%d %H:%M:%S},{at.microsecond // 1000:03}"
+        session = f" [20261115_{n // 50:06}_df794ef7]" if n % 3 == 0 else ""
+        level = "WARNING" if n % 20 == 0 else "INFO"
+        said.append(
+            f"{head} {level}{session} gateway.platforms.qqbot.adapter: [QQBot:102000001] "
+            f"inbound message: platform=qqbot user=U{n % 97} chat=dm len={n % 1000} number={n}\n"
+        )
+        if n % 100 == 0:
+            said.append(_TRACEBACK)
+    return "".join(said).encode()
+
+
+def fill(home: Path, size: int, dense: bool) -> None:
+    """Logs of this size together, all but the last two hours of them old."""
+    now = time.time()
+    old = lines(now - 30 * 86400, 20_000, 0.01)
+    new = lines(now - WINDOW, 2000, WINDOW / 2000)
+    for name in _NAMES:
+        with (home / "logs" / name).open("wb") as file:
+            rest = size // len(_NAMES) - len(new)
+            if dense:
+                while file.tell() < rest:
+                    file.write(old[: rest - file.tell()])
+            else:
+                for start in range(0, rest, max(rest // 20, len(old))):
+                    file.seek(start)
+                    file.write(old[: rest - start])
+                file.truncate(rest)
+                file.seek(rest)
+            file.write(b"\n" + new)
+
+
+def seconds(work: Callable[[], object]) -> float:
+    """The CPU time of something."""
+    start = time.process_time()
+    work()
+    return time.process_time() - start
+
+
+def drain(home: Path, most: int | None, since: float, wanted: Wanted | None = None) -> int:
+    """Read a window to its end."""
+    found = read(Home(home), since=since, most=most, whole=True, wanted=wanted)
+    return sum(1 for _ in found)
+
+
+def windows(folder: Path, dense: bool) -> float:
+    """How much longer looks take with 5 GB than with 5 MB; the worse of reading and checking."""
+    homes = []
+    for size in (SMALL, LARGE):
+        home = support.healthy(folder / f"home-{size}")
+        fill(home, size, dense)
+        homes.append(home)
+    since = time.time() - WINDOW
+    costs: list[list[float]] = [[], []]
+    for _ in range(RUNS):
+        for home, found in zip(homes, costs, strict=True):
+            found.append(seconds(lambda home=home: drain(home, QUICK, since)))  # type: ignore[misc]
+    small, large = map(statistics.median, costs)
+    tool = [sys.executable, "-m", "hermes_doctor", "check", "--home"]
+    checks = in_turn([[*tool, str(home)] for home in homes], RUNS, dict(os.environ))
+    print(f"{'':<26} {'5 MB':>9} {'5 GB':>9} {'ratio':>7}")
+    print(
+        f"{'reading two hours':<26} {small * 1000:>6.1f} ms {large * 1000:>6.1f} ms "
+        f"{large / small:>6.2f}x"
+    )
+    ratio = checks[1].wall / checks[0].wall
+    print(
+        f"{'check':<26} {checks[0].wall * 1000:>6.0f} ms {checks[1].wall * 1000:>6.0f} ms "
+        f"{ratio:>6.2f}x  (bar: at most {BAR:g})"
+    )
+    return max(ratio, large / small)
+
+
+def throughput(folder: Path) -> None:
+    """How fast a window of 100 MB is read."""
+    home = support.healthy(folder / "home-window")
+    log = home / "logs" / "gateway.log"
+    now = time.time()
+    with log.open("wb") as file:
+        for n in range(28):
+            file.write(lines(now - 28_000 + n * 1000, 20_000, 0.05))
+    size = log.stat().st_size
+    asked: list[tuple[str, Wanted | None]] = [("all of it", None)]
+    asked.append(("warnings only", lambda level, _: level != "INFO"))
+    for name, wanted in asked:
+        took = min(seconds(lambda w=wanted: drain(home, None, 0, w)) for _ in range(3))  # type: ignore[misc]
+        print(
+            f"{size / 1e6:.0f} MB, {name:<17} {took:>6.2f} s  {size / 1e6 / took:>5.0f} MB/s  "
+            f"{took / (28 * 20_000) * 1e6:.2f} µs an entry"
+        )
+
+
+def main() -> int:
+    """Measure, print the tables, and fail when the bar is missed."""
+    folder = Path(tempfile.mkdtemp(dir="/var/tmp"))
+    try:
+        ratio = windows(folder, "--dense" in sys.argv[1:])
+        throughput(folder)
+    finally:
+        shutil.rmtree(folder)
+    return int(ratio > BAR)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

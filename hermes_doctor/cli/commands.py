@@ -1,0 +1,66 @@
+"""The commands: a module each, and each imports what it needs only when it runs."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from hermes_doctor.cli import backup, check, demo, explain, fix, listing, undo
+
+EPILOG = """\b
+Start here:
+  hermes-doctor check          what is wrong, and what to type now
+  hermes-doctor fix            what would be done about it; changes nothing
+  hermes-doctor fix --apply    back up, repair, verify
+  hermes-doctor demo           the whole story on a home that it makes itself
+
+\b
+Exit codes:
+  0    nothing at or above --fail-on, or everything was done and verified
+  1    findings, or something was left or taken back
+  2    could not run (bad usage, no home); nothing was changed
+  130  interrupted; nothing is left half-done
+"""
+
+app = typer.Typer(
+    name="hermes-doctor",
+    help="Tells why a Hermes gateway is silent, and repairs it without losing a byte.",
+    epilog=EPILOG,
+    no_args_is_help=True,
+    rich_markup_mode=None,  # Rich would double the time that --help takes
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command("check", epilog=check.EPILOG)(check.check)
+app.command("fix", epilog=fix.EPILOG)(fix.fix)
+app.command("undo", epilog=undo.EPILOG)(undo.undo)
+app.add_typer(backup.app, name="backup")
+app.command("explain", epilog=explain.EPILOG)(explain.explain)
+app.command("list", epilog=listing.EPILOG)(listing.listing)
+app.command("demo", epilog=demo.EPILOG)(demo.demo)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from hermes_doctor import __version__
+
+        typer.echo(f"hermes-doctor {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool,
+        typer.Option("--version", help="Print the version.", callback=_version, is_eager=True),
+    ] = False,
+) -> None:
+    pass
+
+
+def build_only(word: str | None) -> None:
+    """Leave out the commands that are not called: building each costs a millisecond or two."""
+    if any(command.name == word for command in app.registered_commands):
+        app.registered_commands = [c for c in app.registered_commands if c.name == word]
+        app.registered_groups = []

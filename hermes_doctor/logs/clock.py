@@ -1,0 +1,109 @@
+"""Local times without an offset made UTC: which clock a file's lines were written by.
+
+Hermes writes the local time of its process and does not say which that is. The zone of the
+process is asked first; what the file itself shows is stronger: its last line was written when the
+file was.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta, tzinfo
+from functools import lru_cache
+
+_QUARTER = 900
+"""Zones differ by quarters of an hour."""
+_NEAR, _CLOSE = 120.0, 5.0
+"""How far a line may be from the file's time to tell a zone at all, and against one named."""
+_ODD = {-570, -210, -150, 210, 270, 330, 345, 390, 525, 570, 630, 765, 825}
+_OFFSETS = {60 * hours for hours in range(-12, 15)} | _ODD
+"""How many minutes the zones of the world are ahead of UTC."""
+_BACK = 60.0
+"""How much earlier than the line before it a line may be."""
+_DAY_ONE = datetime(1970, 1, 1)
+_SHAPE = pattern(rb"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:")
+_SECONDS = {b"%02d" % n: n for n in range(61)}
+
+
+def seconds(stamp: bytes) -> float | None:
+    """What a clock showed, `2026-11-15 00:35:09`, counted as if it had been UTC."""
+    minute, rest = _minute(stamp[:17]), _SECONDS.get(stamp[17:19])
+    return None if minute is None or rest is None else minute + rest
+
+
+@lru_cache(maxsize=1000)
+def _minute(text: bytes) -> float | None:
+    if not _SHAPE.fullmatch(text):
+        return None
+    try:
+        shown = datetime.fromisoformat(text.decode() + "00")
+    except ValueError:
+        return None
+    return (shown - _DAY_ONE).total_seconds()
+
+
+class Clock:
+    """How one file's times are read: by a zone, or as so many seconds away from UTC."""
+
+    def __init__(self, zone: tzinfo | None = UTC, behind: float | None = None) -> None:
+        """A `zone` of None is that of this machine; `behind` goes before it."""
+        self._zone = zone
+        self.behind = 0.0 if zone is UTC and behind is None else behind
+        self._offsets: tuple[float, float] = (0.0, 0.0)
+        self._quarter: float | None = None
+        self._last: float | None = None
+
+    def utc(self, local: float) -> float:
+        """When that was. Of an hour that comes twice the order of the lines tells which it is."""
+        if self.behind is not None:
+            return local + self.behind
+        first, second = self._both(local)
+        at = first
+        if first != second and self._last is not None and first < self._last - _BACK:
+            at = second
+        self._last = at
+        return at
+
+    def latest(self, local: float) -> float:
+        """The latest that it can have been."""
+        return local + self.behind if self.behind is not None else max(self._both(local))
+
+    def fits(self, local: float, utc: float) -> bool:
+        """Whether it can have shown this at that time."""
+        return any(abs(at - utc) < 1 for at in self._both(local))
+
+    def _both(self, local: float) -> tuple[float, float]:
+        quarter = local // _QUARTER
+        if quarter != self._quarter:
+            self._quarter = quarter
+            self._offsets = self._offset(local, 0), self._offset(local, 1)
+        return local + self._offsets[0], local + self._offsets[1]
+
+    def _offset(self, local: float, fold: int) -> float:
+        try:
+            shown = _DAY_ONE + timedelta(seconds=local)
+            return shown.replace(tzinfo=self._zone, fold=fold).timestamp() - local
+        except (ValueError, OverflowError, OSError):  # years that no zone knows
+            return 0.0
+
+
+def of_file(last: float | None, written: float, zone: tzinfo | None, newer: Clock | None) -> Clock:
+    """The clock of a file whose last line has this local time and that was written then.
+
+    `zone` is that of the process, if it is known; `newer` the clock of the file that came after.
+    """
+    seen = None if last is None else _evidence(last, written)
+    if last is None or seen is None:
+        return newer if newer is not None and zone is None else Clock(zone)
+    behind, away = seen
+    if zone is not None and (away > _CLOSE or Clock(zone).fits(last, last + behind)):
+        return Clock(zone)
+    return Clock(None) if Clock(None).fits(last, last + behind) else Clock(UTC, behind)
+
+
+def _evidence(last: float, written: float) -> tuple[float, float] | None:
+    """How far a clock is behind UTC, and how well the file's time fits that; None: no telling."""
+    behind = round((written - last) / _QUARTER) * _QUARTER
+    away = abs(written - last - behind)
+    if away > _NEAR or -behind // 60 not in _OFFSETS:
+        return None
+    return float(behind), away

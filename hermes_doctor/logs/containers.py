@@ -1,0 +1,68 @@
+"""What a container engine keeps of a gateway's output."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from hermes_doctor.logs import output
+from hermes_doctor.logs.entry import Entry, Unread
+from hermes_doctor.logs.formats import LONG, Span
+from hermes_doctor.logs.series import Tell
+from hermes_doctor.model import CouldNotLook
+from hermes_doctor.patterns import pattern
+
+if TYPE_CHECKING:
+    from hermes_doctor.probes.supervisors.unit import Unit
+
+SOURCE = "stderr"
+MOST = 5000
+"""Lines that are asked for when the look is a quick one."""
+_PATIENCE = 5.0
+_STAMP = pattern(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(\.\d{1,9})?(Z|[+-]\d\d:\d\d) ?")
+
+
+def entries(unit: Unit, span: Span, most: int | None, tell: Tell) -> Iterator[Entry]:
+    """What the container of a unit has printed since then, under compose or not."""
+    from hermes_doctor.probes.supervisors import asking, docker
+
+    source = f"{SOURCE} of {unit.name}"
+    container = unit.settings.get("Id")
+    engine = docker.engine()
+    if not container or engine is None:
+        why = unit.silence if engine is None or not docker.inside() else ""
+        tell(Unread(source, why or "what a container printed can only be read from outside of it"))
+        return
+    count = 20 * MOST if most is None else MOST
+    limits = (f"--since={max(0, span.since):.0f}", f"--tail={count}")
+    try:
+        answer = asking.ask(
+            *(engine, "logs", "--timestamps", *limits, container), limit=_PATIENCE, most=count * 512
+        )
+    except CouldNotLook as error:
+        tell(Unread(source, str(error)))
+        return
+    if answer.code:
+        tell(Unread(source, f"{engine} does not give out the logs of this container"))
+        return
+    streams = [_lines(answer.out), _lines(answer.err)]
+    if any(len(lines) >= count for lines in streams):
+        tell(Unread(source, f"only the last {count} lines were read", partly=True))
+    yield from output.entries(heapq.merge(*streams), span, SOURCE, SOURCE)
+
+
+def _lines(text: str) -> list[output.Line]:
+    found = []
+    for number, line in enumerate(text.split("\n")):
+        match = _STAMP.match(line)
+        if not match:
+            continue
+        try:
+            at = datetime.fromisoformat(match[1] + match[3]).timestamp()
+        except ValueError:
+            continue
+        said = line[match.end() : match.end() + LONG].rstrip("\r")
+        found.append(output.Line(at + float(match[2] or 0), number, said))
+    return found

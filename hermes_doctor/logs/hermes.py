@@ -1,0 +1,103 @@
+"""The format that Hermes has written since 0.13: one head, and lines without one that follow it.
+
+    2026-11-15 00:35:12,118 INFO [20261115_001248_df794ef7] gateway.run: what it says
+
+This is the hot path: a window may hold a million lines. What most lines share is looked up, not
+taken apart again: the second, and all between the time and the message.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from hermes_doctor.logs.clock import Clock, seconds
+from hermes_doctor.logs.entry import Entry
+from hermes_doctor.logs.formats import LEVELS, MORE_BYTES, MORE_LINES, Format, Span, text
+from hermes_doctor.logs.opened import Lines
+from hermes_doctor.patterns import pattern
+from hermes_doctor.values import NamedTuple
+
+_HEAD = pattern(rf" ({'|'.join(LEVELS)})(?: \[([^\]\s]+)\])? ([A-Za-z_][\w.\-]*)", re.ASCII)
+_MILLISECONDS = {b"%03d" % n: n / 1000 for n in range(1000)}
+_MOST_HEADS = 20_000
+_LONGEST_HEAD = 300
+_NEVER = b"no line begins so"
+
+
+class _Head(NamedTuple):
+    level: str
+    session: str
+    logger: str
+    wanted: bool
+
+
+def local(line: bytes) -> float | None:
+    """The time at the beginning of a line."""
+    if line[19:20] != b"," or line[23:24] != b" ":
+        return None
+    whole, part = seconds(line[:19]), _MILLISECONDS.get(line[20:23])
+    return None if whole is None or part is None else whole + part
+
+
+def parse(lines: Lines, clock: Clock, span: Span, source: str, kind: str) -> Iterator[Entry]:
+    """The entries that are asked for; what follows one that is not goes with it."""
+    since, until = span.since, span.until
+    heads: dict[bytes, _Head | None] = {}
+    new = tuple.__new__  # half the price of calling the class
+    stamp, second = _NEVER, 0.0
+    held: tuple[float, str, str, str, str] | None = None
+    """An entry that may go on."""
+    there = 0
+    more: list[str] = []
+    room = MORE_BYTES
+    for begin, block in lines:
+        offset = begin
+        for line in block:
+            here = offset
+            offset += len(line) + 1
+            head = None
+            if line[:20] != stamp and line[19:20] == b",":
+                shown = seconds(line[:19])
+                stamp = _NEVER if shown is None else line[:20]
+                second = 0.0 if shown is None else clock.utc(shown)
+            if line[:20] == stamp:
+                front, colon, said = line.partition(b": ")
+                key = front[23:] if colon else b""
+                try:
+                    head = heads[key]
+                except KeyError:
+                    head = _head(key, span, heads)
+            if head is None or (part := _MILLISECONDS.get(line[20:23])) is None:
+                if held is not None and room > 0 and len(more) < MORE_LINES:
+                    more.append(text(line[:room]))
+                    room -= len(line)
+                continue
+            if held is not None:
+                yield new(Entry, (*held, tuple(more), source, there, kind))
+                held = None
+                if more:
+                    more, room = [], MORE_BYTES
+            if head.wanted and since <= second + part <= until:
+                held = second + part, head.level, head.logger, text(said), head.session
+                there = here
+    if held is not None:
+        yield new(Entry, (*held, tuple(more), source, there, kind))
+
+
+def _head(key: bytes, span: Span, heads: dict[bytes, _Head | None]) -> _Head | None:
+    """What stands between a line's time and its message; None when it is no head at all."""
+    if len(key) > _LONGEST_HEAD:
+        return None
+    if len(heads) >= _MOST_HEADS:  # every session has heads of its own
+        heads.clear()
+    found = None
+    if match := _HEAD.fullmatch(key.decode("utf-8", "replace")):
+        level, session, logger = match.groups()
+        wanted = span.wanted is None or span.wanted(level, logger)
+        found = _Head(level, session or "", logger, wanted)
+    heads[key] = found
+    return found
+
+
+FORMAT = Format("log", local, parse)

@@ -1,0 +1,107 @@
+"""What journald keeps of a unit: the gateway's output, and what systemd says about it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from hermes_doctor.logs import output
+from hermes_doctor.logs.entry import Entry, Unread
+from hermes_doctor.logs.formats import LONG, Span
+from hermes_doctor.logs.series import Tell
+from hermes_doctor.model import CouldNotLook
+
+if TYPE_CHECKING:
+    from hermes_doctor.probes.supervisors.unit import Unit
+
+SOURCE = "journal"
+MOST = 2000
+"""Records that are asked for when the look is a quick one."""
+_PATIENCE = 5.0
+_RECORD = 6 * 1024
+"""Bytes that a record takes at most, by and large."""
+_LEVELS = ("CRITICAL", "CRITICAL", "CRITICAL", "ERROR", "WARNING", "INFO", "INFO", "DEBUG")
+"""By the numbers of syslog; its notice is what systemd tells an exit with."""
+_FIELDS = "MESSAGE,PRIORITY,SYSLOG_IDENTIFIER,_TRANSPORT"
+_BLIND = ("not seeing messages from other users", "insufficient permissions", "Permission denied")
+_NOTHING = "No journal files were found"
+
+
+def entries(unit: Unit, span: Span, most: int | None, tell: Tell) -> Iterator[Entry]:
+    """What was written since then, of the newest `most` records."""
+    from hermes_doctor.probes.supervisors import asking
+
+    count = 50 * MOST if most is None else MOST
+    source = f"{SOURCE} of {unit.name}"
+    command = ["journalctl", "--no-pager", "--output=json", f"--output-fields={_FIELDS}"]
+    limits = [f"--since=@{max(0, span.since):.0f}", f"--lines={count}"]
+    if span.until < 1e11:
+        limits.append(f"--until=@{span.until + 1:.0f}")
+    try:
+        answer = asking.ask(
+            *(*command, *limits, *_matches(unit)), limit=_PATIENCE, most=count * _RECORD
+        )
+    except CouldNotLook as why:
+        tell(Unread(source, str(why)))
+        return
+    found = [record for record in map(_record, answer.out.splitlines()) if record]
+    if why_not := _silence(answer.code, answer.err, bool(found)):
+        tell(Unread(source, why_not))
+    if len(found) >= count:
+        tell(Unread(source, f"only the last {count} records were read", partly=True))
+    yield from output.entries(
+        (_line(record, number) for number, record in enumerate(found)), span, SOURCE, SOURCE
+    )
+
+
+def _matches(unit: Unit) -> list[str]:
+    """What belongs to a unit: what its processes wrote, and what its manager wrote about it.
+
+    `--user-unit` would only ever mean the units of the one who asks.
+    """
+    if unit.manager is None:
+        return [f"--unit={unit.name}"]
+    whose = f"_UID={unit.manager}"
+    return [
+        *(f"_SYSTEMD_USER_UNIT={unit.name}", whose, "+"),
+        *(f"USER_UNIT={unit.name}", whose),
+    ]
+
+
+def _silence(code: int, said: str, found: bool) -> str:
+    """Why there may be more than what was shown."""
+    if any(word in said for word in _BLIND) and not found:
+        return "its records may not be read by this user"
+    if _NOTHING in said:
+        return "the journal keeps no records on this machine"
+    return f"journalctl failed with {code}" if code else ""
+
+
+def _record(text: str) -> dict[str, Any] | None:
+    import json
+
+    try:
+        record = json.loads(text)
+        int(record["__REALTIME_TIMESTAMP"])
+    except (ValueError, LookupError, TypeError, RecursionError):
+        return None
+    return record if isinstance(record, dict) else None
+
+
+def _line(record: dict[str, Any], number: int) -> output.Line:
+    said = record.get("MESSAGE")
+    if isinstance(said, list):  # bytes that are no text
+        said = bytes(n for n in said[:LONG] if isinstance(n, int) and 0 <= n < 256)
+        said = said.decode("utf-8", "replace")
+    priority = record.get("PRIORITY")
+    known = isinstance(priority, str) and priority.isascii() and priority.isdigit()
+    level = _LEVELS[min(int(priority), 7)] if known and priority else output.PLAIN
+    other = record.get("_TRANSPORT") != "stdout"
+    name = record.get("SYSLOG_IDENTIFIER")
+    return output.Line(
+        int(record["__REALTIME_TIMESTAMP"]) / 1e6,
+        number,
+        said[:LONG] if isinstance(said, str) else "",
+        level,
+        name if other and isinstance(name, str) else "",
+    )

@@ -1,0 +1,183 @@
+"""Everything that was written down about a gateway, as one stream in the order of time.
+
+    reading = read(home, since=time.time() - 7200)
+    for entry in reading:
+        …
+    reading.unread          # what could not be read, once the stream has ended
+    reading.where(entry)    # logs/gateway.log:8812
+
+The order inside one file is that of the file, even where its clock went back. A level is what the
+source says; words without one (a plain line of output, a record of the journal without priority)
+are INFO, the beginning of a traceback is ERROR. What systemd says in the journal has the logger
+`systemd`; that a process exited with a failure is INFO there, since it is a notice.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Container, Iterable, Iterator, Sequence
+from datetime import tzinfo
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hermes_doctor.files import MEGABYTE, listing
+from hermes_doctor.home import Home
+from hermes_doctor.logs import hermes, records, s6, series, undated
+from hermes_doctor.logs.entry import Entry, Unread
+from hermes_doctor.logs.formats import LEVELS, Format, Span, Wanted
+from hermes_doctor.logs.places import Places
+from hermes_doctor.logs.twice import once
+from hermes_doctor.model import CouldNotLook
+
+if TYPE_CHECKING:
+    from hermes_doctor.probes.supervisors.unit import Unit
+
+QUICK = MEGABYTE
+"""What a quick look reads of one log."""
+_LOGS = ("gateway.log", "errors.log")
+"""All of the gateway's own loggers from INFO on, and of all others from WARNING on."""
+_SERIOUS = ("WARNING", "ERROR", "CRITICAL")
+_WHOLE = "agent.log"
+"""Everything, most of it a second time."""
+_RECORDS = {
+    "logs/gateway-exit-diag.log": records.DIARY,
+    "logs/gateway-shutdown-watchdog.log": records.DIARY,
+    "logs/gateway-shutdown-diag.log": records.ENDING,
+    "gateway-starts.log": records.STARTS,
+    "logs/update.log": records.UPDATE,
+}
+_UNDATED = ("gateway.error.log", "gateway-stdio.log")
+
+
+class Reading:
+    """One pass over the sources. It can be iterated once."""
+
+    def __init__(self, home: Home, span: Span, most: int | None, zone: tzinfo | None) -> None:
+        self.unread: list[Unread] = []
+        """What could not be read; complete when the iteration has ended."""
+        self._tell = self.unread.append
+        self._home = home
+        self._span = span
+        self._most = most
+        self._zone = zone
+        self._places = Places()
+        self._streams: list[Iterator[Entry]] = []
+        self._merged: Iterator[Entry] | None = None
+        self._doubled: Container[str] = ()
+
+    def __iter__(self) -> Iterator[Entry]:
+        if self._merged is None:
+            self._merged = heapq.merge(*self._streams)
+            if self._doubled:
+                self._merged = once(self._merged, self._doubled)
+        return self._merged
+
+    def where(self, entry: Entry) -> str:
+        """Where an entry stands: `logs/gateway.log:8812`."""
+        return self._places.where(entry)
+
+    def add(self, stream: Iterator[Entry]) -> None:
+        """One more source, oldest first."""
+        self._streams.append(stream)
+
+    def add_logs(self, folder: Path, logs: Sequence[Sequence[str]], whole: bool) -> None:
+        """Hermes' own logs, each with its files; what stands in two of them is told once."""
+        for names in logs:
+            self.add_series(folder, names, hermes.FORMAT)
+        if len(logs) > 1:
+            self._doubled = LEVELS if whole else _SERIOUS
+
+    def add_series(self, folder: Path, names: Sequence[str], form: Format) -> None:
+        """A log with what it was rotated into, newest first."""
+        files = [(folder / name, self._home.name_of(folder / name)) for name in names]
+        note = self._places.noting({name: path for path, name in files})
+        self.add(
+            series.entries(
+                *(files, form, self._span),
+                most=self._most,
+                zone=self._zone,
+                tell=self._tell,
+                note=note,
+            )
+        )
+
+    def add_undated(self, path: Path) -> None:
+        """Output that was taken down without times."""
+        name = self._home.name_of(path)
+        note = self._places.noting({name: path})
+        self.add(undated.entries(path, name, self._span, self._tell, note))
+
+
+def read(
+    home: Home,
+    *,
+    since: float,
+    until: float | None = None,
+    most: int | None = QUICK,
+    wanted: Wanted | None = None,
+    whole: bool = False,
+    zone: tzinfo | None = None,
+    units: Iterable[Unit] = (),
+) -> Reading:
+    """What was written about this home since then.
+
+    `most` bounds the bytes of one log, the newest first; None reads all of the window. `whole`
+    adds what is not the gateway's own and no warning. `zone` is that of the gateway's process, if
+    one runs (`logs.zones`). `units` are asked for what their manager keeps: a command each.
+    """
+    span = Span(since, float("inf") if until is None else until, wanted)
+    reading = Reading(home, span, most, zone)
+    folder = home / "logs"
+    try:
+        present = listing(folder)
+    except CouldNotLook as why:
+        reading.unread.append(Unread("logs", str(why)))
+        present = []
+    logs = [name for name in _LOGS if any(one.startswith(name) for one in present)]
+    if whole:
+        logs.append(_WHOLE)
+    reading.add_logs(folder, [series.names(name, present) for name in logs], whole)
+    for name, form in _RECORDS.items():
+        reading.add_series((home / name).parent, [Path(name).name], form)
+    for name in _UNDATED:
+        reading.add_undated(folder / name)
+    for slot in _slots(home, present, reading.unread):
+        _add_slot(reading, slot)
+    for unit in units:
+        _add_unit(reading, unit, span, most)
+    return reading
+
+
+def _slots(home: Home, present: Sequence[str], unread: list[Unread]) -> list[Path]:
+    """The folders in which s6-log keeps what this home's gateway prints."""
+    if home.profile:
+        return [home.path.parent.parent / "logs" / "gateways" / home.profile]
+    if "gateways" not in present:
+        return []
+    folder = home / "logs" / "gateways"
+    try:
+        others = {path.name for path in home.profiles()}
+        return [folder / name for name in listing(folder) if name not in others]
+    except CouldNotLook as why:
+        unread.append(Unread("logs/gateways", str(why)))
+        return []
+
+
+def _add_slot(reading: Reading, folder: Path) -> None:
+    try:
+        reading.add_series(folder, series.archives(listing(folder)), s6.FORMAT)
+    except CouldNotLook as why:
+        reading.unread.append(Unread(f"logs/gateways/{folder.name}", str(why)))
+
+
+def _add_unit(reading: Reading, unit: Unit, span: Span, most: int | None) -> None:
+    from hermes_doctor.probes.supervisors.unit import DOCKER
+
+    if unit.systemd:
+        from hermes_doctor.logs import journald
+
+        reading.add(journald.entries(unit, span, most, reading.unread.append))
+    elif unit.kind == DOCKER:
+        from hermes_doctor.logs import containers
+
+        reading.add(containers.entries(unit, span, most, reading.unread.append))

@@ -1,0 +1,152 @@
+"""A log with the files that it was rotated into, read as one, only as far back as is asked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack
+from datetime import UTC, tzinfo
+from pathlib import Path
+
+from hermes_doctor.files import size as shown
+from hermes_doctor.logs import clock, window
+from hermes_doctor.logs.clock import Clock
+from hermes_doctor.logs.entry import Entry, Unread
+from hermes_doctor.logs.formats import Format, Span
+from hermes_doctor.logs.opened import BLOCK, Opened, Packed, Place, blocks
+from hermes_doctor.model import CouldNotLook
+from hermes_doctor.patterns import pattern
+from hermes_doctor.values import NamedTuple
+
+_AGE = 300.0
+"""Seconds by which a file's time may be wrong: that of a network's disk is another machine's."""
+MOST_FILES = 100
+_ROTATED = pattern(r"(?:\.(?P<number>\d{1,4})|(?P<day>-\d{8}(?:-\d{1,10})?))(?:\.gz)?")
+_ARCHIVED = pattern(r"@[0-9a-f]{24}\.[su]")
+
+
+class Part(NamedTuple):
+    """One file of a series that is to be read."""
+
+    file: Opened
+    start: int
+    clock: Clock
+
+
+Tell = Callable[[Unread], None]
+Note = Callable[[str, Place], None]
+
+
+def names(name: str, present: Iterable[str]) -> list[str]:
+    """The files of a log among those present, newest first."""
+    numbered: list[tuple[int, str]] = []
+    dated: list[str] = []
+    for one in present:
+        match = _ROTATED.fullmatch(one.removeprefix(name)) if one.startswith(name) else None
+        if match and match["number"]:
+            numbered.append((int(match["number"]), one))
+        elif match:
+            dated.append(one)
+    older = [one for _, one in sorted(numbered)] + sorted(dated, reverse=True)
+    return [name, *older][:MOST_FILES]
+
+
+def archives(present: Iterable[str]) -> list[str]:
+    """The same of a folder of s6-log, whose archives bear the time of their end."""
+    old = (name for name in present if _ARCHIVED.fullmatch(name))
+    return ["current", *sorted(old, reverse=True)][:MOST_FILES]
+
+
+def entries(
+    files: Iterable[tuple[Path, str]],
+    form: Format,
+    span: Span,
+    *,
+    most: int | None = None,
+    zone: tzinfo | None = None,
+    tell: Tell,
+    note: Note | None = None,
+    size: int = BLOCK,
+) -> Iterator[Entry]:
+    """The entries of a series, oldest first; the files come newest first, each with its name.
+
+    A rotation while this runs hides nothing and shows nothing twice: what was opened stays open,
+    and is known again under its new name.
+    """
+    with ExitStack() as stack:
+        parts = _parts(files, form, span.since, most, zone, tell, stack)
+        for part in reversed(parts):
+            if note:
+                note(part.file.name, part.file.place)
+            lines = blocks(part.file, part.start, size)
+            yield from form.parse(lines, part.clock, span, part.file.name, form.kind)
+            if why := part.file.lacks():
+                tell(Unread(part.file.name, why, partly=True))
+
+
+def _parts(
+    files: Iterable[tuple[Path, str]],
+    form: Format,
+    since: float,
+    most: int | None,
+    zone: tzinfo | None,
+    tell: Tell,
+    stack: ExitStack,
+) -> list[Part]:
+    """What must be read of which files, newest first."""
+    parts: list[Part] = []
+    seen: set[Place] = set()
+    left = most
+    for path, name in files:
+        try:
+            file = (Packed if name.endswith(".gz") else Opened)(path, name)
+        except FileNotFoundError:
+            continue
+        except CouldNotLook as why:
+            tell(Unread(name, str(why)))
+            continue
+        stack.callback(file.close)
+        if file.place in seen:
+            continue
+        seen.add(file.place)
+        if file.written < since - _AGE:
+            break
+        if left is not None and left <= 0:
+            tell(Unread(name, f"only the last {shown(most or 0)} were read", partly=True))
+            break
+        newer = parts[-1].clock if parts else None
+        part, reached = _part(file, form, since, left, zone, newer)
+        parts.append(part)
+        if reached:
+            break
+        if part.start > 0 or (left is not None and left < file.size):
+            why_not = f"only the last {shown(most or 0)} were read"
+            tell(Unread(name, why_not, partly=True))
+            break
+        left = None if left is None else left - file.size
+    return parts
+
+
+def _part(
+    file: Opened,
+    form: Format,
+    since: float,
+    left: int | None,
+    zone: tzinfo | None,
+    newer: Clock | None,
+) -> tuple[Part, bool]:
+    packed = isinstance(file, Packed)
+    if form.utc:
+        read_by = Clock(UTC)
+    else:
+        last = None if packed else window.last(file, form.local)
+        read_by = clock.of_file(last, file.written, zone, newer)
+
+    def moment(line: bytes) -> float | None:
+        shows = form.local(line)
+        return None if shows is None else read_by.latest(shows)
+
+    if packed:
+        return Part(file, 0, read_by), bool(window.early(file, 0, moment, since))
+    floor = 0 if left is None else max(0, file.size - left)
+    start, reached = window.find(file, moment, since, floor)
+    return Part(file, start, read_by), reached

@@ -1,0 +1,27 @@
+"""The end of one of Hermes' logs, for those who ask about the latest only."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from hermes_doctor.files import listing
+from hermes_doctor.home import Home
+from hermes_doctor.logs import hermes, series
+from hermes_doctor.logs.entry import Entry, Unread
+from hermes_doctor.logs.formats import Span, Wanted
+from hermes_doctor.model import CouldNotLook
+
+
+def entries(
+    home: Home, name: str, most: int, *, since: float = 0.0, wanted: Wanted | None = None
+) -> Iterator[Entry]:
+    """What stands in the last bytes, oldest first; CouldNotLook when they cannot be read."""
+    folder = home / "logs"
+    files = [(folder / one, f"logs/{one}") for one in series.names(name, listing(folder))]
+    span = Span(since, wanted=wanted)
+    yield from series.entries(files, hermes.FORMAT, span, most=most, tell=_refuse)
+
+
+def _refuse(unread: Unread) -> None:
+    if not unread.partly:
+        raise CouldNotLook(unread.why)

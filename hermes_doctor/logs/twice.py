@@ -1,0 +1,45 @@
+"""One event, written into two files, told once."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Container, Iterator
+
+from hermes_doctor.logs.entry import Entry
+
+_REMEMBERED = 10.0
+"""Seconds that an entry is remembered for: files of one process agree to the millisecond."""
+_MOST = 50_000
+
+
+def once(entries: Iterator[Entry], levels: Container[str]) -> Iterator[Entry]:
+    """The entries without those of Hermes' own files that another of them had already.
+
+    Only what has one of these levels stands in several. A line that stands twice in one file was
+    written twice.
+    """
+    told: dict[tuple[float, str, str], dict[str, int]] = {}
+    order: deque[tuple[float, str, str]] = deque()
+    for entry in entries:
+        if entry.level not in levels or entry.kind != "log":
+            yield entry
+            continue
+        key = (entry.at, entry.logger, entry.text)
+        counts = told.get(key)
+        if counts is None:
+            told[key] = {_log(entry.source): 1}
+            order.append(key)
+            while order[0][0] < entry.at - _REMEMBERED or len(order) > _MOST:
+                told.pop(order.popleft(), None)
+            yield entry
+            continue
+        most = max(counts.values())
+        name = _log(entry.source)
+        counts[name] = counts.get(name, 0) + 1
+        if counts[name] > most:
+            yield entry
+
+
+def _log(source: str) -> str:
+    """Which log a file belongs to, however often it was rotated."""
+    return source.partition(".log")[0]

@@ -1,0 +1,54 @@
+"""Output that was taken down without any times, as launchd and Windows do.
+
+Only the last words in such a file are as old as the file. Lines of the gateway's log are in its
+other files too, with their time, so what stands before the last of them is history.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from hermes_doctor.logs import output
+from hermes_doctor.logs.entry import Entry, Unread
+from hermes_doctor.logs.formats import Span
+from hermes_doctor.logs.opened import Opened
+from hermes_doctor.logs.series import Note, Tell
+from hermes_doctor.model import CouldNotLook
+
+_TAIL = 64 * 1024
+
+
+def entries(path: Path, name: str, span: Span, tell: Tell, note: Note) -> Iterator[Entry]:
+    """The last words, at the time of the file."""
+    try:
+        file = Opened(path, name)
+    except FileNotFoundError:
+        return
+    except CouldNotLook as why:
+        tell(Unread(name, str(why)))
+        return
+    try:
+        if file.written < span.since:
+            return
+        start = max(0, file.size - _TAIL)
+        data = file.read(start, _TAIL)
+    finally:
+        file.close()
+    if why_not := file.lacks():
+        tell(Unread(name, why_not))
+    note(name, file.place)
+    yield from output.entries(_last(data, start, file.written), span, name, "stderr")
+
+
+def _last(data: bytes, start: int, written: float) -> list[output.Line]:
+    kept: list[output.Line] = []
+    offset = start
+    for number, line in enumerate(data.split(b"\n")):
+        text = line.decode("utf-8", "replace").rstrip("\r")
+        if output.levelled(text):
+            kept = []
+        elif (text.strip() or kept) and (number or not start):
+            kept.append(output.Line(written, offset, text))
+        offset += len(line) + 1
+    return kept
