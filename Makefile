@@ -30,6 +30,7 @@ bench: $(VENV)/dev
 	$(BIN)/python -m benchmarks.databases
 	$(BIN)/python -m benchmarks.crowd
 	$(BIN)/python -m benchmarks.live_backup
+	$(BIN)/python -m benchmarks.logs
 
 screenshot: $(VENV)/dev
 	$(BIN)/python -m tools.screenshot

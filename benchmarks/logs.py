@@ -2,9 +2,9 @@
 
     python -m benchmarks.logs [--dense]
 
-Bars: with 5 GB of logs in the home `check` takes at most 1.2 times as long as with 5 MB. How fast
-a window of 100 MB is read, in all and warnings only, is told without a bar: the rules come on top.
-Files of 5 GB are sparse unless `--dense` is given; they are real lines from end to end then.
+All in CPU time. Bar: with 5 GB of logs in the home `check` takes at most 1.2 times as long as with
+5 MB. How fast a window of 100 MB is read, all of it and warnings only, is told without a bar: the
+rules come on top. Files of 5 GB are sparse; with `--dense` they are lines from end to end.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ BAR = 1.2
 RUNS = 15
 SMALL, LARGE = 5 * MEGABYTE, 5 * 1024 * MEGABYTE
 WINDOW = 7200.0
-_NAMES = ("gateway.log", "errors.log", "agent.log", "gateway-exit-diag.log", "update.log")
+_NAMES = ("gateway.log", "errors.log", "agent.log", "gateway-exit-diag.log")
 _TRACEBACK = """Traceback (most recent call last):
   File "/opt/hermes/lib/python3.11/site-packages/gateway/run.py", line 7860, in _connect
     await adapter.connect()
@@ -57,12 +57,23 @@ def lines(start: float, count: int, apart: float) -> bytes:
     return "".join(said).encode()
 
 
+def diary(start: float, count: int, apart: float) -> bytes:
+    """The same for the diary of ends."""
+    said = []
+    for n in range(count):
+        at = datetime.fromtimestamp(start + n * apart, UTC).isoformat()
+        facts = f'"pid": {n}, "python": "3.11.7", "platform": "linux", "success": false'
+        said.append(f'{{"ts": "{at}", "tag": "asyncio.run.returned", {facts}}}\n')
+    return "".join(said).encode()
+
+
 def fill(home: Path, size: int, dense: bool) -> None:
     """Logs of this size together, all but the last two hours of them old."""
     now = time.time()
-    old = lines(now - 30 * 86400, 20_000, 0.01)
-    new = lines(now - WINDOW, 2000, WINDOW / 2000)
     for name in _NAMES:
+        made = diary if "diag" in name else lines
+        old = made(now - 30 * 86400, 20_000, 0.01)
+        new = made(now - WINDOW, 2000, WINDOW / 2000)
         with (home / "logs" / name).open("wb") as file:
             rest = size // len(_NAMES) - len(new)
             if dense:
@@ -110,9 +121,9 @@ def windows(folder: Path, dense: bool) -> float:
         f"{'reading two hours':<26} {small * 1000:>6.1f} ms {large * 1000:>6.1f} ms "
         f"{large / small:>6.2f}x"
     )
-    ratio = checks[1].wall / checks[0].wall
+    ratio = checks[1].cpu / checks[0].cpu
     print(
-        f"{'check':<26} {checks[0].wall * 1000:>6.0f} ms {checks[1].wall * 1000:>6.0f} ms "
+        f"{'check':<26} {checks[0].cpu * 1000:>6.0f} ms {checks[1].cpu * 1000:>6.0f} ms "
         f"{ratio:>6.2f}x  (bar: at most {BAR:g})"
     )
     return max(ratio, large / small)

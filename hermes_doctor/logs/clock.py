@@ -7,6 +7,7 @@ file was.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta, tzinfo
 from functools import lru_cache
 
@@ -68,6 +69,30 @@ class Clock:
     def latest(self, local: float) -> float:
         """The latest that it can have been."""
         return local + self.behind if self.behind is not None else max(self._both(local))
+
+    def twice(self, local: float) -> bool:
+        """Whether it has shown this two times, as when summer ends."""
+        return self.behind is None and len(set(self._both(local))) == 2
+
+    def settle(self, shown: Iterable[float], written: float) -> None:
+        """Tell from what it showed whether an hour that comes twice is there for a second time.
+
+        So it is where it never goes back while the hour lasts, unless the file was last written
+        to in the first of the two.
+        """
+        begin = previous = None
+        for local in shown:
+            if not self.twice(local):
+                break
+            if previous is not None and local < previous - _BACK:
+                return
+            previous = local
+            begin = local if begin is None else begin
+        else:
+            if previous is not None and abs(written - min(self._both(previous))) < _NEAR:
+                return
+        if begin is not None:
+            self._last = max(self._both(begin))
 
     def fits(self, local: float, utc: float) -> bool:
         """Whether it can have shown this at that time."""

@@ -132,11 +132,13 @@ def read(
         present = listing(folder)
     except CouldNotLook as why:
         reading.unread.append(Unread("logs", str(why)))
-        present = []
-    logs = [name for name in _LOGS if any(one.startswith(name) for one in present)]
-    if whole:
-        logs.append(_WHOLE)
-    reading.add_logs(folder, [series.names(name, present) for name in logs], whole)
+        present = [*_LOGS, _WHOLE]  # what may not be listed may still be opened by its name
+    logs = [
+        series.names(name, present)
+        for name in (*_LOGS, *([_WHOLE] if whole else []))
+        if any(one.startswith(name) for one in present)
+    ]
+    reading.add_logs(folder, logs, whole)
     for name, form in _RECORDS.items():
         reading.add_series((home / name).parent, [Path(name).name], form)
     for name in _UNDATED:

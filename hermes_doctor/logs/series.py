@@ -20,6 +20,7 @@ from hermes_doctor.values import NamedTuple
 _AGE = 300.0
 """Seconds by which a file's time may be wrong: that of a network's disk is another machine's."""
 MOST_FILES = 100
+_FEW = 8 * 1024
 _ROTATED = pattern(r"(?:\.(?P<number>\d{1,4})|(?P<day>-\d{8}(?:-\d{1,10})?))(?:\.gz)?")
 _ARCHIVED = pattern(r"@[0-9a-f]{24}\.[su]")
 
@@ -149,4 +150,12 @@ def _part(
         return Part(file, 0, read_by), bool(window.early(file, 0, moment, since))
     floor = 0 if left is None else max(0, file.size - left)
     start, reached = window.find(file, moment, since, floor)
+    read_by.settle(_shown(file, start, form), file.written)
     return Part(file, start, read_by), reached
+
+
+def _shown(file: Opened, start: int, form: Format) -> Iterator[float]:
+    for _, lines in blocks(file, start, _FEW):
+        for line in lines:
+            if (shows := form.local(line)) is not None:
+                yield shows

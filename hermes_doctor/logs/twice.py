@@ -18,19 +18,19 @@ def once(entries: Iterator[Entry], levels: Container[str]) -> Iterator[Entry]:
     Only what has one of these levels stands in several. A line that stands twice in one file was
     written twice.
     """
-    told: dict[tuple[float, str, str], dict[str, int]] = {}
-    order: deque[tuple[float, str, str]] = deque()
+    told: dict[int, dict[str, int]] = {}
+    order: deque[tuple[float, int]] = deque()
     for entry in entries:
         if entry.level not in levels or entry.kind != "log":
             yield entry
             continue
-        key = (entry.at, entry.logger, entry.text)
+        key = hash(entry[:4])  # texts may be long, and many
         counts = told.get(key)
         if counts is None:
             told[key] = {_log(entry.source): 1}
-            order.append(key)
+            order.append((entry.at, key))
             while order[0][0] < entry.at - _REMEMBERED or len(order) > _MOST:
-                told.pop(order.popleft(), None)
+                told.pop(order.popleft()[1], None)
             yield entry
             continue
         most = max(counts.values())

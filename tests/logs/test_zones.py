@@ -77,6 +77,33 @@ def test_clocks_are_changed(home: Path, day: str) -> None:
     assert [one.at for one in late] == stamps[30:]
 
 
+SECOND = datetime(2026, 10, 25, 1, tzinfo=UTC).timestamp()
+"""When Berlin shows two o'clock for the second time."""
+
+
+@pytest.mark.parametrize("window", [600.0, 2400.0, 5400.0, 9000.0])
+@pytest.mark.parametrize("end", [1800.0, 4200.0])
+def test_window_in_the_hour_that_comes_twice(home: Path, window: float, end: float) -> None:
+    """Wherever the window begins and the file ends, all of it is told, in its own hour."""
+    stamps = [SECOND - 20_000 + 10 * n for n in range(int(2000 + end / 10) + 1)]
+    lines = [line(at, f"{at:.0f} {'x' * 90}", zone=BERLIN) for at in stamps]
+    write(home / "logs" / "gateway.log", lines, stamps[-1])
+
+    found = entries(home, stamps[-1] - window, zone=BERLIN)
+
+    assert [one.at for one in found] == [at for at in stamps if at >= stamps[-1] - window]
+    assert all(one.text.startswith(f"{one.at:.0f} ") for one in found)
+
+
+def test_end_in_the_first_of_two_hours(home: Path) -> None:
+    """The file's time tells which of the two it was."""
+    stamps = [SECOND - 3000 + 10 * n for n in range(100)]
+    lines = [line(at, zone=BERLIN) for at in stamps]
+    write(home / "logs" / "gateway.log", lines, stamps[-1])
+
+    assert [one.at for one in entries(home, zone=BERLIN)] == stamps
+
+
 def test_rotated_in_another_season(home: Path) -> None:
     """Each file tells for itself: the offset may have changed between them."""
     winter, summer = NOON, NOON - 60 * 86400
