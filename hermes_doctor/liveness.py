@@ -51,8 +51,8 @@ def _process(probes: Probes) -> Seen:
         found = _gateway(probes)
         return Hold.OK, f"process {found.pid}", found.started_at
     runtime = probes.runtime()
-    if runtime.lock_holder == 0:
-        return Hold.UNKNOWN, "a process that cannot be seen from here has its files open", None
+    if runtime.unseen:
+        return Hold.UNKNOWN, runtime.unseen, None
     try:
         pulse = probes.pulse()
     except CouldNotLook:
@@ -71,7 +71,9 @@ def _lock(probes: Probes) -> Seen:
     kinds = probes.vitals(found.pid).kinds
     if kinds is None:
         return Hold.UNKNOWN, "you may not see what it holds", None
-    if probes.runtime().state == "starting":
+    runtime = probes.runtime()
+    mine = runtime.state_owner is not None and runtime.state_owner.pid == found.pid
+    if runtime.state == "starting" or not mine:
         return Hold.UNKNOWN, "it is still starting", found.started_at
     return Hold.FAILED, "it does not hold gateway.lock", None
 

@@ -75,6 +75,25 @@ def stat(pid: int) -> Stat | None:
     return Stat(name.partition("(")[2], fields[0], int(fields[1]), int(fields[19]))
 
 
+def exists(pid: int) -> bool:
+    """Whether there is a process of that number, even one that /proc does not show to us."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True
+    return True
+
+
+def own_number(pid: int) -> int:
+    """The number that a process knows itself by: in a container it counts from 1 again."""
+    for line in _text(pid, "status").splitlines():
+        if line.startswith("NSpid:"):
+            return int(line.split()[-1])
+    return pid
+
+
 def started(start_time: int) -> datetime:
     """The moment that a start in ticks since the machine's start means."""
     return datetime.fromtimestamp(boot_time() + start_time / os.sysconf("SC_CLK_TCK"), UTC)
