@@ -49,11 +49,12 @@ def unseen(home: Home, said: Runtime) -> str:
         if is_hidden(pid):
             what = "holds gateway.lock" if pid == said.lock_holder else "is named as the gateway"
             return f"process {pid} {what}, and you may not see it{_because()}"
-    if said.lock_holder == 0 or _has_history_open(home):
-        return f"a process that cannot be seen from here has its files open: {_ELSEWHERE}"
-    if said.lock_holder is not None or not _is_apart():
+    if said.lock_holder:  # nobody else can have it
         return ""
-    writer = guard.has_writer(home / _LOCK)
+    writer = guard.has_writer(home / _LOCK) if _is_apart() else False
+    user = guard.user_of(home / "state.db")
+    if said.lock_holder == 0 or user == 0 or (writer is None and _may_hide_another(user)):
+        return f"a process that cannot be seen from here has its files open: {_ELSEWHERE}"
     if writer and not _seen_writers(home):
         return f"a process that cannot be seen from here has gateway.lock open: {_ELSEWHERE}"
     if writer is None and (name := _fresh(home)):
@@ -71,18 +72,15 @@ def is_hidden(pid: int) -> bool:
 
 def _because() -> str:
     """The setting of /proc that hides it, where it says so."""
+    option = ""
     try:
         with open("/proc/self/mounts", errors="replace") as file:
-            found = [
-                fields[3] for line in file if (fields := line.split())[1:3] == ["/proc", "proc"]
-            ]
-    except (OSError, IndexError):
-        return ""
-    option = (
-        next((one for one in found[-1].split(",") if one.startswith("hidepid=")), "")
-        if found
-        else ""
-    )
+            for line in file:
+                _, place, kind, options, *_ = line.split()
+                if (place, kind) == ("/proc", "proc"):  # the last one lies on top
+                    option = next((one for one in options.split(",") if "hidepid" in one), "")
+    except (OSError, ValueError):
+        pass
     return f", since /proc is mounted with {option}: look as root" if option else ": look as root"
 
 
@@ -94,21 +92,17 @@ def _is_apart() -> bool:
         return False
 
 
-def _has_history_open(home: Home) -> bool:
-    """Whether a process that we cannot see has the history open.
+def _may_hide_another(pid: int | None) -> bool:
+    """Whether an unseen process may have the history open behind one that we see.
 
     The kernel names no lock of another pid namespace in its table, but it still tells that one
-    is there when it is asked about a range of bytes. It names one process only: in a namespace
-    of our own, another one that we cannot see may be behind one that we see. Our own looks do
-    not count.
+    is there when it is asked about a range of bytes, and then it names one process only. Our own
+    looks do not count.
     """
-    pid = guard.user_of(home / "state.db")
-    if pid is None or pid < 0 or pid == os.getpid():
+    if pid is None or pid <= 0 or pid == os.getpid():
         return False
-    if pid == 0:
-        return True
     stat = vitals.stat(pid)
-    return _is_apart() and (stat is None or stat.parent != os.getpid())
+    return stat is None or stat.parent != os.getpid()
 
 
 def _seen_writers(home: Home) -> Iterable[int]:

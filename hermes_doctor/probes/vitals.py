@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import NamedTuple
@@ -77,6 +78,10 @@ def stat(pid: int) -> Stat | None:
 
 def exists(pid: int) -> bool:
     """Whether there is a process of that number, even one that /proc does not show to us."""
+    if sys.platform == "win32":  # there that signal is Ctrl-C
+        import psutil
+
+        return psutil.pid_exists(pid)
     try:
         os.kill(pid, 0)
     except ProcessLookupError:

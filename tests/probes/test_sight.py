@@ -26,6 +26,7 @@ from tests.crashing import STRANGER
 from tests.looking import ask
 from tests.test_liveness import climb
 from tests.warm import ROOT
+from tests.writing import writing
 
 APART = ("unshare", "--pid", "--fork", "--mount-proc", "--kill-child")
 
@@ -118,6 +119,22 @@ def test_signs_of_life(home: Path) -> None:
 
     sham.note(home, sham.DEAD, datetime.now(UTC), "gateway.exit_clean")
     assert Probes(Home(home)).runtime().unseen == ""
+
+
+@pytest.mark.parametrize("asked", [True, False])
+def test_a_chat_beside_us(home: Path, monkeypatch: pytest.MonkeyPatch, asked: bool) -> None:
+    """Another Hermes in our container is no gateway; who may not ask of the lock is in doubt."""
+    sham.ended(home)
+    for name in ("gateway_state.json", "gateway.lock"):
+        os.utime(home / name, (0, 0))
+    monkeypatch.setattr(sight, "_is_apart", lambda: True)
+    if not asked:
+        monkeypatch.setattr(guard, "has_writer", lambda _: None)
+    with writing(home / "state.db") as chat:
+        chat.tell("SELECT 1 FROM sqlite_master")
+        assert guard.user_of(home / "state.db")
+        monkeypatch.setattr(os, "getpid", lambda: sham.DEAD)  # it is none of our own looks
+        assert bool(Probes(Home(home)).runtime().unseen) is not asked
 
 
 # -- hidden by /proc -----------------------------------------------------------------------
