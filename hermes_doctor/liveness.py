@@ -41,7 +41,7 @@ def _gateway(probes: Probes) -> Gateway:
     """The gateway that holds the lock, else any of them."""
     gateways = probes.gateways()
     if not gateways:
-        raise CouldNotLook("it does not run here")
+        raise CouldNotLook("no gateway is seen to run")
     holder = probes.runtime().lock_holder
     return next((one for one in gateways if one.pid == holder), gateways[0])
 
@@ -79,6 +79,8 @@ def _lock(probes: Probes) -> Seen:
 
 
 def _supervised(probes: Probes) -> Seen:
+    if not probes.gateways() and probes.runtime().unseen:
+        return Hold.UNKNOWN, "its process cannot be seen", None
     found = probes.supervision()
     hold = {True: Hold.OK, False: Hold.FAILED, None: Hold.UNKNOWN}[found.revives]
     return hold, found.why, None

@@ -456,7 +456,7 @@ class Probes:
         gateways = self.gateways()
         url = os.environ.get("GATEWAY_HEALTH_URL", "").strip()
         if not gateways and not url:
-            raise CouldNotLook("no gateway runs")
+            raise CouldNotLook("no gateway is seen to run")
         from hermes_doctor.probes import listening, pulse
 
         if not gateways:

@@ -76,7 +76,7 @@ def test_outside_of_our_container(home: Path, history: str) -> None:
     for id in ("gateway-running", "gateway-lock"):
         assert status(alive, id)[0] == "unknown"
         assert "another container" in status(alive, id)[1]
-    assert alive["liveness"]["rungs"][0]["status"] == "unknown"
+    assert {rung["status"] for rung in alive["liveness"]["rungs"]} == {"unknown"}
     assert not [one for one in alive["findings"] if one["code"].startswith("GW-")]
     assert {"GW-DIED", "GW-DOWN"} <= {one["code"] for one in dead["findings"]}
 
