@@ -34,7 +34,7 @@ def gateway_age(probes: Probes) -> Iterator[Finding]:
     """Does the gateway run the code and the settings that are on disk?"""
     gateways = probes.gateways()
     if not gateways:
-        raise Skip("no gateway runs")
+        raise Skip("no gateway is seen to run")
     pid, began = gateways[0].pid, gateways[0].started_at
     yield from _code(probes, pid, began)
     yield from _settings(probes, pid, began)

@@ -23,6 +23,8 @@ def gateway_lock(probes: Probes) -> Iterator[Finding | CouldNotLook]:
     if running:
         yield from _several(probes, runtime, running)
         return
+    if runtime.unseen:
+        raise CouldNotLook(runtime.unseen)
     if runtime.lock_holder:
         yield _held(probes, runtime.lock_holder)
     elif runtime.lock_holder is None:

@@ -16,7 +16,7 @@ from hermes_doctor.api import CouldNotLook, Evidence, Finding, Probes, Severity,
 def gateway_loop(probes: Probes) -> Iterator[Finding]:
     """Does the event loop of the gateway turn?"""
     if not probes.gateways():
-        raise Skip("no gateway runs")
+        raise Skip("no gateway is seen to run")
     pulse = probes.pulse()
     if pulse.turns:
         return

@@ -22,7 +22,7 @@ def gateway_resources(probes: Probes) -> Iterator[Finding | CouldNotLook]:
     """Has the gateway descriptors and memory left?"""
     gateways = probes.gateways()
     if not gateways:
-        raise Skip("no gateway runs")
+        raise Skip("no gateway is seen to run")
     for gateway in gateways:
         vitals = probes.vitals(gateway.pid)
         if vitals.files is None or vitals.kinds is None:

@@ -44,12 +44,9 @@ def gateway_running(probes: Probes) -> Iterator[Finding]:
     if gateways:
         yield from _draining(runtime, [gateway.pid for gateway in gateways])
         return
+    if runtime.unseen:
+        raise CouldNotLook(runtime.unseen)
     lives = probes.diary()
-    if runtime.lock_holder == 0:
-        raise CouldNotLook(
-            "a process that cannot be seen from here has the files of this home open: the gateway "
-            "may run in another container, or outside of this one"
-        )
     _elsewhere(probes)
     wanted = _wanted(probes, runtime)
     if not (runtime.ever or lives or wanted):

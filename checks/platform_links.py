@@ -37,7 +37,7 @@ def platform_links(probes: Probes) -> Iterator[Finding | CouldNotLook]:
     """Does every platform that is said to be connected have a live connection?"""
     gateways = probes.gateways()
     if not gateways:
-        raise Skip("no gateway runs")
+        raise Skip("no gateway is seen to run")
     for gateway in gateways:
         try:
             yield from _look(probes, gateway)

@@ -64,7 +64,7 @@ def platform_states(probes: Probes) -> Iterator[Finding | CouldNotLook]:
     """Does the gateway say that every platform which is set up is in service?"""
     gateways = probes.gateways()
     if not gateways:
-        raise Skip("no gateway runs")
+        raise Skip("no gateway is seen to run")
     state = probes.runtime().state
     asked = False
     for gateway in gateways:

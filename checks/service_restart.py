@@ -24,7 +24,7 @@ def service_restart(probes: Probes) -> Iterator[Finding | CouldNotLook]:
     running = probes.gateways()
     if not running:
         if not found.units:
-            raise Skip("no gateway runs, and nothing is set up to run one")
+            raise Skip("no gateway is seen to run, and nothing is set up to run one")
         return
     if found.revives is not False or (found.owner and found.owner.kind == "docker"):
         return

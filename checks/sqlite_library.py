@@ -12,7 +12,7 @@ def sqlite_library(probes: Probes) -> Iterator[Finding]:
     """Is the gateway's SQLite free of the fault that damages databases in WAL mode?"""
     gateways = probes.gateways()
     if not gateways:
-        raise Skip("no gateway is running")
+        raise Skip("no gateway is seen to run")
     found = probes.sqlite_library()
     if found is None or not found.risky:
         return

@@ -14,10 +14,11 @@ def clear_stale_lock(probes: Probes, finding: Finding) -> Iterator[Step]:
     """Move gateway.pid and gateway.lock into the vault, once the kernel says nobody holds them."""
     if probes.gateways():
         raise CannotFix("a gateway runs on this home by now")
-    holder = probes.runtime().lock_holder
-    if holder is not None:
-        who = f"process {holder}" if holder else "a process that cannot be seen from here"
-        raise CannotFix(f"{who} holds gateway.lock")
+    runtime = probes.runtime()
+    if runtime.unseen:
+        raise CannotFix(runtime.unseen)
+    if runtime.lock_holder is not None:
+        raise CannotFix(f"process {runtime.lock_holder} holds gateway.lock")
     for name in _NAMES:
         kind = snapshot(probes.home / name).kind
         if kind not in ("absent", "file", "symlink"):

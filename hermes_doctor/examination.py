@@ -254,7 +254,6 @@ def _ladder(probes: Probes) -> tuple[Rung, ...]:
 def _gateways(probes: Probes) -> tuple[Gateway, ...] | None:
     try:
         found = tuple(probes.gateways())
-        unseen = not found and probes.runtime().lock_holder == 0
-        return None if unseen else found
+        return None if not found and probes.runtime().unseen else found
     except CouldNotLook:
         return None

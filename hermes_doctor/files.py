@@ -182,6 +182,14 @@ def user_home() -> Path:
     return Path(os.path.expanduser("~"))
 
 
+def folder_of(uid: int, listed: str) -> str:
+    """A user's own folder; `listed` is that in the table of users.
+
+    Our own may be elsewhere by HOME. Root's HOME says little: sudo may have kept that of another.
+    """
+    return str(user_home()) if uid == os.geteuid() != 0 else listed
+
+
 def size(count: int) -> str:
     """A byte count for people."""
     for unit, step in (("GB", 1024**3), ("MB", 1024**2), ("KB", 1024)):

@@ -41,7 +41,7 @@ def _gateway(probes: Probes) -> Gateway:
     """The gateway that holds the lock, else any of them."""
     gateways = probes.gateways()
     if not gateways:
-        raise CouldNotLook("it does not run here")
+        raise CouldNotLook("no gateway is seen to run")
     holder = probes.runtime().lock_holder
     return next((one for one in gateways if one.pid == holder), gateways[0])
 
@@ -51,8 +51,8 @@ def _process(probes: Probes) -> Seen:
         found = _gateway(probes)
         return Hold.OK, f"process {found.pid}", found.started_at
     runtime = probes.runtime()
-    if runtime.lock_holder == 0:
-        return Hold.UNKNOWN, "a process that cannot be seen from here has its files open", None
+    if runtime.unseen:
+        return Hold.UNKNOWN, runtime.unseen, None
     try:
         pulse = probes.pulse()
     except CouldNotLook:
@@ -71,12 +71,16 @@ def _lock(probes: Probes) -> Seen:
     kinds = probes.vitals(found.pid).kinds
     if kinds is None:
         return Hold.UNKNOWN, "you may not see what it holds", None
-    if probes.runtime().state == "starting":
+    runtime = probes.runtime()
+    mine = runtime.state_owner is not None and runtime.state_owner.pid == found.pid
+    if runtime.state == "starting" or not mine:
         return Hold.UNKNOWN, "it is still starting", found.started_at
     return Hold.FAILED, "it does not hold gateway.lock", None
 
 
 def _supervised(probes: Probes) -> Seen:
+    if not probes.gateways() and probes.runtime().unseen:
+        return Hold.UNKNOWN, "its process cannot be seen", None
     found = probes.supervision()
     hold = {True: Hold.OK, False: Hold.FAILED, None: Hold.UNKNOWN}[found.revives]
     return hold, found.why, None

@@ -11,7 +11,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -64,23 +64,24 @@ class Sham:
 
     process: subprocess.Popen[str]
     port: int
-
-    @property
-    def pid(self) -> int:
-        """Its process id."""
-        return self.process.pid
+    pid: int
 
 
 @contextlib.contextmanager
-def gateway(home: Path, *, limit: int | None = None, **wants: Any) -> Iterator[Sham]:
-    """A sham gateway on a home: `api` is None, "answers" or "silent"; see the script for more."""
+def gateway(
+    home: Path, *, limit: int | None = None, apart: Sequence[str] = (), **wants: Any
+) -> Iterator[Sham]:
+    """A sham gateway on a home: `api` is None, "answers" or "silent"; see the script for more.
+
+    `apart` is the command that makes it the first process of a pid namespace.
+    """
     script = support.put(home.parent / "sham" / "hermes", _SCRIPT)
     said = {"state": "running", "platforms": {}, "beat": True, "open": 0, "api": None} | wants
     env = {"HERMES_HOME": str(home), "SHAM": json.dumps(said), "PATH": os.environ["PATH"]}
     env["OPENROUTER_API_KEY"] = SECRET
     started = datetime.now(UTC)
     process = subprocess.Popen(
-        [sys.executable, "-I", str(script), "gateway", "run"],
+        [*apart, sys.executable, "-I", str(script), "gateway", "run"],
         env=env,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
@@ -89,15 +90,20 @@ def gateway(home: Path, *, limit: int | None = None, **wants: Any) -> Iterator[S
     try:
         assert process.stdout is not None
         port = int(process.stdout.readline())
+        pid = _child(process.pid) if apart else process.pid
         if limit is not None:
             import resource
 
-            resource.prlimit(process.pid, resource.RLIMIT_NOFILE, (limit, limit))
-        note(home, process.pid, started, "gateway.start")
-        yield Sham(process, port)
+            resource.prlimit(pid, resource.RLIMIT_NOFILE, (limit, limit))
+        note(home, 1 if apart else pid, started, "gateway.start")
+        yield Sham(process, port, pid)
     finally:
         process.kill()
         process.communicate()
+
+
+def _child(pid: int) -> int:
+    return int(Path(f"/proc/{pid}/task/{pid}/children").read_text())
 
 
 def note(home: Path, pid: int, at: datetime, tag: str, **more: object) -> None:

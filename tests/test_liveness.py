@@ -20,6 +20,7 @@ from hermes_doctor.render import document, examined
 from tests import sham, support
 from tests.looking import ask
 from tests.sham import SECRET
+from tests.test_probes import pretender
 
 NAMES = (
     "process",
@@ -115,6 +116,16 @@ def test_lock_of_another(home: Path) -> None:
     with sham.gateway(home):
         (home / "gateway.lock").unlink()
         assert climb(home)["lock"].hold is Hold.FAILED
+
+
+def test_beginning(home: Path, tmp_path: Path) -> None:
+    """One that has not got its lock yet has not lost it; what the last one said is not its own."""
+    sham.ended(home)
+    with pretender(tmp_path, {"HERMES_HOME": str(home)}):
+        found = climb(home)
+
+    assert found["process"].hold is Hold.OK
+    assert found["lock"][1:3] == (Hold.UNKNOWN, "it is still starting")
 
 
 def test_platforms(home: Path) -> None:

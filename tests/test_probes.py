@@ -18,9 +18,9 @@ import pytest
 from hermes_doctor import files
 from hermes_doctor.home import Home
 from hermes_doctor.model import CouldNotLook, Gateway
-from hermes_doctor.probes import Probes, belonging, installation, locks, processes
+from hermes_doctor.probes import Probes, belonging, installation, locks, processes, vitals
 from hermes_doctor.probes.once import once
-from tests import support
+from tests import sham, support
 
 
 class Counting(Probes):
@@ -270,6 +270,8 @@ def test_a_gateway_that_cannot_be_seen_into(
         # Other gateways of this machine are in the same case, so only this one is asked about.
         gateway = Gateway(pid, datetime.now(UTC))
         assert not processes._conceivable(Home(home), gateway)
+        support.put(home / "gateway.pid", json.dumps({"pid": pid, "start_time": 1}))
+        assert not processes._conceivable(Home(home), gateway), "its number was another's then"
         support.put(home / "gateway.pid", json.dumps({"pid": pid}))
         assert processes._conceivable(Home(home), gateway)
         if os.geteuid() == 0:
@@ -283,9 +285,38 @@ def test_a_gateway_without_its_lock(
     """It may be about to take it; later it is none, and hides no gateway that is down."""
     with pretender(tmp_path, {"HERMES_HOME": str(home)}) as pid:
         assert pids(home) == [pid]
-        monkeypatch.setattr(processes, "BEGINNING", timedelta())
+        monkeypatch.setattr(processes, "LOADING", timedelta())
         assert pids(home) == []
         assert home not in processes.homes_in_use()
+
+
+def test_a_gateway_that_waits(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After many starts in a row it notes its start, and is given the time to take its lock."""
+    monkeypatch.setattr(processes, "LOADING", timedelta())
+    with pretender(tmp_path, {"HERMES_HOME": str(home)}) as pid:
+        now = datetime.now(UTC)
+        sham.note(home, pid, now - timedelta(hours=1), "gateway.start")
+        assert pids(home) == [], "an earlier one had the same number"
+        sham.note(home, pid, now, "gateway.start")
+        assert pids(home) == [pid]
+        sham.note(home, pid, now, "gateway.exit_nonzero")
+        assert pids(home) == [], "it gave up"
+        sham.note(home, pid, now, "gateway.start")
+        monkeypatch.setattr(processes, "BEGINNING", timedelta())
+        assert pids(home) == []
+
+
+@pytest.mark.parametrize("name", ["gateway.pid", "gateway.lock"])
+def test_a_gateway_that_had_its_lock(home: Path, tmp_path: Path, name: str) -> None:
+    """Who stands in the files had the lock before, so it is no beginner; by its start, too."""
+    with pretender(tmp_path, {"HERMES_HOME": str(home)}) as pid:
+        seen = vitals.stat(pid)
+        assert seen is not None
+        earlier = {"pid": pid, "start_time": seen.start_time - 1}
+        support.put(home / name, json.dumps(earlier))
+        assert pids(home) == [pid]
+        support.put(home / name, json.dumps(earlier | {"start_time": seen.start_time}))
+        assert pids(home) == []
 
 
 def test_a_file_that_is_open_is_not_locked(

@@ -285,27 +285,32 @@ class Probes:
 
         return virtualenv.find(self.supervision(), self.installation())
 
-    @once(limit=2)
+    @once(limit=4)
     def runtime(self) -> Runtime:
-        """What the gateway of this home writes about itself."""
-        from hermes_doctor.probes import processes, runtime
+        """What the gateway of this home writes about itself, its processes by our own numbers."""
+        from hermes_doctor.probes import processes, runtime, sight
 
         found = runtime.find(self.home)
-        if found.lock_holder is not None or not found.ever:
-            return found
-        named = [one.pid for one in (found.lock_file, found.pid_file, found.state_owner) if one]
-        holder = processes.holder_of(self.home, named)
-        if holder is None and runtime.is_held_unseen(self.home):
-            holder = 0
-        return found._replace(lock_holder=holder)
+        try:
+            running = [gateway.pid for gateway in self.gateways()]
+        except CouldNotLook:
+            running = []
+        found = runtime.translated(found, running)
+        if found.lock_holder is None and found.ever:
+            owners = (found.lock_file, found.pid_file, found.state_owner)
+            named = [*running, *(one.pid for one in owners if one)]
+            found = found._replace(lock_holder=processes.holder_of(self.home, named))
+        if not running and found.ever and (why := sight.unseen(self.home, found)):
+            found = found._replace(lock_holder=0, unseen=why)
+        return found
 
     @once(limit=2)
     def diary(self) -> list[Life]:
         """The latest lives of gateways on this home, oldest first."""
-        from hermes_doctor.probes import diary
+        from hermes_doctor.probes import diary, vitals
 
-        running = {gateway.pid for gateway in self.gateways()}
-        return diary.read(self.home, running.__contains__)
+        running = {vitals.own_number(gateway.pid): gateway.pid for gateway in self.gateways()}
+        return diary.read(self.home, running)
 
     @once(limit=2)
     def cut_off(self) -> dict[int, datetime]:
@@ -455,7 +460,7 @@ class Probes:
         gateways = self.gateways()
         url = os.environ.get("GATEWAY_HEALTH_URL", "").strip()
         if not gateways and not url:
-            raise CouldNotLook("no gateway runs")
+            raise CouldNotLook("no gateway is seen to run")
         from hermes_doctor.probes import listening, pulse
 
         if not gateways:

@@ -7,9 +7,10 @@ killed.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from hermes_doctor.files import read_tail
@@ -24,8 +25,12 @@ RESTART = 75
 """The exit code by which a gateway asks whoever supervises it for a new start."""
 
 
-def read(home: Home, alive: Callable[[int], bool]) -> list[Life]:
-    """The latest lives, oldest first."""
+def read(home: Home, running: Mapping[int, int] = MappingProxyType({})) -> list[Life]:
+    """The latest lives, oldest first.
+
+    `running` are the gateways that live, ours by the number that each knows itself by: a diary
+    of a container has the container's numbers.
+    """
     lives: list[Life] = []
     latest: dict[int, int] = {}
     for said in _records(home / NAME):
@@ -40,8 +45,8 @@ def read(home: Home, alive: Callable[[int], bool]) -> list[Life]:
             lives[latest[pid]] = _ended(lives[latest[pid]], at, tag, said)
     last = [(n, life) for n, life in enumerate(lives) if latest[life.pid] == n]
     for n, life in last:
-        if life.how == "gone" and alive(life.pid):
-            lives[n] = life._replace(how="alive")
+        if life.how == "gone" and life.pid in running:
+            lives[n] = life._replace(how="alive", pid=running[life.pid])
     return lives[-MOST:]
 
 

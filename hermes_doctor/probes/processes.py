@@ -26,8 +26,10 @@ from hermes_doctor.probes.belonging import (
 from hermes_doctor.values import NamedTuple
 
 _PROC = Path("/proc")
+LOADING = timedelta(minutes=1)
+"""Within that a gateway has loaded its code, on a slow machine too, and takes its lock."""
 BEGINNING = timedelta(minutes=6)
-"""After many starts in a row a gateway waits five minutes before it takes its lock."""
+"""After many starts in a row it waits up to five minutes before it does."""
 
 
 class Candidate(NamedTuple):
@@ -41,7 +43,33 @@ class Candidate(NamedTuple):
         """Whether it is at work: a gateway holds its lock from shortly after its start on."""
         if self.claim is None or self.claim.locked is not False:
             return True
-        return datetime.now(UTC) - self.gateway.started_at < BEGINNING
+        return begins(self.gateway, self.claim.home)
+
+
+def begins(gateway: Gateway, home: Path) -> bool:
+    """Whether a process without the lock may be a gateway of this home that is about to take it.
+
+    Its command line and its variables are enough while it loads. Later it must have written its
+    start into the diary of this very folder, as a gateway does before it waits. One that stands
+    in gateway.pid has had its lock, and one that lost it is no beginner.
+    """
+    age = datetime.now(UTC) - gateway.started_at
+    if age >= BEGINNING or any(_wrote(home / name, gateway.pid) for name in ("gateway.pid", LOCK)):
+        return False
+    return age < LOADING or _noted(home, gateway)
+
+
+def _noted(home: Path, gateway: Gateway) -> bool:
+    """Whether the diary of a home tells of this start."""
+    from hermes_doctor.probes import diary
+
+    number = vitals.own_number(gateway.pid)
+    early = gateway.started_at - timedelta(seconds=5)
+    try:
+        lives = diary.read(Home(home))
+    except CouldNotLook:
+        return False
+    return any(life.pid == number and life.began >= early for life in lives if not life.ended)
 
 
 def gateways_of(home: Home) -> list[Gateway]:
@@ -101,7 +129,7 @@ def _conceivable(home: Home, gateway: Gateway) -> bool:
     if not may_belong(gateway.pid, home.path):
         return False
     named = any(_wrote(home / name, gateway.pid) for name in ("gateway.pid", LOCK))
-    return named or datetime.now(UTC) - gateway.started_at < BEGINNING
+    return named or begins(gateway, home.path)
 
 
 def homes_in_use() -> list[Path]:
@@ -122,7 +150,7 @@ def candidates() -> Iterator[Candidate]:
             claim = by_environment(pid, profile(argv))
         if titled and claim is not None and claim.locked is False:
             continue  # a title says little, and a file may be open for any reason
-        if claim is not None or (not titled and _alive(pid)):
+        if claim is not None or (not titled and vitals.exists(pid)):
             yield Candidate(gateway, claim)
 
 
@@ -150,15 +178,21 @@ def _titled_or_gateway(pid: int) -> bool:
     return titled or is_gateway(argv)
 
 
-def _wrote(lock: Path, pid: int) -> bool:
-    """Whether the holder of a lock wrote itself into it, as every gateway does, however started."""
+def _wrote(path: Path, pid: int) -> bool:
+    """Whether a process wrote itself into gateway.pid or gateway.lock, as every gateway does.
+
+    By its start too: the number of one that is gone may be another's by now.
+    """
     import json
 
     try:
-        said = json.loads(read(lock, 65536)[0])
+        said = json.loads(read(path, 65536)[0])
     except (FileNotFoundError, CouldNotLook, ValueError, RecursionError):
         return False
-    return isinstance(said, dict) and said.get("pid") == pid
+    if not isinstance(said, dict) or said.get("pid") not in (pid, vitals.own_number(pid)):
+        return False
+    began, seen = said.get("start_time"), vitals.stat(pid)
+    return began is None or (seen is not None and seen.start_time == began)
 
 
 def _proc(pid: int, name: str) -> bytes:
@@ -184,17 +218,6 @@ def _command(pid: int) -> tuple[list[str], bool]:
         return argv, len(argv) <= 1 and process.name() == "hermes"
     except (psutil.Error, OSError):
         return [], False
-
-
-def _alive(pid: int) -> bool:
-    """Whether a process is still there; one that has just ended tells nothing of its home."""
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except OSError:
-        return True
-    return True
 
 
 def every() -> list[int]:

@@ -7,8 +7,7 @@ Hermes writes is taken as not there, and named in `doubts`.
 from __future__ import annotations
 
 import json
-import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,7 @@ from typing import Any
 from hermes_doctor.files import MEGABYTE, read, snapshot
 from hermes_doctor.home import Home
 from hermes_doctor.model import CouldNotLook
-from hermes_doctor.probes import locks
+from hermes_doctor.probes import locks, vitals
 from hermes_doctor.values import NamedTuple
 
 MARKERS = (
@@ -27,8 +26,6 @@ MARKERS = (
     ".restart_pending.json",
 )
 _LAST_PID = 2**31
-_FIRST_NAMESPACE = 0xEFFFFFFC
-"""The inode of the pid namespace that the machine began with."""
 _LAST_TICK = 2**63
 MOST_STARTS = 40
 
@@ -96,6 +93,8 @@ class Runtime(NamedTuple):
     """The markers that lie in the home, of those that Hermes leaves for its next step."""
     doubts: tuple[str, ...] = ()
     """What is there and could not be read, and why."""
+    unseen: str = ""
+    """Why a gateway may run although none is seen; the holder of the lock is 0 then."""
 
     @property
     def ever(self) -> bool:
@@ -129,32 +128,29 @@ def find(home: Home) -> Runtime:
     )
 
 
-def is_held_unseen(home: Home) -> bool:
-    """Whether a process that we cannot see may have the history open.
+def translated(found: Runtime, running: Iterable[int]) -> Runtime:
+    """The same with the numbers that we know these processes by.
 
-    The kernel names no lock of another pid namespace in its table, but it still tells that one
-    is there when it is asked about a range of bytes; the lock of a gateway cannot be asked for
-    without taking it. It names one process only: in a namespace of our own, another one that we
-    cannot see may be behind one that we see. Our own looks do not count.
+    A gateway in a container writes down the number that it has in there.
     """
-    from hermes_doctor.probes import vitals
-    from hermes_doctor.sqlite.guard import user_of
+    ours = {number: pid for pid in running if (number := vitals.own_number(pid)) != pid}
+    if not ours:
+        return found
 
-    pid = user_of(home / "state.db")
-    if pid is None or pid < 0 or pid == os.getpid():
-        return False
-    if pid == 0:
-        return True
-    stat = vitals.stat(pid)
-    return _may_miss_some() and (stat is None or stat.parent != os.getpid())
+    def owner(one: Owner | None) -> Owner | None:
+        pid = ours.get(one.pid) if one else None
+        seen = vitals.stat(pid) if pid else None
+        if one is None or pid is None or seen is None:
+            return one
+        return one._replace(pid=pid) if one.start_time in (None, seen.start_time) else one
 
-
-def _may_miss_some() -> bool:
-    """Whether there may be processes that we cannot see, by the kernel's number for the first."""
-    try:
-        return os.stat("/proc/self/ns/pid").st_ino != _FIRST_NAMESPACE
-    except OSError:
-        return False
+    beat = found.beat
+    return found._replace(
+        pid_file=owner(found.pid_file),
+        lock_file=owner(found.lock_file),
+        state_owner=owner(found.state_owner),
+        beat=beat._replace(pid=ours.get(beat.pid, beat.pid)) if beat else None,
+    )
 
 
 def _read(path: Path, doubts: list[str]) -> bytes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Mapping
 from datetime import UTC, datetime
 
@@ -73,6 +74,29 @@ def stat(pid: int) -> Stat | None:
     if not found or len(fields) < 20:
         return None
     return Stat(name.partition("(")[2], fields[0], int(fields[1]), int(fields[19]))
+
+
+def exists(pid: int) -> bool:
+    """Whether there is a process of that number, even one that /proc does not show to us."""
+    if sys.platform == "win32":  # there that signal is Ctrl-C
+        import psutil
+
+        return psutil.pid_exists(pid)
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True
+    return True
+
+
+def own_number(pid: int) -> int:
+    """The number that a process knows itself by: in a container it counts from 1 again."""
+    for line in _text(pid, "status").splitlines():
+        if line.startswith("NSpid:"):
+            return int(line.split()[-1])
+    return pid
 
 
 def started(start_time: int) -> datetime:

@@ -37,12 +37,10 @@ def _of(probes: Probes) -> Owned:
         gateways = probes.gateways()
     except CouldNotLook as why:
         raise CannotFix(str(why)) from None
-    holder = probes.runtime().lock_holder
-    if not gateways and holder == 0:
-        raise CannotFix(
-            "a process that cannot be seen from here has the files of this home open: its gateway "
-            "may run in another container, or outside of this one"
-        )
+    runtime = probes.runtime()
+    holder = runtime.lock_holder
+    if not gateways and runtime.unseen:
+        raise CannotFix(runtime.unseen)
     if not gateways and holder is not None:
         raise CannotFix(f"process {holder} holds gateway.lock, so that no gateway could start")
     refuse_inside([gateway.pid for gateway in gateways])

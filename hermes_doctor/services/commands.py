@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hermes_doctor.files import user_home
+from hermes_doctor.files import folder_of, user_home
 from hermes_doctor.masking import clean
 from hermes_doctor.model import CannotFix, Trouble
 from hermes_doctor.values import NamedTuple
@@ -47,13 +47,14 @@ def account(uid: int) -> Account:
     """A user by number; in containers there may be nobody with that name."""
     import pwd
 
-    own = str(user_home()) if uid == os.geteuid() else None  # a login may have put it elsewhere
     try:
         entry = pwd.getpwuid(uid)
     except KeyError:
+        own = str(user_home()) if uid == os.geteuid() else None
         return Account(uid, uid, (uid,), None, own)
     groups = tuple(os.getgrouplist(entry.pw_name, entry.pw_gid))
-    return Account(uid, entry.pw_gid, groups, entry.pw_name, own or entry.pw_dir)
+    folder = folder_of(uid, entry.pw_dir)
+    return Account(uid, entry.pw_gid, groups, entry.pw_name, folder)
 
 
 def owner_of(home: Home) -> Account:

@@ -15,6 +15,7 @@ from hermes_doctor import durable
 from hermes_doctor.files import read
 from hermes_doctor.home import Home
 from hermes_doctor.model import CouldNotLook
+from hermes_doctor.probes.vitals import own_number
 from hermes_doctor.services.process import Held
 
 NAME = ".gateway-planned-stop.json"
@@ -23,7 +24,7 @@ NAME = ".gateway-planned-stop.json"
 def leave(home: Home, process: Held) -> None:
     """Announce that this very process is about to be stopped; the stop goes on without it too."""
     note = {
-        "target_pid": process.pid,
+        "target_pid": own_number(process.pid),
         "target_start_time": process.ticks,
         "stopper_pid": os.getpid(),
         "written_at": datetime.now(UTC).isoformat(),
@@ -32,8 +33,8 @@ def leave(home: Home, process: Held) -> None:
         durable.save(home / NAME, json.dumps(note).encode())
 
 
-def clear(home: Home, pid: int) -> None:
-    """Remove the note if the process never read it."""
+def clear(home: Home, number: int) -> None:
+    """Remove the note if the process, by the number that it knew itself by, never read it."""
     with contextlib.suppress(OSError, CouldNotLook, ValueError, TypeError, KeyError):
-        if json.loads(read(home / NAME, 4096)[0])["target_pid"] == pid:
+        if json.loads(read(home / NAME, 4096)[0])["target_pid"] == number:
             durable.remove(home / NAME)

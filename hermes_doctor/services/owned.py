@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from hermes_doctor.home import Home
 from hermes_doctor.model import CannotFix, CouldNotLook
 from hermes_doctor.probes.belonging import works_on
+from hermes_doctor.probes.vitals import own_number
 from hermes_doctor.services import marker
 from hermes_doctor.services.process import Held, Origin, held, origin
 from hermes_doctor.services.proof import proven
@@ -96,6 +97,7 @@ class Owned:
         pid = self.running()
         if pid is None:
             return
+        number = own_number(pid)
         with contextlib.suppress(ProcessLookupError), held(pid) as process:
             if self.running() != pid:  # it ended, and its number may be another's by now
                 raise CannotFix(f"process {pid} ended by itself just now; try again")
@@ -110,7 +112,7 @@ class Owned:
             self.ask_to_stop(process)
             self._asked = pid
             self._wait(process, frozen, told, limit)
-        marker.clear(self.home, pid)
+        marker.clear(self.home, number)
 
     def settled(self, limit: float) -> int | None:
         """Wait for the end of a process that was asked to stop; the one that runs then.

@@ -130,7 +130,9 @@ class SystemdUnit(Owned):
 
     def ask_to_start(self) -> None:
         self._await_the_end_of_the_stop()
-        if self.manager.tell(self.name, "ActiveState") == "failed":
+        failed = self.manager.tell(self.name, "ActiveState") == "failed"
+        # One that was stopped between two starts of a loop would go on counting them.
+        if failed or self.manager.tell(self.name, "NRestarts") not in ("", "0"):
             self.manager.insist("reset-failed", self.name)
         self.manager.insist("start", "--no-block", self.name)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import signal
 import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -61,6 +62,33 @@ def user_of(path: Path) -> int | None:
         return None
     finally:
         os.close(fd)
+
+
+def has_writer(path: Path) -> bool | None:
+    """Whether any process has a file open to write into it; None when that cannot be asked.
+
+    Also one of another container, which no table shows. The kernel grants a lease on a file only
+    while nobody writes to it. It is given back at once and keeps nobody out: who opens the file
+    at that very moment waits for it to be back, where a lock would turn them away.
+    """
+    command, deliver = getattr(fcntl, "F_SETLEASE", None), getattr(fcntl, "F_SETSIG", None)
+    if command is None or deliver is None:
+        return None
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError:
+        return None
+    try:
+        fcntl.fcntl(fd, deliver, signal.SIGURG)  # the usual one for a broken lease would end us
+        fcntl.fcntl(fd, command, fcntl.F_RDLCK)
+    except BlockingIOError:
+        return True
+    except OSError:  # another user's file, or a drive without leases
+        return None
+    else:
+        return False
+    finally:
+        os.close(fd)  # and the lease with it
 
 
 def _lock(fd: int, path: Path) -> None:

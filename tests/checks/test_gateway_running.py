@@ -14,11 +14,12 @@ import pytest
 
 from hermes_doctor.home import Home
 from hermes_doctor.model import CouldNotLook, Finding, Severity, Status
-from hermes_doctor.probes import Probes, health, kills
+from hermes_doctor.probes import Probes, health, kills, vitals
 from hermes_doctor.probes.kills import Kill
 from hermes_doctor.probes.supervision import SYSTEMD_USER, Supervision, Unit
 from tests import sham, support
 from tests.looking import ask
+from tests.test_probes import pretender
 
 Tags = tuple[tuple[str, dict[str, object]], ...]
 CLEAN: Tags = (
@@ -31,7 +32,9 @@ FAILED: Tags = (("asyncio.run.returned", {"success": False}), ("gateway.exit_non
 
 def look(home: Path) -> dict[str, Finding]:
     """The findings by their code."""
-    return {finding.code: finding for finding in ask("gateway-running", home)[1]}
+    result, findings = ask("gateway-running", home)
+    assert findings or result.status is Status.OK, result
+    return {finding.code: finding for finding in findings}
 
 
 def test_healthy(home: Path) -> None:
@@ -230,6 +233,20 @@ def test_nothing_but_a_state(home: Path) -> None:
 
     assert set(found) == {"GW-DOWN"}
     assert found["GW-DOWN"].evidence[0].what == "still says running"
+
+
+def test_a_look_alike_of_the_owner(home: Path, tmp_path: Path) -> None:
+    """One that the files name, and that has not got the lock, hides no gateway that is down."""
+    sham.ended(home)
+    with pretender(tmp_path, {"HERMES_HOME": str(home)}) as pid:
+        seen = vitals.stat(pid)
+        assert seen is not None
+        record = json.dumps({"pid": pid, "start_time": seen.start_time})
+        support.put(home / "gateway.pid", record)
+
+        assert set(look(home)) == {"GW-DIED", "GW-DOWN"}
+        support.put(home / "gateway_state.json", record)
+        assert set(look(home)) == {"GW-DIED", "GW-DOWN"}
 
 
 def test_draining(home: Path) -> None:

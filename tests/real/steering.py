@@ -25,7 +25,7 @@ import asyncio, os, threading, time
 from pathlib import Path
 from hermes_state import SessionDB
 
-home = Path(os.environ["HERMES_HOME"])
+home = Path(os.environ.get("HERMES_HOME") or Path.home() / ".hermes")
 
 def obey(loop):
     history = None
@@ -66,20 +66,30 @@ class Ward(Patient):
 
     def freeze(self) -> None:
         """Block the event loop, and let the last heartbeat be old."""
-        (self.home.parent / "freeze").touch()
-        until(lambda: not answers(self.port, 1), "the loop to stand still")
-        beat = self.home / "state" / "gateway.heartbeat"
-        told = json.loads(beat.read_bytes())
-        told["monotonic"] -= 600
-        told["updated_at"] = "2026-01-01T00:00:00+00:00"
-        beat.write_text(json.dumps(told))
+        freeze(self.home, self.port)
+
+
+def obeying(home: Path) -> None:
+    """Put the hook into a home."""
+    support.put(home / "hooks" / "obey" / "HOOK.yaml", HOOK)
+    support.put(home / "hooks" / "obey" / "handler.py", HANDLER)
+
+
+def freeze(home: Path, port: int) -> None:
+    """Block the event loop of a gateway that obeys, and let its last heartbeat be old."""
+    (home.parent / "freeze").touch()
+    until(lambda: not answers(port, 1), "the loop to stand still")
+    beat = home / "state" / "gateway.heartbeat"
+    told = json.loads(beat.read_bytes())
+    told["monotonic"] -= 600
+    told["updated_at"] = "2026-01-01T00:00:00+00:00"
+    beat.write_text(json.dumps(told))
 
 
 @contextmanager
 def ward(home: Path) -> Iterator[Ward]:
     """A running gateway with the hook and an API server; whoever runs there at the end is ended."""
-    support.put(home / "hooks" / "obey" / "HOOK.yaml", HOOK)
-    support.put(home / "hooks" / "obey" / "handler.py", HANDLER)
+    obeying(home)
     with gateway(VERSION, home) as running:
         try:
             yield Ward(VERSION, home, _settle(running, home))

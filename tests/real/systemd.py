@@ -36,8 +36,8 @@ for folder in /etc/systemd/system /var/lib/systemd; do
   if [ -d $folder ]; then mount -t tmpfs tmpfs $folder; fi
 done
 mkdir -p /run/systemd/system /run/systemd/journal /run/log/journal /run/lock
-cp /etc/passwd /run/passwd
-if [ $OWNER != 0 ]; then echo "alice:x:$OWNER:$OWNER::$HOME:/bin/sh" >>/run/passwd; fi
+grep -v "^[^:]*:[^:]*:$OWNER:" /etc/passwd >/run/passwd
+echo "$NAME:x:$OWNER:$OWNER::$HOME:/bin/sh" >>/run/passwd
 mount --bind /run/passwd /etc/passwd
 if [ $HOME != $PLACE ]; then mkdir -p $HOME; mount --bind $PLACE $HOME; fi
 mkdir -p -m 700 $XDG_RUNTIME_DIR
@@ -206,7 +206,12 @@ def systemd(user: Path, uid: int = 0, inside: Path | None = None) -> Iterator[Ma
                 *("sh", "-c", INSIDE),
             ],
             env=Machine(0, inside or user, uid).environment
-            | {"OWNER": str(uid), "LOGS": str(logs), "PLACE": str(user)},
+            | {
+                "OWNER": str(uid),
+                "NAME": "alice" if uid else "root",
+                "LOGS": str(logs),
+                "PLACE": str(user),
+            },
             cwd="/",
             stdin=subprocess.DEVNULL,
             preexec_fn=join,

@@ -14,9 +14,12 @@ from pathlib import Path
 
 import pytest
 
-from tests import support
+from hermes_doctor.home import Home
+from hermes_doctor.probes import Probes, vitals
+from tests import damage, support
 from tests.conftest import need_release
-from tests.real.gateways import end, free_port, sealed, until
+from tests.real.gateways import answers, end, free_port, sealed, until
+from tests.real.steering import freeze, obeying
 from tests.real.systemd import Machine, systemd
 from tests.services.faking import STRAW
 from tools import releases
@@ -29,6 +32,35 @@ StartLimitIntervalSec=1h
 StartLimitBurst=2
 [Service]
 RestartSec=100ms
+"""
+FRAGILE = """
+[Unit]
+StartLimitIntervalSec=0
+[Service]
+RestartSec=1
+ExecStartPre={python} {script}
+"""
+SOUND = """
+import sqlite3
+db = sqlite3.connect("file:{path}?mode=ro&immutable=1", uri=True)
+assert db.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+"""
+"""What a unit may look at before it starts: with a damaged history it starts no gateway."""
+FILL = """
+from pathlib import Path
+from hermes_state import SessionDB
+history = SessionDB(Path.home() / ".hermes" / "state.db")
+history.create_session("one", "cli", model="test-model")
+for n in range(300):
+    history.append_message("one", "user", f"message number {n}")
+history.close()
+"""
+COUNT = """
+from pathlib import Path
+from hermes_state import SessionDB
+history = SessionDB(Path.home() / ".hermes" / "state.db")
+print(*[message["content"] for message in history.get_messages("one")], sep="\\n")
+history.close()
 """
 
 
@@ -71,6 +103,12 @@ class Ward:
             return 0, ""
         return told["pid"], told["gateway_state"]
 
+    def hermes(self, script: str) -> str:
+        """What Hermes' own code says in there."""
+        done = self.machine.run(self.bin / "python", "-c", script)
+        assert done.code == 0, done.err
+        return done.out
+
     def limit(self) -> str:
         """How many files the gateway may open, by the kernel's word."""
         text = (self.machine.root / f"proc/{self.machine.main_pid(NAME)}/limits").read_text()
@@ -105,8 +143,11 @@ def test_under_its_own_unit(tmp_path: Path) -> None:
         machine.linger(True)
         ward = Ward(machine, user)
         support.put(ward.outside / "config.yaml", support.CONFIG)
-        lines = [f"{name}={value}" for name, value in sealed(free_port()).items()]
+        port = free_port()
+        settings = sealed(port) | {"HERMES_GATEWAY_MAX_STARTS": "0"}  # it is started often here
+        lines = [f"{name}={value}" for name, value in settings.items()]
         support.put(ward.outside / ".env", "\n".join(lines) + "\n")
+        obeying(ward.outside)
 
         # A service of its own, and back, and again.
         with by_hand(ward) as first:
@@ -131,6 +172,25 @@ def test_under_its_own_unit(tmp_path: Path) -> None:
         assert any(f"user unit {NAME}" in line for line in said)
         assert third not in (0, second) and ward.state() == (third, "running")
         assert machine.show(NAME, "NRestarts") == "0", "stopped and started, not revived"
+
+        # From outside of its container, where it has another number.
+        outside = Probes(Home(ward.outside))
+        [gateway] = outside.gateways()
+        assert vitals.own_number(gateway.pid) == third != gateway.pid
+        told = outside.runtime()
+        assert told.state_owner and told.beat and told.lock_holder == gateway.pid
+        assert {told.state_owner.pid, told.beat.pid, outside.pulse().pid} == {gateway.pid}
+        assert outside.pulse().turns and set(outside.claims(gateway) or ()) == {"api_server"}
+
+        # Its loop frozen: killed on that proof, and brought back by its unit.
+        freeze(ward.outside, port)
+        assert "GW-LOOP-BLOCKED" in ward.codes()
+        said = ward.fix("GW-LOOP-BLOCKED")
+        fourth = machine.main_pid(NAME)
+        assert any(f"user unit {NAME}" in line for line in said)
+        assert any(f"process {third} was killed" in line for line in said)
+        assert fourth not in (0, third) and ward.state() == (fourth, "running")
+        assert machine.show(NAME, "NRestarts") == "0" and answers(port)
 
         # More files, and back.
         before = ward.limit()
@@ -158,7 +218,32 @@ def test_under_its_own_unit(tmp_path: Path) -> None:
 
         until(given_up, "systemd to give up")
         ward.fix("GW-STARTLIMIT")
-        assert machine.main_pid(NAME) == ward.state()[0] != 0
+        last = machine.main_pid(NAME)
+        assert last == ward.state()[0] != 0
+
+        # The full reset: a damaged history lets it start over and over.
+        machine.systemctl("stop", NAME)
+        ward.hermes(FILL)
+        history = ward.outside / "state.db"
+        damage.settle(history)
+        damage.index_zeroed(history)
+        damaged = history.read_bytes()
+        support.put(user / "sound.py", SOUND.format(path=ward.home / "state.db"))
+        python, script = ward.bin / "python", machine.user / "sound.py"
+        machine.install(NAME, unit, few=FRAGILE.format(python=python, script=script))
+        machine.systemctl("start", "--no-block", NAME)
+        until(lambda: int(machine.show(NAME, "NRestarts")) >= 3, "the loop")
+        said = ward.fix("GW-CRASH-LOOP")
+        assert any("state.db" in line for line in said), said
+        reset = machine.main_pid(NAME)
+        assert reset not in (0, last) and ward.state() == (reset, "running") and answers(port)
+        assert not {"DB-INDEX", "DB-MALFORMED", "GW-CRASH-LOOP"} & {*ward.codes()}
+        rows = ward.hermes(COUNT).splitlines()
+        assert rows == [f"message number {n}" for n in range(300)]
+        machine.systemctl("stop", NAME)
+        undone = ward.doctor("undo", "--yes", "--force")
+        assert undone.code == 0, undone.out + undone.err
+        assert history.read_bytes() == damaged
 
 
 def test_for_another_user() -> None:

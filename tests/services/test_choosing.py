@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pwd
 import signal
 import subprocess
 import time
@@ -29,6 +30,7 @@ from hermes_doctor.probes.supervision import (
     Supervision,
     Unit,
 )
+from hermes_doctor.probes.supervisors import systemd as managers
 from hermes_doctor.services import commands, systemd
 from hermes_doctor.services.detached import Detached
 from hermes_doctor.services.process import Held
@@ -159,6 +161,22 @@ def test_rights(home: Path, alive: int, monkeypatch: pytest.MonkeyPatch) -> None
         systemd.Manager(None).refuse()
     with pytest.raises(CannotFix, match="run it as that user"):
         systemd.Manager(commands.Account(54321, 1, (), "bob", "/home/bob")).refuse()
+
+
+@pytest.mark.parametrize("uid", [0, 4321])
+def test_folder_of_a_user(uid: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A login may have put one's own elsewhere; root's HOME may be one that sudo has kept."""
+    listed = pwd.struct_passwd(("name", "x", uid, uid, "", "/listed", "/bin/sh"))
+    monkeypatch.setattr(pwd, "getpwuid", lambda _: listed)
+    monkeypatch.setattr(os, "getgrouplist", lambda *_: [uid])
+    monkeypatch.setattr(os, "geteuid", lambda: uid)
+    monkeypatch.setenv("HOME", "/kept")
+
+    scope = managers.of_user(uid)
+
+    assert scope is not None
+    wanted = "/kept" if uid else "/listed"
+    assert [commands.account(uid).folder, str(scope.user)] == [wanted, wanted]
 
 
 def test_no_bus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

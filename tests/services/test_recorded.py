@@ -16,6 +16,7 @@ from hermes_doctor.services.docker import Container
 from hermes_doctor.services.launchd import LaunchAgent
 from hermes_doctor.services.owned import Owned
 from hermes_doctor.services.s6 import Slot
+from tests.planned import Steady
 from tests.real.gateways import end
 from tests.services.faking import Straw, asked, command, straw
 
@@ -129,6 +130,29 @@ def test_container(
         f"{engine} wait 4f1e0c",
         f"{engine} start 4f1e0c",
     ]
+
+
+@pytest.mark.parametrize(
+    ("told", "forgets"),
+    [
+        ({"ActiveState": "failed", "NRestarts": "0"}, True),
+        ({"ActiveState": "inactive", "NRestarts": "7"}, True),
+        ({"ActiveState": "inactive", "NRestarts": "0"}, False),
+        ({}, False),
+    ],
+)
+def test_systemd_counts_anew(
+    made: Straw, tmp_path: Path, told: dict[str, str], forgets: bool
+) -> None:
+    """A failure, or the starts of a loop that was stopped, are not held against the new start."""
+    unit = Steady(made.home.path, None, tmp_path, **told)
+    command(tmp_path / "managers", "systemctl")
+
+    unit.ask_to_start()
+
+    forget = ["systemctl --user reset-failed hermes-gateway.service"] if forgets else []
+    start = "systemctl --user start --no-block hermes-gateway.service"
+    assert asked(tmp_path / "managers") == [*forget, start]
 
 
 def test_a_manager_that_fails(made: Straw, tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from hermes_doctor.files import listing, read_head, user_home
+from hermes_doctor.files import folder_of, listing, read_head
 from hermes_doctor.model import CouldNotLook
 from hermes_doctor.patterns import pattern
 from hermes_doctor.probes.supervisors.systemctl import runtime_of, told
@@ -66,7 +66,7 @@ def of_user(uid: int) -> Scope | None:
         entry = pwd.getpwuid(uid)
     except KeyError:
         return None
-    user = user_home() if uid == os.geteuid() else Path(entry.pw_dir)
+    user = Path(folder_of(uid, entry.pw_dir))
     folders = (
         *(user / ".config/systemd/user", Path("/etc/systemd/user")),
         *(runtime_of(uid) / "systemd/user", Path("/run/systemd/user")),
