@@ -7,7 +7,7 @@ finding with all the evidence. And what follows from another finding is put unde
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from hermes_doctor.model import CheckResult, Finding, Status
@@ -22,15 +22,19 @@ def join(
     findings: Sequence[Finding], results: Sequence[CheckResult], causes: Sequence[Cause]
 ) -> list[Finding]:
     """The findings as they belong together."""
-    sound = {result.id for result in results if result.status is Status.OK}
-    kept = [one for one in findings if not _history(one, sound)]
+    ended = {result.id: result.status for result in results}
+    kept = [one for one in findings if not _history(one, ended)]
     return explained(_folded(kept), causes)
 
 
-def _history(finding: Finding, sound: set[str]) -> bool:
-    """Whether a line of the log is about something that was looked at and found in order."""
-    named = finding.data.get("unless_ok")
-    return isinstance(named, tuple) and bool(named) and sound.issuperset(named)
+def _history(finding: Finding, ended: Mapping[str, Status]) -> bool:
+    """Whether a line of the log is about something that was looked at and found in order.
+
+    What does not apply says nothing; what could not be looked at leaves the line to stand.
+    """
+    named = finding.data.get("unless_ok") or ()
+    said = {ended.get(id, Status.UNKNOWN) for id in named}
+    return Status.OK in said and said <= {Status.OK, Status.SKIPPED}
 
 
 def _told(finding: Finding) -> bool:

@@ -74,7 +74,7 @@ def tell(probes: Probes, rules: Sequence[Rule], since: datetime) -> Timeline:
 
 def _lives(probes: Probes) -> Iterator[Event]:
     lives = probes.diary()
-    for life, later in zip(lives, [*lives[1:], None], strict=True):
+    for life, later in zip(lives, [*lives[1:], None], strict=False):
         yield Event(life.began, "start", f"gateway started, process {life.pid}", "exit diary")
         if life.how != "alive":
             yield _end(life, later)

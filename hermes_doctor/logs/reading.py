@@ -17,6 +17,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Container, Iterable, Iterator, Sequence
 from datetime import tzinfo
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -55,6 +56,8 @@ class Reading:
     def __init__(self, home: Home, span: Span, most: int | None, zone: tzinfo | None) -> None:
         self.unread: list[Unread] = []
         """What could not be read; complete when the iteration has ended."""
+        self.covered: dict[str, float] = {}
+        """From when on a log is all there, by its name; known once the iteration has begun."""
         self._tell = self.unread.append
         self._home = home
         self._span = span
@@ -76,6 +79,10 @@ class Reading:
         """Where an entry stands: `logs/gateway.log:8812`."""
         return self._places.where(entry)
 
+    def reach(self, since: float) -> None:
+        """How far back the sources go that are added from now on."""
+        self._span = self._span._replace(since=since)
+
     def add(self, stream: Iterator[Entry]) -> None:
         """One more source, oldest first."""
         self._streams.append(stream)
@@ -94,6 +101,7 @@ class Reading:
         self.add(
             series.entries(
                 *(files, form, self._span),
+                covers=partial(self.covered.__setitem__, files[0][1]),
                 most=self._most,
                 zone=self._zone,
                 tell=self._tell,
@@ -112,6 +120,7 @@ def read(
     home: Home,
     *,
     since: float,
+    records_since: float | None = None,
     until: float | None = None,
     most: int | None = QUICK,
     wanted: Wanted | None = None,
@@ -121,6 +130,7 @@ def read(
 ) -> Reading:
     """What was written about this home since then.
 
+    The small records of starts, ends and updates may be asked for from further back.
     `most` bounds the bytes of one log, the newest first; None reads all of the window. `whole`
     adds what is not the gateway's own and no warning. `zone` is that of the gateway's process, if
     one runs (`logs.zones`). `units` are asked for what their manager keeps: a command each.
@@ -139,8 +149,10 @@ def read(
         if any(one.startswith(name) for one in present)
     ]
     reading.add_logs(folder, logs, whole)
+    reading.reach(records_since if records_since is not None else since)
     for name, form in _RECORDS.items():
         reading.add_series((home / name).parent, [Path(name).name], form)
+    reading.reach(since)
     for name in _UNDATED:
         reading.add_undated(folder / name)
     for slot in _slots(home, present, reading.unread):

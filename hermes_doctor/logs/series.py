@@ -66,15 +66,18 @@ def entries(
     zone: tzinfo | None = None,
     tell: Tell,
     note: Note | None = None,
+    covers: Callable[[float], None] | None = None,
     size: int = BLOCK,
 ) -> Iterator[Entry]:
     """The entries of a series, oldest first; the files come newest first, each with its name.
 
     A rotation while this runs hides nothing and shows nothing twice: what was opened stays open,
-    and is known again under its new name.
+    and is known again under its new name. `covers` is told from when on nothing is missing.
     """
     with ExitStack() as stack:
         parts = _parts(files, form, span.since, most, zone, tell, stack)
+        if covers:
+            covers(_begin(parts[-1], form, span.since) if parts else span.until)
         for part in reversed(parts):
             if note:
                 note(part.file.name, part.file.place)
@@ -82,6 +85,12 @@ def entries(
             yield from form.parse(lines, part.clock, span, part.file.name, form.kind)
             if why := part.file.lacks():
                 tell(Unread(part.file.name, why, partly=True))
+
+
+def _begin(oldest: Part, form: Format, since: float) -> float:
+    """When the first line was written that is read, if that is later than what was asked for."""
+    first = next(_shown(oldest.file, oldest.start, form), None)
+    return since if first is None else max(since, oldest.clock.latest(first))
 
 
 def _parts(

@@ -511,7 +511,9 @@ class Probes:
 
         return traffic.read(self.home)
 
-    def entries(self, since: float, wanted: Wanted | None = None) -> Reading:
+    def entries(
+        self, since: float, wanted: Wanted | None = None, records_since: float | None = None
+    ) -> Reading:
         """What was written down about the gateway since then; read anew each time."""
         from hermes_doctor.logs import reading
 
@@ -522,6 +524,7 @@ class Probes:
         return reading.read(
             self.home,
             since=since,
+            records_since=records_since,
             most=None if self.deep else reading.QUICK,
             wanted=wanted,
             zone=self._zone(),

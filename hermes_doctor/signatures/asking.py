@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from hermes_doctor.probes import Probes
 
 
+_INFO = "logs/gateway.log"
+
+
 class Asked(NamedTuple):
     """What the logs told."""
 
@@ -28,7 +31,9 @@ class Asked(NamedTuple):
 def ask(probes: Probes, rules: Sequence[Rule]) -> Asked:
     """Read the logs as far back as the rules want."""
     ledger = Ledger(rules, now=time.time(), release=_release(probes))
-    reading = probes.entries(ledger.since, ledger.wanted)
+    reading = probes.entries(
+        ledger.since("log", "stderr", "journal"), ledger.wanted, records_since=ledger.since()
+    )
     for entry in reading:
         ledger.take(entry)
     for started in _starts(probes):
@@ -36,7 +41,18 @@ def ask(probes: Probes, rules: Sequence[Rule]) -> Asked:
     unread = list(reading.unread)
     if ledger.dropped:
         unread.append(Unread("logs", "there are too many different incidents to tell all", True))
-    return Asked(tuple(ledger.incidents()), reading.where, tuple(unread))
+    covered = reading.covered.get(_INFO, 0.0)
+    found = [one for one in ledger.incidents() if not _beyond(one, covered)]
+    return Asked(tuple(found), reading.where, tuple(unread))
+
+
+def _beyond(incident: Incident, covered: float) -> bool:
+    """Whether the log that would tell of its end does not reach back to it.
+
+    Warnings stand in a second log that holds them for longer.
+    """
+    clears = any(line.level in ("DEBUG", "INFO") for line in incident.rule.cleared_by)
+    return clears and incident.cleared_at is None and incident.last < covered
 
 
 def _release(probes: Probes) -> tuple[int, ...] | None:

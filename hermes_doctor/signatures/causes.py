@@ -45,7 +45,7 @@ def _cause(raw: Mapping[str, Any]) -> Cause:
     codes = (text(raw, "cause"), *texts(raw, "explains"))
     for code in codes:
         if not CODE.fullmatch(code):
-            raise Wrong(f"{code!r} is not a code like DB-LOCKED")
+            raise Wrong(f"{code!r} is not a code: capitals, digits and hyphens")
     if len(codes) < 2:
         raise Wrong("`explains` is missing")
     return Cause(

@@ -110,10 +110,10 @@ class Ledger:
         self.closed: list[Incident] = []
         self.dropped = 0
 
-    @property
-    def since(self) -> float:
-        """The oldest moment that any rule cares about."""
-        return self.now - max((rule.window for rule in self.rules), default=0.0)
+    def since(self, *kinds: str) -> float:
+        """The oldest moment that any rule about these sources cares about."""
+        windows = [rule.window for rule in self.rules if not kinds or rule.source in kinds]
+        return self.now - max(windows, default=0.0)
 
     def wanted(self, level: str, logger: str) -> bool:
         """Whether an entry of this level and logger matters; other sources name no logger."""

@@ -124,7 +124,7 @@ def _rule(raw: Mapping[str, Any], made: list[Sample]) -> Rule:
     follow = _one(raw, "followed_by", _follower, None)
     code, fix = text(raw, "code"), raw.get("fix")
     if not CODE.fullmatch(code):
-        raise Wrong(f"`code` {code!r} is not like DB-LOCKED")
+        raise Wrong(f"`code` {code!r} is made of capitals, digits and hyphens")
     if not _ID.fullmatch(text(raw, "id")):
         raise Wrong("`id` is made of small letters, digits and hyphens")
     if fix is not None and not (isinstance(fix, str) and _ID.fullmatch(fix)):

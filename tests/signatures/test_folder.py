@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from hermes_doctor import plugins
 from hermes_doctor.plugins import builtin
 from hermes_doctor.signatures import folder, source
 from hermes_doctor.signatures.incidents import Ledger
@@ -70,6 +71,19 @@ def _role(sample: source.Sample, role: str) -> bool:
 
 
 def test_the_window_of_all_rules() -> None:
-    """The oldest moment that any rule cares about is within a week: a look is bounded."""
-    rules = folder.Folder(RULES).held.rules
-    assert Ledger(rules, now=0.0).since >= -7 * 86400
+    """Logs are read for a day at most, the small records for a week: a look is bounded."""
+    ledger = Ledger(folder.Folder(RULES).held.rules, now=0.0)
+    assert ledger.since("log", "stderr", "journal") >= -86400
+    assert ledger.since() >= -7 * 86400
+
+
+def test_what_rules_name_is_there() -> None:
+    """Fixes list the codes that rules send to them; checks and causes that are named exist."""
+    loaded = plugins.load()
+    fixes = {fix.id: fix.codes for fix in loaded.fixes}
+    checks = {check.id for check in loaded.checks}
+    codes = {code for check in loaded.checks for code in check.codes}
+
+    assert [rule.id for rule in loaded.rules if rule.fix and rule.code not in fixes[rule.fix]] == []
+    assert {name for rule in loaded.rules for name in rule.unless_ok} <= checks
+    assert {code for one in loaded.causes for code in (one.code, *one.explains)} <= codes

@@ -48,7 +48,7 @@ def test_a_whole_rule(tmp_path: Path) -> None:
         ({"pattern": "failed: (?P<reason>.*)$"}, "ends with `.*`"),
         ({"pattern": "a?"}, "matches an empty line"),
         ({"pattern": "(?P<what>x)y"}, "takes 'what', which is none of"),
-        ({"code": "locked"}, "is not like DB-LOCKED"),
+        ({"code": "locked"}, "is made of capitals"),
         ({"id": "A Rule"}, "`id` is made of"),
         ({"severity": "bad"}, "`severity` must be one of"),
         ({"level": "warn"}, "`level` must be one of"),

@@ -1,0 +1,147 @@
+"""Logs of a whole home: from lines in files to what the commands say."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import time
+from pathlib import Path
+
+import pytest
+import yaml
+
+from hermes_doctor.logs.entry import Entry
+from tests import support
+from tests.signatures.logging import lines, said
+from tests.signatures.test_source import GOOD
+
+QQ = "gateway.platforms.qqbot.adapter"
+CLOSED = "[QQBot:102000001] WebSocket closed: code=4009 reason=Session timed out"
+RESUMED = "[QQBot:102000001] Session resumed"
+
+
+@pytest.fixture(autouse=True)
+def utc(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lines are written in the local time of whoever writes them."""
+    monkeypatch.setenv("TZ", "UTC")
+    time.tzset()
+
+
+def ago(minutes: float, text: str, level: str = "WARNING", logger: str = QQ) -> Entry:
+    """A line that was written so many minutes ago."""
+    return said(time.time() - 60 * minutes, text, level, logger)
+
+
+def put(home: Path, *entries: Entry) -> None:
+    """Write them as Hermes does: all into gateway.log, warnings into errors.log as well."""
+    (home / "logs").mkdir(exist_ok=True)
+    ordered = sorted(entries, key=lambda one: one.at)
+    latest = ago(0, "Cron ticker alive", "INFO", "gateway.run")
+    (home / "logs" / "gateway.log").write_text(lines([*ordered, latest]))
+    bad = [one for one in ordered if one.level != "INFO"]
+    (home / "logs" / "errors.log").write_text(lines(bad))
+
+
+def codes(home: Path, *more: str) -> list[str]:
+    """What the logs tell."""
+    return support.doctor("check", "--json", "--only", "logs", "--home", home, *more).codes
+
+
+def test_closed_and_resumed(home: Path) -> None:
+    """A session that QQ ends is no fault when it is taken up again, and one when it is not."""
+    put(home, ago(30, CLOSED), ago(29, RESUMED, "INFO"))
+    assert codes(home) == []
+    put(home, ago(30, CLOSED), ago(29, RESUMED, "INFO"), ago(10, CLOSED))
+    assert codes(home) == ["QQ-4009"]
+    put(home, ago(1, CLOSED))
+    assert codes(home) == [], "too early to say"
+
+
+def test_where_it_stands(home: Path) -> None:
+    """The evidence names file and line, and quotes no more than the pattern matched."""
+    put(home, ago(50, RESUMED, "INFO"), ago(10, CLOSED + " token=hunter2hunter2"))
+
+    done = support.doctor("check", "--json", "--only", "logs", "--home", home)
+
+    [finding] = done.json["findings"]
+    assert finding["evidence"][0]["where"] in ("logs/gateway.log:2", "logs/errors.log:1")
+    assert "hunter2" not in done.out
+    assert finding["since"] is not None and finding["fix"]["id"] == "restart-gateway"
+
+
+def test_a_line_in_two_files_counts_once(home: Path) -> None:
+    """What stands in gateway.log and in errors.log happened once."""
+    put(home, *(ago(10 + n, CLOSED) for n in range(3)))
+
+    [finding] = support.doctor("check", "--json", "--only", "logs", "--home", home).json["findings"]
+
+    assert "3 times" in finding["detail"]
+
+
+def test_a_log_that_does_not_reach_back(home: Path) -> None:
+    """Warnings are kept longer than what tells of their end: they prove nothing alone."""
+    put(home, ago(10, "Press Ctrl+C to stop", "INFO", "gateway.run"))
+    (home / "logs" / "errors.log").write_text(lines([ago(120, CLOSED)]))
+    assert codes(home) == []
+    (home / "logs" / "errors.log").write_text(lines([ago(8, CLOSED)]))
+    assert codes(home) == ["QQ-4009"]
+
+
+def test_no_log_yet(home: Path) -> None:
+    """A home without logs is not asked."""
+    shutil.rmtree(home / "logs", ignore_errors=True)
+    done = support.doctor("check", "--json", "--only", "logs", "--home", home)
+    assert [one["status"] for one in done.json["checks"]] == ["skipped"]
+
+
+def test_rules_of_an_operator(home: Path, tmp_path: Path) -> None:
+    """A file of one's own is used as the built-in ones are; a mistake in it is named."""
+    own = tmp_path / "mine" / "signatures"
+    own.mkdir(parents=True, mode=0o755)
+    rule = {**GOOD, "id": "mine", "code": "MY-CODE", "pattern": "the coffee is out"}
+    (own / "mine.yaml").write_text(yaml.safe_dump({"rules": [rule, {**rule, "severity": "bad"}]}))
+    put(home, ago(5, "the coffee is out", logger="my.plugin"))
+
+    done = support.doctor(
+        "check", "--json", "--only", "logs", "--home", home, "--plugins", own.parent
+    )
+
+    assert done.codes == ["MY-CODE"]
+    [broken] = [one for one in done.json["checks"] if one["status"] == "crashed"]
+    assert "mine.yaml" in broken["id"] and "`severity` must be one of" in broken["reason"]
+
+
+def test_timeline(home: Path) -> None:
+    """Incidents and their ends, edits and backups stand in the order of time."""
+    put(home, ago(30, CLOSED), ago(29, RESUMED, "INFO"))
+    support.put(home / "config.yaml", "model: {}\n")
+    assert support.doctor("backup", "create", "--home", home, "--reason", "a test").code == 0
+
+    done = support.doctor("timeline", "--home", home, "--since", "2h")
+    told = support.doctor("timeline", "--home", home, "--since", "2h", "--json").json
+
+    assert done.code == 0 and told["schema"] == "hermes-doctor/timeline/1"
+    kinds = [event["kind"] for event in told["events"] if event["code"] == "QQ-4009"]
+    assert kinds[0] == "incident" and kinds[-1] == "recovery"
+    assert [event["at"] for event in told["events"]] == sorted(e["at"] for e in told["events"])
+    assert {"edit", "backup"} <= {event["kind"] for event in told["events"]}
+    assert "QQ-4009" in done.out and "a test" in done.out and "config.yaml" in done.out
+
+
+@pytest.mark.parametrize("since", ["", "soon", "2 h ago", "2999-01-01", "99999999d", "-1h"])
+def test_timeline_since(home: Path, since: str) -> None:
+    """A moment that is none is one clear line."""
+    done = support.doctor("timeline", "--home", home, "--since", since)
+    assert done.code == 2 and done.err.count("\n") == 1 and "--since" in done.err
+
+
+def test_timeline_of_nothing(home: Path) -> None:
+    """A home in which nothing left a trace says so."""
+    shutil.rmtree(home / "logs", ignore_errors=True)
+    old = time.time() - 9 * 86400
+    for path in home.iterdir():
+        os.utime(path, (old, old))
+    done = support.doctor("timeline", "--home", home, "--since", "1h")
+    assert done.code == 0 and "Nothing happened" in done.out
+    assert json.loads(support.doctor("timeline", "--home", home, "--since", "1h", "--json").out)
