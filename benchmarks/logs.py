@@ -107,6 +107,7 @@ def windows(folder: Path, dense: bool) -> float:
     for size in (SMALL, LARGE):
         home = support.healthy(folder / f"home-{size}")
         fill(home, size, dense)
+        (home / ".env").chmod(0o644)  # huge logs are a finding, and the first one loads the fixes
         homes.append(home)
     since = time.time() - WINDOW
     costs: list[list[float]] = [[], []]

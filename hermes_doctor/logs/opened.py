@@ -40,19 +40,15 @@ class Opened:
         self.place = Place(st.st_dev, st.st_ino)
         self.size = st.st_size
         self.written = st.st_mtime
-        self.taken = 0
-        """Bytes read so far."""
         self._trouble = ""
 
     def read(self, start: int, length: int) -> bytes:
         """Some bytes; fewer where the file ends or was cut meanwhile, none where it broke."""
         try:
-            data = os.pread(self._fd, length, start)
+            return os.pread(self._fd, length, start)
         except OSError as error:
             self._trouble = f"could not be read to its end: {reason(error, self._path)}"
             return b""
-        self.taken += len(data)
-        return data
 
     def past_hole(self, start: int) -> int:
         """Where the next bytes lie that were ever written."""

@@ -120,19 +120,16 @@ def _parts(
         seen.add(file.place)
         if file.written < since - _AGE:
             break
-        if left is not None and left <= 0:
-            tell(Unread(name, f"only the last {shown(most or 0)} were read", partly=True))
-            break
         newer = parts[-1].clock if parts else None
         part, reached = _part(file, form, since, left, zone, newer)
         parts.append(part)
         if reached:
             break
-        if part.start > 0 or (left is not None and left < file.size):
-            why_not = f"only the last {shown(most or 0)} were read"
-            tell(Unread(name, why_not, partly=True))
-            break
-        left = None if left is None else left - file.size
+        if left is not None:
+            left -= file.size
+            if left < 0:
+                tell(Unread(name, f"only the last {shown(most or 0)} were read", partly=True))
+                break
     return parts
 
 
@@ -159,7 +156,8 @@ def _part(
         return Part(file, 0, read_by), bool(window.early(file, 0, moment, since))
     floor = 0 if left is None else max(0, file.size - left)
     start, reached = window.find(file, moment, since, floor)
-    read_by.settle(_shown(file, start, form), file.written)
+    if read_by.behind is None:
+        read_by.settle(_shown(file, start, form), file.written)
     return Part(file, start, read_by), reached
 
 

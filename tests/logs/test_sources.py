@@ -190,14 +190,19 @@ def test_no_rights(home: Path) -> None:
     assert all(one.why and not one.partly for one in found.unread)
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
-def test_folder_without_rights(home: Path) -> None:
-    """A folder that may not be listed."""
-    (home / "logs").chmod(0)
+@pytest.mark.parametrize("what", ["logs", "logs/gateway.log"])
+def test_closed_to_us(home: Path, what: str) -> None:
+    """A folder that may not be listed, a file that may not be opened."""
+    write(home / "logs" / "gateway.log", [line(NOON, "one")], NOON)
+    (home / what).chmod(0)
     try:
-        assert "logs" in [one.source for one in unread(home)]
+        if os.access(home / what, os.R_OK):
+            pytest.skip("root may read everything")
+        gaps = unread(home)
     finally:
-        (home / "logs").chmod(0o700)
+        (home / what).chmod(0o700)
+    assert gaps[0].source == what
+    assert "permission denied" in gaps[0].why
 
 
 def test_broken_disk(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:

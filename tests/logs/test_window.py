@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from hermes_doctor.files import MEGABYTE
 from hermes_doctor.logs import hermes, series
 from hermes_doctor.logs.entry import Unread
 from hermes_doctor.logs.formats import Span
-from tests.logged import NOON, entries, line, refuse, texts, unread, write
+from tests.logged import NOON, entries, line, reading, refuse, texts, unread, write
 
 GIGABYTE = 1024 * MEGABYTE
 
@@ -94,6 +95,24 @@ def test_nothing_dated(home: Path, data: bytes) -> None:
     write(home / "logs" / "gateway.log", data, NOON)
 
     assert entries(home) == entries(home, NOON - 60) == []
+
+
+def test_memory(home: Path) -> None:
+    """A window is passed through, not held, a line without end included."""
+    path = home / "logs" / "gateway.log"
+    with path.open("wb") as file:
+        for n in range(10):
+            file.write("".join(line(NOON, f"{n} {'x' * 900}") + "\n" for _ in range(1000)).encode())
+        file.write(line(NOON, "y" * 20_000_000).encode())
+    os.utime(path, (NOON, NOON))
+    write(home / "logs" / "errors.log", [line(NOON, "x" * 900, "ERROR")] * 10_000, NOON)
+    tracemalloc.start()
+    try:
+        assert sum(1 for _ in reading(home)) == 20_001
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 8 * MEGABYTE
 
 
 def test_cut_while_read(home: Path) -> None:
