@@ -6,11 +6,12 @@ import re
 from collections.abc import Iterable, Mapping
 
 from hermes_doctor.logs.entry import Entry
-from hermes_doctor.signatures.rule import Line, Rule
+from hermes_doctor.signatures.rule import LEVELS, Line, Rule
 from hermes_doctor.values import NamedTuple
 
 MOST = 4000
 """Characters of a message that are looked at: a pattern may not take for ever on a long one."""
+_RANKS = {level: rank for rank, level in enumerate(LEVELS)}
 MATCH, FOLLOW, CLEAR = "match", "follow", "clear"
 
 
@@ -33,28 +34,41 @@ class _Candidate(NamedTuple):
 
 
 class Matcher:
-    """All rules, ready to be asked; a pattern is compiled when its literal is first seen."""
+    """All rules, ready to be asked; a pattern is compiled when one of its literals is seen."""
 
     def __init__(self, rules: Iterable[Rule]) -> None:
-        self.lines: dict[str, list[_Candidate]] = {}
+        self.lines: dict[tuple[str, str], list[_Candidate]] = {}
+        """By the kind of source and the name of a logger; empty: any."""
         for rule in rules:
-            own = self.lines.setdefault(rule.source, [])
-            own.append(_Candidate(rule, MATCH, rule.line))
+            self._add(_Candidate(rule, MATCH, rule.line))
             if rule.followed_by:
-                own.append(_Candidate(rule, FOLLOW, rule.followed_by))
-            own += [_Candidate(rule, CLEAR, line) for line in rule.cleared_by]
+                self._add(_Candidate(rule, FOLLOW, rule.followed_by))
+            for line in rule.cleared_by:
+                self._add(_Candidate(rule, CLEAR, line))
         self.known: dict[tuple[str, str, str], list[_Candidate]] = {}
+
+    def _add(self, one: _Candidate) -> None:
+        for name in one.line.loggers or ("",):
+            self.lines.setdefault((one.rule.source, name), []).append(one)
 
     def candidates(self, kind: str, level: str, logger: str) -> list[_Candidate]:
         """What entries of this kind, level and logger could match."""
         key = (kind, level, logger)
         found = self.known.get(key)
         if found is None:
-            lines = self.lines.get(kind, [])
-            found = [one for one in lines if one.line.wants(level, logger)]
+            found = self._candidates(kind, level, logger)
             if len(self.known) < 10_000:  # a log may hold any number of names
                 self.known[key] = found
         return found
+
+    def _candidates(self, kind: str, level: str, logger: str) -> list[_Candidate]:
+        rank = _RANKS.get(level, len(_RANKS))
+        found = list(self.lines.get((kind, ""), ()))
+        name = logger
+        while name:
+            found += self.lines.get((kind, name), ())
+            name = name.rpartition(".")[0]
+        return [one for one in found if _RANKS[one.line.level] <= rank]
 
     def wanted(self, level: str, logger: str) -> bool:
         """Whether entries of a log file of this level and logger could match anything."""
@@ -63,17 +77,27 @@ class Matcher:
     def ask(self, entry: Entry) -> list[Match]:
         """Every line of every rule that the entry matches."""
         found = []
+        text = entry.text
+        whole = "\n".join((text, *entry.more)) if entry.more else text
         for rule, role, line in self.candidates(entry.kind, entry.level, entry.logger):
-            for text in (entry.text, *entry.more) if line.traceback else (entry.text,):
-                if line.literal in text and (match := _search(line.pattern, text[:MOST])):
-                    fields = {name: value for name, value in match.groupdict().items() if value}
-                    found.append(Match(rule, role, entry, fields, match[0]))
+            place = whole if line.traceback else text
+            for literal in line.literals or ("",):
+                if literal in place:
                     break
+            else:
+                continue
+            if match := _first(line, entry):
+                fields = {name: value for name, value in match.groupdict().items() if value}
+                found.append(Match(rule, role, entry, fields, match[0]))
         return found
 
 
-def _search(pattern: str, text: str) -> re.Match[str] | None:
-    return _compiled(pattern).search(text)
+def _first(line: Line, entry: Entry) -> re.Match[str] | None:
+    """Where the pattern matches: in the message, or in one of the lines that follow it."""
+    for text in (entry.text, *entry.more) if line.traceback else (entry.text,):
+        if match := _compiled(line.pattern).search(text[:MOST]):
+            return match
+    return None
 
 
 _patterns: dict[str, re.Pattern[str]] = {}

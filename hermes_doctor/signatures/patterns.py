@@ -1,4 +1,4 @@
-"""Regular expressions of rules: may they run on hostile text, and what do they all contain."""
+"""Regular expressions of rules: may they run on hostile text, and what must a match contain."""
 
 from __future__ import annotations
 
@@ -32,29 +32,37 @@ def faults(pattern: str, fields: tuple[str, ...]) -> Iterator[str]:
         yield "matches an empty line"
 
 
-def literal(pattern: str) -> str:
-    """The longest text that is in everything that matches; empty where there is none."""
+def literals(pattern: str) -> tuple[str, ...]:
+    """Texts of which one is in everything that matches; none where that cannot be told."""
     tree = parser.parse(pattern)
-    if tree.state.flags & re.IGNORECASE:
-        return ""
-    return max(_literals(tree), key=len, default="")
+    return () if tree.state.flags & re.IGNORECASE else tuple(sorted(_best(tree)))
 
 
-def _literals(tree: Any) -> Iterator[str]:
+def _best(tree: Any) -> set[str]:
+    """Of the parts that a match must have, the one that is told by the longest texts."""
+    return max(_needed(tree), key=lambda texts: min(map(len, texts)), default=set())
+
+
+def _needed(tree: Any) -> Iterator[set[str]]:
+    """Each part that a match must have, by the texts of which it has one."""
     run = ""
     for kind, value in tree:
         if kind is kinds.LITERAL:
             run += chr(value)
             continue
         if len(run) >= SHORT:
-            yield run
+            yield {run}
         run = ""
         if kind is kinds.SUBPATTERN and not value[1] and not value[2]:
-            yield from _literals(value[3])
+            yield from _needed(value[3])
+        elif kind is kinds.BRANCH:
+            ways = [_best(one) for one in value[1]]
+            if all(ways):
+                yield set().union(*ways)
         elif kind in (kinds.MAX_REPEAT, kinds.MIN_REPEAT) and value[0] > 0:
-            yield from _literals(value[2])
+            yield from _needed(value[2])
     if len(run) >= SHORT:
-        yield run
+        yield {run}
 
 
 def _inside(kind: Any, value: Any) -> Iterator[Any]:

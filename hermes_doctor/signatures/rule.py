@@ -21,19 +21,11 @@ class Line(NamedTuple):
     """What one line looks like."""
 
     pattern: str
-    literal: str
-    """A part of every text that matches: looked for first, since that is cheap."""
+    literals: tuple[str, ...]
+    """One of them is in every text that matches; they are looked for first, that is cheap."""
     level: str = "WARNING"
     loggers: tuple[str, ...] = ()
     traceback: bool = False
-
-    def wants(self, level: str, logger: str) -> bool:
-        """Whether an entry of this level and logger may match."""
-        if level in LEVELS and LEVELS.index(level) < LEVELS.index(self.level):
-            return False
-        return not self.loggers or any(
-            logger == name or logger.startswith(f"{name}.") for name in self.loggers
-        )
 
 
 class Rule(NamedTuple):
@@ -104,4 +96,4 @@ def cause(values: list[Any]) -> Cause:
 
 def _line(values: Any) -> Line:
     line = Line(*values)
-    return line._replace(loggers=tuple(line.loggers))
+    return line._replace(literals=tuple(line.literals), loggers=tuple(line.loggers))

@@ -182,7 +182,7 @@ def _line(raw: Mapping[str, Any], level: str = "warning") -> Line:
     names = [name.lower() for name in LEVELS]
     return Line(
         pattern=pattern,
-        literal=patterns.literal(pattern),
+        literals=patterns.literals(pattern),
         level=_choice(raw, "level", names, level).upper(),
         loggers=texts(raw, "logger"),
         traceback=yes(raw, "traceback"),

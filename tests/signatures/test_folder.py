@@ -48,7 +48,7 @@ def test_the_compiled_rules_are_up_to_date() -> None:
 
 
 @pytest.mark.parametrize(
-    "sample", SAMPLES, ids=lambda one: f"{one.rule.id}:{one.line.literal[:20]}"
+    "sample", SAMPLES, ids=lambda one: f"{one.rule.id}:{one.line.pattern[:20]}"
 )
 def test_the_examples_of_every_rule(sample: source.Sample) -> None:
     """Each example matches its rule, and each near miss does not."""

@@ -18,7 +18,7 @@ BACK = r"^\[(?P<account>\w+)\] back"
 
 def line(pattern: str, **more: Any) -> Line:
     """A line of a rule."""
-    return Line(pattern, patterns.literal(pattern), **more)
+    return Line(pattern, patterns.literals(pattern), **more)
 
 
 def rule(**more: Any) -> Rule:

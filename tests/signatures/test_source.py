@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from hermes_doctor.signatures import source
+from hermes_doctor.signatures import patterns, source
 
 GOOD: dict[str, Any] = {
     "id": "a-rule",
@@ -34,7 +34,7 @@ def test_a_whole_rule(tmp_path: Path) -> None:
     assert found.faults == ()
     [rule] = found.rules
     assert (rule.window, rule.threshold, rule.line.level) == (7200, 1, "WARNING")
-    assert rule.line.literal == "database is locked"
+    assert rule.line.literals == ("database is locked",)
 
 
 @pytest.mark.parametrize(
@@ -102,3 +102,25 @@ def test_a_file_that_holds_no_rules(text: str, tmp_path: Path) -> None:
     found = source.read(tmp_path)
 
     assert (found.rules, len(found.faults)) == ((), 1)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "literals"),
+    [
+        ("database is locked", ("database is locked",)),
+        (
+            r"^\[(?P<account>\w+)\] WebSocket closed: code=(?:4009|4008)",
+            ("] WebSocket closed: code=400",),
+        ),
+        ("(?:malformed|not a database)", ("malformed", "not a database")),
+        (r"(?:no such column|\d+)", ()),
+        (r"(?P<count>\d+) times", (" times",)),
+        ("(?:Session resumed|Ready), id", ("Ready", "Session resumed")),
+        ("(?i)locked", ()),
+        ("(?:abc)?", ()),
+        (r"\d+x", ()),
+    ],
+)
+def test_what_a_match_must_contain(pattern: str, literals: tuple[str, ...]) -> None:
+    """One of these texts is in everything that matches, so that most lines need no more."""
+    assert patterns.literals(pattern) == literals
