@@ -86,7 +86,7 @@ def like_a_secret(name: str) -> bool:
     return bool(_TOKEN.search(name))
 
 
-_SPOKEN = re.compile(
+_SPOKEN = pattern(
     r"""(?ix)
     (?P<url>\b[a-z][a-z0-9+.-]*://)[^\s/@]+@            # a name and password in an address
     | (?P<query>[?&][\w.-]*=)[^\s&"'<>]+               # what an address hands over

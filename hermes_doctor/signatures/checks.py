@@ -23,11 +23,13 @@ def check_of(id: str, folder: Folder) -> Check:
 
 def _look(probes: Probes, folder: Folder) -> Iterator[Finding | CouldNotLook | Partly]:
     from hermes_doctor.signatures.asking import ask
-    from hermes_doctor.signatures.findings import findings
 
     if not (probes.home / "logs").is_dir():
         raise Skip("there is no log yet")
     asked = ask(probes, folder.held.rules)
-    yield from findings(asked.incidents, asked.where)
+    if asked.incidents:
+        from hermes_doctor.signatures.findings import findings
+
+        yield from findings(asked.incidents, asked.where)
     for source, why, partly in asked.unread:
         yield Partly(f"{source}: {why}") if partly else CouldNotLook(f"{source}: {why}")

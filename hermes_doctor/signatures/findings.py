@@ -52,7 +52,7 @@ def _finding(same: list[Incident], subject: str, where: Callable[[Entry], str]) 
         ),
         since=datetime.fromtimestamp(first, UTC),
         fix=rule.fix,
-        data={"rule": rule.id, "unless_ok": rule.unless_ok, **last.key},
+        data={"rule": rule.id, "unless_ok": tuple(rule.unless_ok), **last.key},
     )
 
 

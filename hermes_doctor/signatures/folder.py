@@ -65,7 +65,8 @@ def unpacked(data: bytes) -> Held:
     from hermes_doctor.signatures import rule
 
     found = json.loads(data)
-    return Held(tuple(map(rule.unpacked, found["rules"])), tuple(map(rule.cause, found["causes"])))
+    causes = (rule.Cause(*one) for one in found["causes"])
+    return Held(tuple(map(rule.unpacked, found["rules"])), tuple(causes))
 
 
 def packed(held: Held) -> str:

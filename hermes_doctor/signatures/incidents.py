@@ -107,6 +107,8 @@ class Ledger:
         self.matcher = Matcher(self.rules)
         self.now = now
         self.open: dict[tuple[str, ...], _Open] = {}
+        self.begun: dict[str, int] = {}
+        """How many incidents of a rule are open."""
         self.closed: list[Incident] = []
         self.dropped = 0
 
@@ -123,7 +125,7 @@ class Ledger:
         """One more entry."""
         if _starts(entry):
             self.started(entry.at)
-        for match in self.matcher.ask(entry):
+        for match in self.matcher.ask(entry, self.begun):
             if entry.at < self.now - match.rule.window:
                 continue
             fields = _fields(match)
@@ -159,6 +161,7 @@ class Ledger:
                 self.dropped += 1
                 return
             one = self.open[name] = _Open(match.rule, key)
+            self.begun[match.rule.id] = self.begun.get(match.rule.id, 0) + 1
         if match.rule.followed_by:
             one.waiting.append(match)
         else:
@@ -176,6 +179,9 @@ class Ledger:
 
     def _close(self, key: tuple[str, ...], at: float) -> None:
         one = self.open.pop(key)
+        self.begun[one.rule.id] -= 1
+        if not self.begun[one.rule.id]:
+            del self.begun[one.rule.id]
         if one.reached and len(self.closed) < MOST:
             self.closed.append(one.told(cleared_at=at))
 

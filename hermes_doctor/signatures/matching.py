@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 
 from hermes_doctor.logs.entry import Entry
 from hermes_doctor.signatures.rule import LEVELS, Line, Rule
@@ -33,6 +33,13 @@ class _Candidate(NamedTuple):
     line: Line
 
 
+class _Candidates(NamedTuple):
+    first: list[_Candidate]
+    """Lines that rules are about."""
+    after: list[_Candidate]
+    """Lines that follow on them, or end them."""
+
+
 class Matcher:
     """All rules, ready to be asked; a pattern is compiled when one of its literals is seen."""
 
@@ -45,13 +52,13 @@ class Matcher:
                 self._add(_Candidate(rule, FOLLOW, rule.followed_by))
             for line in rule.cleared_by:
                 self._add(_Candidate(rule, CLEAR, line))
-        self.known: dict[tuple[str, str, str], list[_Candidate]] = {}
+        self.known: dict[tuple[str, str, str], _Candidates] = {}
 
     def _add(self, one: _Candidate) -> None:
         for name in one.line.loggers or ("",):
             self.lines.setdefault((one.rule.source, name), []).append(one)
 
-    def candidates(self, kind: str, level: str, logger: str) -> list[_Candidate]:
+    def candidates(self, kind: str, level: str, logger: str) -> _Candidates:
         """What entries of this kind, level and logger could match."""
         key = (kind, level, logger)
         found = self.known.get(key)
@@ -61,35 +68,49 @@ class Matcher:
                 self.known[key] = found
         return found
 
-    def _candidates(self, kind: str, level: str, logger: str) -> list[_Candidate]:
+    def _candidates(self, kind: str, level: str, logger: str) -> _Candidates:
         rank = _RANKS.get(level, len(_RANKS))
         found = list(self.lines.get((kind, ""), ()))
         name = logger
         while name:
             found += self.lines.get((kind, name), ())
             name = name.rpartition(".")[0]
-        return [one for one in found if _RANKS[one.line.level] <= rank]
+        found = [one for one in found if _RANKS[one.line.level] <= rank]
+        first = [one for one in found if one.role == MATCH]
+        return _Candidates(first, [one for one in found if one.role != MATCH])
 
     def wanted(self, level: str, logger: str) -> bool:
         """Whether entries of a log file of this level and logger could match anything."""
-        return bool(self.candidates("log", level, logger))
+        return any(self.candidates("log", level, logger))
 
-    def ask(self, entry: Entry) -> list[Match]:
-        """Every line of every rule that the entry matches."""
-        found = []
-        text = entry.text
-        whole = "\n".join((text, *entry.more)) if entry.more else text
-        for rule, role, line in self.candidates(entry.kind, entry.level, entry.logger):
-            place = whole if line.traceback else text
-            for literal in line.literals or ("",):
-                if literal in place:
-                    break
-            else:
-                continue
-            if match := _first(line, entry):
-                fields = {name: value for name, value in match.groupdict().items() if value}
-                found.append(Match(rule, role, entry, fields, match[0]))
-        return found
+    def ask(self, entry: Entry, begun: Container[str]) -> list[Match]:
+        """Every line of every rule that the entry matches.
+
+        What follows on something or ends it is only looked for once that has `begun`, by the ids
+        of the rules: most lines are such that would end what never was.
+        """
+        first, after = self.candidates(entry.kind, entry.level, entry.logger)
+        found = first
+        if begun and after:
+            found = first + [one for one in after if one.rule.id in begun]
+        return _matches(entry, found) if found else []
+
+
+def _matches(entry: Entry, candidates: list[_Candidate]) -> list[Match]:
+    found = []
+    text = entry.text
+    whole = "\n".join((text, *entry.more)) if entry.more else text
+    for rule, role, line in candidates:
+        place = whole if line.traceback else text
+        for literal in line.literals or ("",):
+            if literal in place:
+                break
+        else:
+            continue
+        if match := _first(line, entry):
+            fields = {name: value for name, value in match.groupdict().items() if value}
+            found.append(Match(rule, role, entry, fields, match[0]))
+    return found
 
 
 def _first(line: Line, entry: Entry) -> re.Match[str] | None:

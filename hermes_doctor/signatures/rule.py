@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from hermes_doctor.values import NamedTuple
@@ -21,10 +22,10 @@ class Line(NamedTuple):
     """What one line looks like."""
 
     pattern: str
-    literals: tuple[str, ...]
+    literals: Sequence[str]
     """One of them is in every text that matches; they are looked for first, that is cheap."""
     level: str = "WARNING"
-    loggers: tuple[str, ...] = ()
+    loggers: Sequence[str] = ()
     traceback: bool = False
 
 
@@ -46,11 +47,11 @@ class Rule(NamedTuple):
     """The threshold must be reached in so many seconds; 0 for the whole window."""
     followed_by: Line | None = None
     follows_within: float = 0.0
-    cleared_by: tuple[Line, ...] = ()
+    cleared_by: Sequence[Line] = ()
     settle: float = 0.0
     per_session: bool = False
     outlives_start: bool = False
-    unless_ok: tuple[str, ...] = ()
+    unless_ok: Sequence[str] = ()
     fix: str | None = None
 
 
@@ -58,7 +59,7 @@ class Cause(NamedTuple):
     """A code, and those that follow from it."""
 
     code: str
-    explains: tuple[str, ...]
+    explains: Sequence[str]
     because: str
     """One sentence, shown with what follows."""
     first: bool = False
@@ -74,26 +75,14 @@ def packed(rule: Rule | Cause) -> list[Any]:
 
 
 def _plain(value: Any) -> Any:
-    return [_plain(one) for one in value] if isinstance(value, tuple) else value
+    return [_plain(one) for one in value] if isinstance(value, (tuple, list)) else value
 
 
 def unpacked(values: list[Any]) -> Rule:
     """The rule that was packed."""
     rule = Rule(*values)
     return rule._replace(
-        line=_line(values[Rule._fields.index("line")]),
-        followed_by=_line(rule.followed_by) if rule.followed_by else None,
-        cleared_by=tuple(_line(one) for one in rule.cleared_by),
-        unless_ok=tuple(rule.unless_ok),
+        line=Line(*rule.line),
+        followed_by=Line(*rule.followed_by) if rule.followed_by else None,
+        cleared_by=[Line(*one) for one in rule.cleared_by],
     )
-
-
-def cause(values: list[Any]) -> Cause:
-    """The cause that was packed."""
-    found = Cause(*values)
-    return found._replace(explains=tuple(found.explains))
-
-
-def _line(values: Any) -> Line:
-    line = Line(*values)
-    return line._replace(literals=tuple(line.literals), loggers=tuple(line.loggers))

@@ -63,9 +63,9 @@ def verdict(rule: Rule, *entries: Entry) -> list[str]:
 
 def alike(rule: Rule, cleared: Entry, first: Entry) -> Entry:
     """The clearing example about the same account, job or board as the example."""
-    [match] = [m for m in Matcher([rule]).ask(first) if m.role == "match"]
+    [match] = [m for m in Matcher([rule]).ask(first, {rule.id}) if m.role == "match"]
     text = cleared.text
-    for other in Matcher([rule]).ask(cleared):
+    for other in Matcher([rule]).ask(cleared, {rule.id}):
         for name in KEYS:
             theirs, ours = other.fields.get(name), match.fields.get(name)
             if other.role == "clear" and theirs and ours:
