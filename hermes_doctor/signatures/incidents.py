@@ -17,6 +17,9 @@ MOST = 2000
 _START = ("gateway.run", "Starting Hermes Gateway")
 
 
+_Key = tuple[str | tuple[str, str], ...]
+
+
 class Quote(NamedTuple):
     """A line, as far as it may be shown."""
 
@@ -106,9 +109,8 @@ class Ledger:
         self.rules = [rule for rule in rules if covers(rule.versions, release)]
         self.matcher = Matcher(self.rules)
         self.now = now
-        self.open: dict[tuple[str, ...], _Open] = {}
-        self.begun: dict[str, int] = {}
-        """How many incidents of a rule are open."""
+        self.open: dict[_Key, _Open] = {}
+        self.keys: dict[str, Sequence[str]] = {}
         self.closed: list[Incident] = []
         self.dropped = 0
 
@@ -125,11 +127,11 @@ class Ledger:
         """One more entry."""
         if _starts(entry):
             self.started(entry.at)
-        for match in self.matcher.ask(entry, self.begun):
+        for match in self.matcher.ask(entry):
             if entry.at < self.now - match.rule.window:
                 continue
-            fields = _fields(match)
-            match = match._replace(fields=fields)
+            if match.rule.per_session or match.rule.platform or "platform" in match.fields:
+                match = match._replace(fields=_fields(match))
             if match.role == CLEAR:
                 self._clear(match)
             elif match.role == FOLLOW:
@@ -153,15 +155,18 @@ class Ledger:
         return sorted(found, key=lambda incident: (incident.first, incident.rule.id))
 
     def _take(self, match: Match) -> None:
-        key = {name: match.fields[name] for name in _keys(match.rule) if name in match.fields}
-        name = (match.rule.id, *(f"{k}={v}" for k, v in key.items()))
+        keys = self.keys.get(match.rule.id)
+        if keys is None:
+            keys = self.keys[match.rule.id] = _keys(match.rule)
+        key = {name: match.fields[name] for name in keys if name in match.fields}
+        name: _Key = (match.rule.id, *key.items())
         one = self.open.get(name)
         if one is None:
             if len(self.open) + len(self.closed) >= MOST:
                 self.dropped += 1
                 return
             one = self.open[name] = _Open(match.rule, key)
-            self.begun[match.rule.id] = self.begun.get(match.rule.id, 0) + 1
+            self.matcher.begin(match.rule)
         if match.rule.followed_by:
             one.waiting.append(match)
         else:
@@ -177,11 +182,9 @@ class Ledger:
             if one.rule.id == match.rule.id and one.agrees(match.fields):
                 self._close(key, match.entry.at)
 
-    def _close(self, key: tuple[str, ...], at: float) -> None:
+    def _close(self, key: _Key, at: float) -> None:
         one = self.open.pop(key)
-        self.begun[one.rule.id] -= 1
-        if not self.begun[one.rule.id]:
-            del self.begun[one.rule.id]
+        self.matcher.end(one.rule)
         if one.reached and len(self.closed) < MOST:
             self.closed.append(one.told(cleared_at=at))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 
 from hermes_doctor.logs.entry import Entry
 from hermes_doctor.signatures.rule import LEVELS, Line, Rule
@@ -11,6 +11,8 @@ from hermes_doctor.values import NamedTuple
 
 MOST = 4000
 """Characters of a message that are looked at: a pattern may not take for ever on a long one."""
+MOST_KNOWN = 500
+"""Texts that are remembered for each logger."""
 _RANKS = {level: rank for rank, level in enumerate(LEVELS)}
 MATCH, FOLLOW, CLEAR = "match", "follow", "clear"
 
@@ -27,17 +29,41 @@ class Match(NamedTuple):
     """The part that the pattern matched: all that may be shown of the line."""
 
 
+class _Seen(NamedTuple):
+    rule: Rule
+    role: str
+    fields: Mapping[str, str]
+    quote: str
+
+
 class _Candidate(NamedTuple):
     rule: Rule
     role: str
     line: Line
 
 
-class _Candidates(NamedTuple):
-    first: list[_Candidate]
-    """Lines that rules are about."""
-    after: list[_Candidate]
-    """Lines that follow on them, or end them."""
+class _Candidates:
+    """What entries of one kind, level and logger could match."""
+
+    def __init__(self, found: list[_Candidate]) -> None:
+        self.first = [one for one in found if one.role == MATCH]
+        """Lines that rules are about."""
+        self.after = [one for one in found if one.role != MATCH]
+        """Lines that follow on them, or end them."""
+        self.asked: list[_Candidate] = self.first
+        self.known: dict[tuple[str, tuple[str, ...]], list[_Seen]] = {}
+        """What was said before: a log says the same again and again."""
+        self.turn = 0
+
+    def of(self, begun: Mapping[str, int], turn: int) -> list[_Candidate]:
+        """Those to ask now; what follows or ends is asked only of rules that have begun."""
+        if turn != self.turn and self.after:
+            asked = self.first + [one for one in self.after if one.rule.id in begun]
+            if len(asked) != len(self.asked) or asked != self.asked:
+                self.asked = asked
+                self.known.clear()
+        self.turn = turn
+        return self.asked
 
 
 class Matcher:
@@ -53,53 +79,74 @@ class Matcher:
             for line in rule.cleared_by:
                 self._add(_Candidate(rule, CLEAR, line))
         self.known: dict[tuple[str, str, str], _Candidates] = {}
+        self.begun: dict[str, int] = {}
+        """How many incidents of a rule are open, by its id."""
+        self.turn = 0
+        """Counts how often a rule began, or had no more of them."""
 
     def _add(self, one: _Candidate) -> None:
         for name in one.line.loggers or ("",):
             self.lines.setdefault((one.rule.source, name), []).append(one)
+
+    def begin(self, rule: Rule) -> None:
+        """An incident of the rule is open: what follows on it or ends it matters from now on."""
+        self.turn += rule.id not in self.begun
+        self.begun[rule.id] = self.begun.get(rule.id, 0) + 1
+
+    def end(self, rule: Rule) -> None:
+        """One of them is closed."""
+        self.begun[rule.id] -= 1
+        if not self.begun[rule.id]:
+            del self.begun[rule.id]
+            self.turn += 1
 
     def candidates(self, kind: str, level: str, logger: str) -> _Candidates:
         """What entries of this kind, level and logger could match."""
         key = (kind, level, logger)
         found = self.known.get(key)
         if found is None:
-            found = self._candidates(kind, level, logger)
+            found = _Candidates(self._candidates(kind, level, logger))
             if len(self.known) < 10_000:  # a log may hold any number of names
                 self.known[key] = found
         return found
 
-    def _candidates(self, kind: str, level: str, logger: str) -> _Candidates:
+    def _candidates(self, kind: str, level: str, logger: str) -> list[_Candidate]:
         rank = _RANKS.get(level, len(_RANKS))
         found = list(self.lines.get((kind, ""), ()))
         name = logger
         while name:
             found += self.lines.get((kind, name), ())
             name = name.rpartition(".")[0]
-        found = [one for one in found if _RANKS[one.line.level] <= rank]
-        first = [one for one in found if one.role == MATCH]
-        return _Candidates(first, [one for one in found if one.role != MATCH])
+        return [one for one in found if _RANKS[one.line.level] <= rank]
 
     def wanted(self, level: str, logger: str) -> bool:
         """Whether entries of a log file of this level and logger could match anything."""
-        return any(self.candidates("log", level, logger))
+        found = self.candidates("log", level, logger)
+        return bool(found.first or found.after)
 
-    def ask(self, entry: Entry, begun: Container[str]) -> list[Match]:
+    def ask(self, entry: Entry) -> list[Match]:
         """Every line of every rule that the entry matches.
 
-        What follows on something or ends it is only looked for once that has `begun`, by the ids
-        of the rules: most lines are such that would end what never was.
+        What follows on something or ends it is only looked for once that has begun: most lines
+        are such that would end what never was.
         """
-        first, after = self.candidates(entry.kind, entry.level, entry.logger)
-        found = first
-        if begun and after:
-            found = first + [one for one in after if one.rule.id in begun]
-        return _matches(entry, found) if found else []
+        candidates = self.candidates(entry.kind, entry.level, entry.logger)
+        asked = candidates.of(self.begun, self.turn)
+        if not asked:
+            return []
+        key = entry.text, entry.more
+        seen = candidates.known.get(key)
+        if seen is None:
+            seen = _matches(*key, asked)
+            if len(candidates.known) > MOST_KNOWN:
+                candidates.known.clear()
+            candidates.known[key] = seen
+        return [Match(rule, role, entry, fields, quote) for rule, role, fields, quote in seen]
 
 
-def _matches(entry: Entry, candidates: list[_Candidate]) -> list[Match]:
+def _matches(text: str, more: tuple[str, ...], candidates: list[_Candidate]) -> list[_Seen]:
     found = []
-    text = entry.text
-    whole = "\n".join((text, *entry.more)) if entry.more else text
+    whole = "\n".join((text, *more)) if more else text
     for rule, role, line in candidates:
         place = whole if line.traceback else text
         for literal in line.literals or ("",):
@@ -107,15 +154,15 @@ def _matches(entry: Entry, candidates: list[_Candidate]) -> list[Match]:
                 break
         else:
             continue
-        if match := _first(line, entry):
+        if match := _first(line, (text, *more) if line.traceback else (text,)):
             fields = {name: value for name, value in match.groupdict().items() if value}
-            found.append(Match(rule, role, entry, fields, match[0]))
+            found.append(_Seen(rule, role, fields, match[0]))
     return found
 
 
-def _first(line: Line, entry: Entry) -> re.Match[str] | None:
+def _first(line: Line, texts: tuple[str, ...]) -> re.Match[str] | None:
     """Where the pattern matches: in the message, or in one of the lines that follow it."""
-    for text in (entry.text, *entry.more) if line.traceback else (entry.text,):
+    for text in texts:
         if match := _compiled(line.pattern).search(text[:MOST]):
             return match
     return None

@@ -7,6 +7,8 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 
 from hermes_doctor.logs.entry import Entry
+from hermes_doctor.signatures.matching import Matcher
+from hermes_doctor.signatures.rule import Rule
 
 _LINE = re.compile(
     r"(?P<at>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d),(?P<ms>\d{3}) (?P<level>[A-Z]+)"
@@ -31,6 +33,13 @@ def entry(line: str, kind: str = "log") -> Entry:
         "logs/gateway.log",
         kind=kind,
     )
+
+
+def asking(rule: Rule) -> Matcher:
+    """One rule, of which an incident is open: all of its lines are looked for."""
+    matcher = Matcher([rule])
+    matcher.begin(rule)
+    return matcher
 
 
 def said(

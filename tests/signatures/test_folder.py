@@ -11,8 +11,7 @@ from hermes_doctor import plugins
 from hermes_doctor.plugins import builtin
 from hermes_doctor.signatures import folder, source
 from hermes_doctor.signatures.incidents import Ledger
-from hermes_doctor.signatures.matching import Matcher
-from tests.signatures.logging import entry
+from tests.signatures.logging import asking, entry
 from tests.signatures.test_source import GOOD
 
 RULES = builtin("checks") / "signatures"
@@ -62,7 +61,7 @@ def test_the_examples_of_every_rule(sample: source.Sample) -> None:
 
 def _matches(sample: source.Sample, text: str) -> bool:
     one = entry(text, sample.rule.source)
-    found = Matcher([sample.rule]).ask(one, {sample.rule.id})
+    found = asking(sample.rule).ask(one)
     return any(match.rule is sample.rule and _role(sample, match.role) for match in found)
 
 

@@ -12,9 +12,8 @@ from hermes_doctor.plugins import builtin
 from hermes_doctor.signatures import source
 from hermes_doctor.signatures.findings import findings
 from hermes_doctor.signatures.incidents import Ledger
-from hermes_doctor.signatures.matching import Matcher
 from hermes_doctor.signatures.rule import KEYS, Rule
-from tests.signatures.logging import entry, said
+from tests.signatures.logging import asking, entry, said
 
 WRITTEN = source.read(builtin("checks") / "signatures")
 SAMPLES = {rule.id: [s for s in WRITTEN.samples if s.rule is rule] for rule in WRITTEN.rules}
@@ -63,9 +62,9 @@ def verdict(rule: Rule, *entries: Entry) -> list[str]:
 
 def alike(rule: Rule, cleared: Entry, first: Entry) -> Entry:
     """The clearing example about the same account, job or board as the example."""
-    [match] = [m for m in Matcher([rule]).ask(first, {rule.id}) if m.role == "match"]
+    [match] = [m for m in asking(rule).ask(first) if m.role == "match"]
     text = cleared.text
-    for other in Matcher([rule]).ask(cleared, {rule.id}):
+    for other in asking(rule).ask(cleared):
         for name in KEYS:
             theirs, ours = other.fields.get(name), match.fields.get(name)
             if other.role == "clear" and theirs and ours:
