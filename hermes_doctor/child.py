@@ -22,17 +22,19 @@ Act = Callable[[], str]
 Say = Callable[[str], None]
 STILL = 5.0
 """Seconds of silence after which a child is looked at: one that is stopped will never answer."""
+_HELD = "somebody has stopped the work under the owner's rights"
 _EXPECTED: dict[str, type[Exception]] = {
     kind.__name__: kind for kind in (CannotFix, CouldNotLook, Trouble)
 }
 
 
 class Child:
-    """A process at work; what it says comes line by line."""
+    """A process at work; what it says, and what it is told, comes line by line."""
 
-    def __init__(self, pid: int, reading: int) -> None:
+    def __init__(self, pid: int, reading: int, telling: int) -> None:
         self.pid = pid
         self._reading = reading
+        self._telling: int | None = telling
         self._heard = b""
 
     def hear(self, limit: float | None = None) -> tuple[str, str]:
@@ -42,7 +44,7 @@ class Child:
                 if limit is not None:
                     raise CannotFix(f"no answer within {limit:g} s")
                 if self._stopped:
-                    raise CannotFix("somebody has stopped the work under the owner's rights")
+                    raise CannotFix(_HELD)
                 continue
             chunk = os.read(self._reading, 65536)
             if not chunk:
@@ -53,6 +55,24 @@ class Child:
         if word in _EXPECTED:
             raise _EXPECTED[word](text)
         return word, text
+
+    def tell(self, text: str) -> None:
+        """Say a line to it; what it has not read by then is waited for."""
+        line = f"{text}\n".encode()
+        while line and self._telling is not None:
+            if select.select([], [self._telling], [], STILL)[1]:
+                try:
+                    line = line[os.write(self._telling, line) :]
+                except BrokenPipeError:
+                    self.hear()  # it knows why
+            elif self._stopped:
+                raise CannotFix(_HELD)
+
+    def told_all(self) -> None:
+        """There is nothing more to say to it."""
+        if self._telling is not None:
+            os.close(self._telling)
+            self._telling = None
 
     @property
     def _stopped(self) -> bool:
@@ -66,6 +86,13 @@ class Child:
     def alive(self) -> bool:
         """Whether it is still there; what it holds, it holds only so long."""
         return os.waitpid(self.pid, os.WNOHANG) == (0, 0)
+
+
+def told() -> Iterator[str]:
+    """In a child: the lines that it is told, as they come."""
+    with os.fdopen(0) as lines:
+        for line in lines:
+            yield line.rstrip("\n")
 
 
 def with_rights_of(path: Path, act: Callable[[Path], str]) -> str:
@@ -130,16 +157,18 @@ def child(path: Path, act: Callable[[Say], str]) -> Iterator[Child]:
     if mine is not None:
         _load_all()
     die_with = ctypes.CDLL(None)
-    reading, writing = os.pipe()
+    (reading, writing), (hearing, telling) = os.pipe(), os.pipe()
     parent, pid = os.getpid(), os.fork()
     if pid == 0:
-        _live(writing, mine, act, parent, die_with)
+        _live(writing, hearing, mine, act, parent, die_with)
     os.close(writing)
-    other = Child(pid, reading)
+    os.close(hearing)
+    other = Child(pid, reading, telling)
     try:
         yield other
     finally:
         os.close(reading)
+        other.told_all()
         with contextlib.suppress(ChildProcessError):
             if other.alive:
                 os.kill(pid, signal.SIGKILL)
@@ -153,7 +182,7 @@ def _load_all() -> None:
 
     from hermes_doctor import sqlite
 
-    for name in ("concurrent.futures.thread", "json", "sqlite3", "tempfile"):
+    for name in ("concurrent.futures.thread", "hashlib", "json", "mmap", "sqlite3", "tempfile"):
         importlib.import_module(name)
     for module in pkgutil.walk_packages(sqlite.__path__, sqlite.__name__ + "."):
         importlib.import_module(module.name)
@@ -161,6 +190,7 @@ def _load_all() -> None:
 
 def _live(
     writing: int,
+    hearing: int,
     mine: rights.Rights | None,
     act: Callable[[Say], str],
     parent: int,
@@ -168,6 +198,7 @@ def _live(
 ) -> None:
     """The child's life; never returns."""
     try:
+        os.dup2(hearing, 0)
         _shut(writing)  # the home's lock among them, which ends with its holder only
         if mine is not None:
             mine.take()

@@ -24,10 +24,6 @@ if TYPE_CHECKING:
     import hashlib
 
 CHUNK = 1024 * 1024
-AHEAD = 16 * CHUNK
-"""How much of a copy may lie in memory before it is on its way to the disk."""
-_WRITE = 2
-"""The kernel's number for: begin to write out."""
 _NOT_BY_KERNEL = (errno.EXDEV, errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.EPERM)
 """How it says that it cannot copy between two files; reading and writing may work."""
 FILE_MODE = 0o600
@@ -187,47 +183,36 @@ def copy(source: Path, target: int, progress: Progress | None = None) -> tuple[s
     return digest.hexdigest(), total
 
 
-def transfer(source: Path, target: int, progress: Progress | None = None) -> None:
-    """Copy a regular file into an open descriptor, inside the kernel where that is possible.
+def transfer(source: int, target: int, start: int, length: int) -> None:
+    """Bring a part of a file to the same place in another, inside the kernel where possible.
 
-    The kernel is told to write out what has arrived, so that a sync at the end is short.
+    Where the source ends before, so does what is brought.
     """
-    with acting_for(source) as here:
-        fd = open_regular(here, follow=False)
-    total = told = 0
-    try:
-        while count := _moved(fd, target):
-            total += count
-            if total - told >= AHEAD:
-                _begin_writing(target, told, total - told)
-                told = total
-            if progress:
-                progress(count)
-    finally:
-        os.close(fd)
+    end = start + length
+    while start < end and (count := _moved(source, target, start, end - start)):
+        start += count
 
 
-def _moved(source: int, target: int) -> int:
+def _moved(source: int, target: int, start: int, length: int) -> int:
     """Bring the next bytes over; 0 at the end."""
     if hasattr(os, "copy_file_range"):
         try:
-            if count := os.copy_file_range(source, target, CHUNK):
+            if count := os.copy_file_range(source, target, length, start, start):
                 return count
         except OSError as error:
             if error.errno not in _NOT_BY_KERNEL:
                 raise
-    chunk = os.read(source, CHUNK)
-    write(target, chunk)
+    chunk = os.pread(source, min(length, CHUNK), start)
+    place(target, chunk, start)
     return len(chunk)
 
 
-def _begin_writing(fd: int, start: int, length: int) -> None:
-    """Have the kernel begin to write a part of a file out; a hint that it may not know."""
-    import ctypes
-
-    with contextlib.suppress(AttributeError, OSError):
-        hint = ctypes.CDLL(None).sync_file_range
-        hint(fd, ctypes.c_int64(start), ctypes.c_int64(length), _WRITE)
+def place(fd: int, data: bytes, at: int) -> None:
+    """All of the data at one place of a file."""
+    view = memoryview(data)
+    while view:
+        count = os.pwrite(fd, view, at)
+        view, at = view[count:], at + count
 
 
 def _sha256() -> hashlib._Hash:
@@ -246,6 +231,27 @@ def digest(path: Path, progress: Progress | None = None) -> str:
             total.update(chunk)
             if progress:
                 progress(len(chunk))
+    finally:
+        os.close(fd)
+    return total.hexdigest()
+
+
+def digest_of_arriving(path: Path, arriving: Iterator[int]) -> str:
+    """The SHA-256 of a file while it is written; `arriving` tells how much of it is final.
+
+    It is mapped, which costs least; a disk that fails kills whoever reads a map.
+    """
+    import mmap
+
+    total, at = _sha256(), 0
+    with acting_for(path) as here:
+        fd = open_regular(here, follow=False)
+    try:
+        for final in arriving:
+            if final > at:
+                with mmap.mmap(fd, final - at, prot=mmap.PROT_READ, offset=at) as part:
+                    total.update(part)
+                at = final
     finally:
         os.close(fd)
     return total.hexdigest()

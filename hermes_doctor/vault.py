@@ -259,7 +259,7 @@ class Vault:
                 entries=entries,
                 whole=whole,
             )
-            # What went through SQLite was read back from the disk when it was finished.
+            # What went through SQLite was read back, and examined by it, as it was written.
             unread = tuple(entry for entry in entries if entry.method != "sqlite")
             wrong = self.verify(replace(backup, entries=unread))
             if wrong:
@@ -485,7 +485,7 @@ def total(sources: Iterable[Source]) -> int:
     size = sum(source.expect.size for source in sources if source.content)
     for source in sources:
         if source.live:
-            size += 2 * snapshot(source.path.with_name(source.path.name + "-wal")).size
+            size += snapshot(source.path.with_name(source.path.name + "-wal")).size
     return size
 
 

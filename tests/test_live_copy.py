@@ -15,11 +15,20 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor.model import Trouble
+from hermes_doctor import child as children
+from hermes_doctor.child import child, told
+from hermes_doctor.model import CannotFix, Trouble
+from hermes_doctor.sqlite import moment, snapshot, wal
 from hermes_doctor.vault import Backup
 from tests import support
 from tests.warm import ROOT
 from tests.writing import ROWS, Once, back_up, half_done, versions, writing
+
+
+@pytest.fixture(autouse=True)
+def _in_small_stretches(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that a small database is copied in many, and something can happen between them."""
+    monkeypatch.setattr(moment, "STRETCH", 65536)
 
 
 @pytest.fixture
@@ -61,21 +70,74 @@ def nothing_made(home: Path) -> None:
 
 
 def test_the_log_is_begun_anew_while_it_is_copied(home: Path, tmp_path: Path) -> None:
-    """Everything was in the file, so a writer may overwrite the log under the reader: its copy
-    is of one generation all the same."""
+    """Everything was in the file, so a writer may overwrite the log under the reader: the file
+    alone is the moment that is copied."""
     with writing(home / "state.db") as writer:
         writer.write(1)
         writer.write(2)
         writer.checkpoint()  # all of the log is in the file, and stays
         salt = (home / "state.db-wal").read_bytes()[16:24]
-        anew = Once(half_done(home, "state.db-wal"), lambda: writer.write(3))
+        anew = Once(half_done(home, "state.db"), lambda: writer.write(3))
 
         made = back_up(home, anew)
 
         assert anew.happened
         assert (home / "state.db-wal").read_bytes()[16:24] != salt, "it was not begun anew"
     assert method(made) == ("sqlite", "ok")
-    assert versions(made, "state.db", tmp_path / "out") in ([(2, ROWS)], [(3, ROWS)])
+    assert versions(made, "state.db", tmp_path / "out") == [(2, ROWS)]
+
+
+@pytest.mark.parametrize("before", ["", "PASSIVE", "TRUNCATE"])
+def test_somebody_writes_all_the_while(home: Path, tmp_path: Path, before: str) -> None:
+    """Before every stretch everything is written anew and a checkpoint is made, so far as the
+    reader allows it; the copy is of one moment, and has no log and needs none."""
+    with writing(home / "state.db") as writer:
+        for version in range(1, 4):
+            writer.write(version)
+            if before:
+                writer.checkpoint(before)
+        writer.write(4)
+        written = iter(range(5, 1000))
+
+        begun = half_done(home, "state.db")
+
+        def more(_: int) -> None:
+            if not begun():
+                return
+            writer.write(next(written), 100)
+            writer.tell("PRAGMA wal_checkpoint(PASSIVE)")
+            writer.write(next(written))
+
+        made = back_up(home, more)
+
+    assert method(made) == ("sqlite", "ok")
+    assert not list(made.folder.glob("files/state.db-*"))
+    assert versions(made, "state.db", tmp_path / "out") == [(4, ROWS)]
+    copy = (made.folder / "files" / "state.db").read_bytes()
+    assert copy[18:20] == b"\1\1"
+
+
+def test_a_database_that_shrank(home: Path, tmp_path: Path) -> None:
+    """What the log says of its length counts, not the length of the file."""
+    with writing(home / "state.db") as writer:
+        writer.write(1, 3000)
+        writer.checkpoint("TRUNCATE")
+        writer.tell("DELETE FROM entries WHERE id > 1000", "VACUUM")
+
+        made = back_up(home)
+
+    assert versions(made, "state.db", tmp_path / "out") == [(1, 1000)]
+    assert (made.folder / "files" / "state.db").stat().st_size < 5_000_000
+    assert (home / "state.db").stat().st_size > 10_000_000
+
+
+def test_a_log_that_claims_too_much(tmp_path: Path) -> None:
+    """A length that file and log cannot have is not believed: it would fill any disk."""
+    (tmp_path / "one.db").write_bytes(bytes(8192))
+    with snapshot.opened(tmp_path / "one.db") as book:
+        log = wal.Log(4152, 4096, pages={1: 56}, db_pages=4)
+        with pytest.raises(CannotFix, match="claims more"):
+            moment.size_of(book, log)
 
 
 def test_a_checkpoint_while_the_file_is_copied(home: Path, tmp_path: Path) -> None:
@@ -132,12 +194,25 @@ def test_the_reader_never_gets_the_database(home: Path) -> None:
     nothing_made(home)
 
 
+def test_the_follower_dies(home: Path, forked: list[int]) -> None:
+    """Who hashes the copy is gone: there is no backup."""
+    with writing(home / "state.db") as writer:
+        writer.write(1)
+        death = Once(half_done(home, "state.db"), lambda: os.kill(forked[0], signal.SIGKILL))
+
+        with pytest.raises(Trouble, match=r"state\.db is in use and cannot be copied .*cut off"):
+            back_up(home, death)
+
+        assert death.happened
+    nothing_made(home)
+
+
 # -- no room -------------------------------------------------------------------------------
 
 
-def test_merging_fails(home: Path) -> None:
-    """The log cannot be brought into the copy: that says nothing of the source, and there is no
-    backup; the earlier one stays whole."""
+def test_no_room_for_what_is_in_the_log(home: Path) -> None:
+    """The log's pages cannot be laid over the copy: that says nothing of the source, and there is
+    no backup; the earlier one stays whole."""
     with writing(home / "state.db") as writer:
         writer.write(1)
         writer.checkpoint("TRUNCATE")
@@ -157,7 +232,7 @@ def test_merging_fails(home: Path) -> None:
         )
 
         assert done.code == 2, done.out
-        assert "state.db is in use and cannot be copied (SQLITE_" in done.err
+        assert "The backup could not be written" in done.err
         assert "damaged" not in done.out + done.err
     assert [path.name for path in (home / "backups" / "doctor").iterdir()] == [good.id]
     assert support.doctor("backup", "verify", "--all", "--home", home).code == 0
@@ -166,7 +241,10 @@ def test_merging_fails(home: Path) -> None:
 FULL = """
 import os, subprocess, sys
 from pathlib import Path
-from hermes_doctor.model import Trouble
+from hermes_doctor import child as children
+from hermes_doctor.child import child, told
+from hermes_doctor.model import CannotFix, Trouble
+from hermes_doctor.sqlite import moment
 from tests.writing import Once, back_up, half_done, writing
 from tests import support
 
@@ -179,17 +257,13 @@ with writing(home / "state.db") as writer:
     writer.checkpoint("TRUNCATE")
     good = back_up(home)
     writer.write(2, 1000)
-    log = (home / "state.db-wal").stat().st_size
-
-    def whole():
-        return any(path.stat().st_size == log for path in home.glob(
-            "backups/doctor/*.partial/files/state.db-wal"))
+    moment.STRETCH = 65536
 
     def fill():
         room = os.statvfs(disk)
         (disk / "ballast").write_bytes(bytes(room.f_bavail * room.f_frsize - 262144))
 
-    full = Once(whole, fill)
+    full = Once(half_done(home, "state.db"), fill)
     try:
         back_up(home, full)
         print("made")
@@ -199,7 +273,7 @@ with writing(home / "state.db") as writer:
 """
 
 
-def test_a_disk_that_fills_before_the_merging(tmp_path: Path) -> None:
+def test_a_disk_that_fills_meanwhile(tmp_path: Path) -> None:
     """The same on a disk that is full for real."""
     if os.geteuid() != 0 or shutil.which("unshare") is None:
         pytest.skip("mounting a disk of its own needs root")
@@ -213,7 +287,8 @@ def test_a_disk_that_fills_before_the_merging(tmp_path: Path) -> None:
 
     assert done.returncode == 0, done.stderr
     trouble, facts = done.stdout.splitlines()
-    assert "cannot be copied (SQLITE_FULL)" in trouble
+    assert "could not be written" in trouble
+    assert "no space left" in trouble
     assert facts == "True True"
 
 
@@ -348,6 +423,30 @@ def test_the_reader_holds_nothing_else(home: Path, forked: list[int]) -> None:
     assert opened <= {str(home / name) for name in ("state.db", "state.db-wal", "state.db-shm")}
     assert len([path for path in seen.values() if path.startswith("pipe:")]) <= 4
     assert not Path(f"/proc/{forked[-1]}").exists()
+
+
+def test_what_a_child_is_told(tmp_path: Path) -> None:
+    """It comes line by line, and ends when there is no more."""
+    with child(tmp_path / "any", lambda _: ",".join(told())) as other:
+        for line in ("one", "two words", "3"):
+            other.tell(line)
+        other.told_all()
+
+        assert other.hear() == ("done", "one,two words,3")
+
+
+def test_a_child_that_hears_no_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that is stopped, or gone, is not told things for ever."""
+    monkeypatch.setattr(children, "STILL", 0.05)
+    with child(tmp_path / "any", lambda _: ",".join(told())) as other:
+        os.kill(other.pid, signal.SIGSTOP)
+        with pytest.raises(CannotFix, match="stopped"):
+            for _ in range(10_000):
+                other.tell("word" * 100)
+        os.kill(other.pid, signal.SIGKILL)
+        with pytest.raises(CannotFix, match="cut off"):
+            for _ in range(10_000):
+                other.tell("word" * 100)
 
 
 KILLED = """

@@ -80,8 +80,25 @@ def test_a_disk_that_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
         durable.digest(tmp_path / "file")
 
 
+@pytest.mark.parametrize("size", [0, 1, 5 * 65536, 5 * 65536 + 99])
+def test_digest_of_arriving(folder: Path, size: int) -> None:
+    """The hash of a file that is written meanwhile is that of every byte."""
+    data = random.Random(size).randbytes(size)
+    with durable.fresh(folder / "file") as fd:
+
+        def arriving() -> Iterator[int]:
+            yield 0
+            for at in range(0, size, 65536):
+                durable.place(fd, data[at : at + 65536], at)
+                yield min(at + 65536, size)
+
+        found = durable.digest_of_arriving(folder / "file", arriving())
+
+    assert found == hashlib.sha256(data).hexdigest()
+
+
 @pytest.mark.parametrize("how", ["kernel", "another drive", "none", "it says nothing"])
-@pytest.mark.parametrize("size", [0, 5, durable.AHEAD + 4097])
+@pytest.mark.parametrize("size", [0, 5, 3 * durable.CHUNK + 4097])
 def test_transfer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str, size: int) -> None:
     """By the kernel, or by reading and writing where it cannot."""
 
@@ -94,13 +111,13 @@ def test_transfer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str, siz
         monkeypatch.delattr(os, "copy_file_range")
     elif how != "kernel":
         monkeypatch.setattr(os, "copy_file_range", refuse)
-    expected, told = filled(tmp_path / "file", size), list[int]()
+    expected = filled(tmp_path / "file", size)
 
-    with durable.fresh(tmp_path / "copy", lasting=False) as fd:
-        durable.transfer(tmp_path / "file", fd, told.append)
+    with (tmp_path / "file").open("rb") as file, durable.fresh(tmp_path / "copy") as fd:
+        for start in range(0, size, durable.CHUNK):
+            durable.transfer(file.fileno(), fd, start, durable.CHUNK)
 
     assert hashlib.sha256((tmp_path / "copy").read_bytes()).hexdigest() == expected
-    assert sum(told) == size
     assert (tmp_path / "copy").stat().st_mode & 0o777 == 0o600
 
 
@@ -112,6 +129,10 @@ def test_a_full_disk_is_no_shorter_copy(tmp_path: Path, monkeypatch: pytest.Monk
 
     filled(tmp_path / "file", 5000)
     monkeypatch.setattr(os, "copy_file_range", full)
-    with pytest.raises(OSError, match="full"), durable.fresh(tmp_path / "copy") as fd:
-        durable.transfer(tmp_path / "file", fd)
+    with (
+        pytest.raises(OSError, match="full"),
+        (tmp_path / "file").open("rb") as file,
+        durable.fresh(tmp_path / "copy") as fd,
+    ):
+        durable.transfer(file.fileno(), fd, 0, 5000)
     assert not (tmp_path / "copy").exists()

@@ -210,6 +210,8 @@ class Index(NamedTuple):
     salts: bytes
     backfill: int
     """How many frames a checkpoint has copied, or was about to copy, into the database."""
+    done: int
+    """How many of them are there."""
 
     @classmethod
     def parse(cls, head: bytes) -> Index | None:
@@ -222,4 +224,4 @@ class Index(NamedTuple):
         (committed,) = struct.unpack_from("=I", head, 16)
         (done,) = struct.unpack_from("=I", head, 96)
         (begun,) = struct.unpack_from("=I", head, 128)
-        return cls(change, committed, head[32:40], max(done, begun))
+        return cls(change, committed, head[32:40], max(done, begun), done)

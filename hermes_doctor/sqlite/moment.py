@@ -1,0 +1,118 @@
+"""One moment of a database in use, written as one file: its pages, those of its log laid over.
+
+Somebody must hold a read transaction meanwhile. Under it
+
+- nothing later than what it reads comes into the file, so that the file stands still where all
+  of the log is in it already;
+- where not all of it is, the log is not begun anew: what was committed stays where it lies.
+
+So file and log can be read side by side and written in one go, each stretch final when the next
+one begins, though the writer goes on.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from hermes_doctor import durable
+from hermes_doctor.files import open_regular
+from hermes_doctor.model import CannotFix
+from hermes_doctor.rights import acting_for
+from hermes_doctor.sqlite import wal
+from hermes_doctor.sqlite.snapshot import Book
+
+STRETCH = 16 * 1024 * 1024
+TRIES = 200
+_KEEPS_LOG, _KEEPS_NONE = b"\2\2", b"\1\1"
+
+
+def written(source: Path, target: int) -> Iterator[int]:
+    """Write it into an empty file; again and again, how many bytes will not change any more."""
+    with _opened(source) as book:
+        log = needed(book)
+        before = _head(book)
+        held, size = os.fstat(book.main).st_size, size_of(book, log)
+        first = os.pread(book.main, 20, 0)
+        yield 0
+        for start in range(0, size, STRETCH):
+            end = min(start + STRETCH, size)
+            durable.transfer(book.main, target, start, min(end, held) - start)
+            for at, page in _pages(book, log, start, end):
+                durable.place(target, page, at)
+                first = first if at else page
+            if not start and first[18:20] == _KEEPS_LOG:
+                durable.place(target, _KEEPS_NONE, 18)
+            yield end
+        if os.fstat(target).st_size != size:
+            raise CannotFix("it became shorter")
+        if log.pages and _head(book) != before:
+            raise CannotFix("its log was begun anew")
+
+
+@contextmanager
+def _opened(source: Path) -> Iterator[Book]:
+    with ExitStack() as stack:
+        found: list[int | None] = []
+        for suffix in ("", "-wal", "-shm"):
+            with acting_for(source) as here:
+                try:
+                    fd = open_regular(here.with_name(here.name + suffix), follow=False)
+                except FileNotFoundError:
+                    if not suffix:
+                        raise CannotFix("it is gone") from None
+                    found.append(None)
+                    continue
+            stack.callback(os.close, fd)
+            found.append(fd)
+        main, log, index = found
+        assert main is not None
+        yield Book(main, log, index)
+
+
+def needed(book: Book) -> wal.Log:
+    """What of the log is not in the file; the -shm file tells, since a reader keeps it alive."""
+    if book.log is None or os.fstat(book.log).st_size < wal.HEAD:
+        return wal.EMPTY
+    for _ in range(TRIES):
+        living = book.living()
+        if living is not None and living.done >= living.committed:
+            return wal.EMPTY
+        if living is not None:
+            log = wal.read(book.log, until=living.committed, living=True)
+            fits = log.salts == living.salts and log.committed == living.committed
+            if fits and (now := book.living()) and now.salts == living.salts:
+                return log
+        time.sleep(0.005)  # somebody is writing just there
+    raise CannotFix("what is said of its log is not so")
+
+
+def _head(book: Book) -> bytes:
+    return os.pread(book.log, wal.HEAD, 0) if book.log is not None else b""
+
+
+def size_of(book: Book, log: wal.Log) -> int:
+    """How long it is; never longer than its file and its log together, whatever they claim."""
+    held = os.fstat(book.main).st_size
+    if not log.pages:
+        return held
+    size = log.db_pages * log.page_size
+    if size > held + log.size:
+        raise CannotFix("its log claims more than is there")
+    return size
+
+
+def _pages(book: Book, log: wal.Log, start: int, end: int) -> Iterator[tuple[int, bytes]]:
+    """The log's pages of one stretch: where each belongs, and its bytes."""
+    if book.log is None or not log.pages:
+        return
+    size = log.page_size
+    for number in range(start // size + 1, end // size + 1):
+        if number in log.pages:
+            data = os.pread(book.log, size, log.pages[number])
+            if len(data) < size:
+                raise CannotFix("its log became shorter")
+            yield (number - 1) * size, data
