@@ -94,3 +94,14 @@ def test_no_database(tmp_path: Path) -> None:
     (tmp_path / "one.db").write_bytes(b"no database" * 1000)
 
     assert verdict(tmp_path / "one.db") == "SQLITE_NOTADB"
+
+
+@pytest.mark.parametrize("name", ['odd "name"', "plain", "words"])
+def test_a_large_one(database: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its pages are all looked at; what an index lacks is left to a deep look."""
+    monkeypatch.setattr(soundness, "LARGE", 0)
+    assert verdict(database) == "ok"
+
+    support.clobber(database, b"\xff" * 64, (page_of(database, name) - 1) * 4096)
+
+    assert verdict(database) in ("damaged", "SQLITE_CORRUPT")

@@ -1,8 +1,9 @@
-"""SQLite's whole verdict on a database at rest that nobody else uses, by two processes at once.
+"""SQLite's verdict on a database at rest that nobody else uses, by two processes at once.
 
 `quick_check` is all of `integrity_check` but for what the indexes hold against their tables, and
-that is asked table by table. SQLite maps the file, and a disk that fails kills whoever reads a
-map: so each is a process of its own.
+that is asked table by table. Of a large database it is left out: it takes longer than the copy,
+and an index that lacks a row costs no row. SQLite maps the file, and a disk that fails kills
+whoever reads a map: so each is a process of its own.
 """
 
 from __future__ import annotations
@@ -16,8 +17,10 @@ from pathlib import Path
 from urllib.parse import quote
 
 from hermes_doctor.child import Child, child
+from hermes_doctor.files import MEGABYTE
 
 Question = Callable[[sqlite3.Connection], bool]
+LARGE = 256 * MEGABYTE
 OK, DAMAGED = "ok", "damaged"
 _BY_TABLE = (3, 33)
 """The first SQLite that can be asked about one table."""
@@ -29,8 +32,11 @@ def judged(path: Path) -> Iterator[Callable[[], str]]:
 
     It is `ok`, `damaged`, or SQLite's name for why it could not go on.
     """
-    by_table = sqlite3.sqlite_version_info >= _BY_TABLE
-    questions = (_structure, _indexes) if by_table else (_everything,)
+    questions: tuple[Question, ...] = (_structure, _indexes)
+    if os.stat(path).st_size > LARGE:
+        questions = (_structure,)
+    elif sqlite3.sqlite_version_info < _BY_TABLE:
+        questions = (_everything,)
     with ExitStack() as stack:
         judges = [stack.enter_context(_judge(path, question)) for question in questions]
 
