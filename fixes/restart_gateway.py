@@ -50,6 +50,7 @@ _CODES = [
     "QQ-GIVEUP",
     "QQ-SESSION",
     "QQ-STALE-RESUME",
+    "REPLY-NONE",
     "SIGNAL-SSE-STALE",
     "SLACK-ZOMBIE",
     "TG-CONNECT-HANG",
