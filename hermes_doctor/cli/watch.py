@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from hermes_doctor.cli.options import HomeOption, NetworkOption, PluginsOption, VaultOption
-
-if TYPE_CHECKING:
-    from hermes_doctor.watching.rounds import Watch
 
 EPILOG = """\b
 Examples:
@@ -121,32 +118,28 @@ def watch(
     if ctx.invoked_subcommand is not None:
         _refuse_stray_options(ctx)
         return 0
-    if also and not heal:
-        raise Trouble("--also agrees to repairs, so that it needs --heal.")
     from hermes_doctor import home as homes
     from hermes_doctor.cli import options
     from hermes_doctor.cli.check import fails, parse_fail_on
     from hermes_doctor.watching import assembly
 
     threshold = parse_fail_on(fail_on)
+    if also and not heal:
+        raise Trouble("--also agrees to repairs, so that it needs --heal.")
+    ways = assembly.Ways(notify_on, notify_command, notify_webhook, notify_hermes)
+    healing = assembly.Healing(after, budget, patience, tuple(also or ()), vault) if heal else None
     where = homes.find(home)
     found = options.loaded(plugins)
     checks, codes = options.select(found, only or [], skip or [])
-    made: Watch = assembly.assemble(
+    made = assembly.assemble(
         where,
         found,
         checks,
         codes,
-        interval=interval,
-        network=network,
+        assembly.Asked(interval, network, ways, healing),
         json=json,
         options=options.repeated(options.named_home(home), plugins, vault),
         page_options=options.repeated(plugins=plugins),
-        notices=assembly.Ways(notify_on, notify_command, notify_webhook, notify_hermes),
-        healing=assembly.Healing(after, budget, patience, tuple(also or ()), vault)
-        if heal
-        else None,
-        waits=once,
     )
     if not once:
         made.run()

@@ -25,8 +25,6 @@ from hermes_doctor.watching.rounds import Watch
 from hermes_doctor.watching.telling import Teller
 
 SHORTEST = 1.0
-ONE_ROUND = 120.0
-"""Seconds that a single round waits for its notices: nobody else would send them."""
 
 
 class Ways(NamedTuple):
@@ -48,25 +46,45 @@ class Healing(NamedTuple):
     vault: Path | None
 
 
+class Asked(NamedTuple):
+    """All that the operator asked for."""
+
+    interval: str
+    network: bool
+    ways: Ways
+    healing: Healing | None
+
+
+def seconds(asked: Asked) -> float:
+    """Between two rounds."""
+    return spans.seconds(asked.interval, "--interval", least=SHORTEST)
+
+
+def checked(asked: Asked, home: Home, plugins: Plugins) -> None:
+    """Raise Trouble where something was asked for that cannot be."""
+    seconds(asked)
+    _notices(asked.ways, home)
+    if asked.healing:
+        spans.budget(asked.healing.budget)
+        spans.seconds(asked.healing.patience, "--patience")
+        _agreed(plugins, asked.healing)
+
+
 def assemble(
     home: Home,
     plugins: Plugins,
     checks: Sequence[Check],
     codes: frozenset[str],
+    asked: Asked,
     *,
-    interval: str,
-    network: bool,
     json: bool,
     options: str,
     page_options: str,
-    notices: Ways,
-    healing: Healing | None,
-    waits: bool,
 ) -> Watch:
-    """The watch; Trouble where something was asked for that cannot be."""
+    """The watch; `options` are what its hints must repeat."""
 
     def look() -> Report:
-        probes = Probes(home, network=network)
+        probes = Probes(home, network=asked.network)
         try:
             report = examination.report(
                 probes, plugins, checks, options=options, page_options=page_options
@@ -76,45 +94,46 @@ def assemble(
         shown = tuple(finding for finding in report.findings if finding.code in codes)
         return replace(report, findings=shown)
 
-    seconds = spans.seconds(interval, "--interval", least=SHORTEST)
+    checked(asked, home, plugins)
+    healing = asked.healing
     made = Watch(
         home=home,
         look=look,
         tell=Teller(home.path, json=json),
         store=Store(home),
-        interval=seconds,
+        interval=seconds(asked),
         after=healing.after if healing else 1,
-        notices=_notices(notices, home, waits=waits),
+        notices=_notices(asked.ways, home),
     )
-    heals = ""
+    made.title = f"hermes-doctor {__version__} watches {tilde(home.path)}"
+    made.title += f" every {span(made.interval)}"
     if healing is not None:
-        healer = _healer(made, plugins, healing, options)
-        budget = healer.ledger.budget
-        heals = f", heals ({budget.most} in {span(budget.period)} at most)"
-        made.enable(healer)
-    made.title = (
-        f"hermes-doctor {__version__} watches {tilde(home.path)} every {span(seconds)}{heals}"
-    )
+        budget = spans.budget(healing.budget)
+        made.title += f", heals (at most {budget.most} in {span(budget.period)})"
+        made.enable(_healer(made, plugins, healing, options))
     return made
 
 
 def _healer(watch: Watch, plugins: Plugins, asked: Healing, options: str) -> Healer:
-    known = {name for fix in plugins.fixes for name in (fix.id, *fix.codes)}
-    agreed = frozenset(_known(word, known) for word in asked.also)
-    ledger = Ledger(spans.budget(asked.budget), watch.memory.repairs, watch.memory.failures)
+    memory = watch.memory
     return Healer(
         home=watch.home,
         plugins=plugins,
         store=watch.store,
-        ledger=ledger,
+        ledger=Ledger(spans.budget(asked.budget), memory.repairs, memory.failures),
         clock=watch.clock,
         signals=watch.signals,
         after=asked.after,
         patience=spans.seconds(asked.patience, "--patience"),
-        agreed=agreed,
+        agreed=_agreed(plugins, asked),
         vault=asked.vault,
         options=options,
     )
+
+
+def _agreed(plugins: Plugins, asked: Healing) -> frozenset[str]:
+    known = {name for fix in plugins.fixes for name in (fix.id, *fix.codes)}
+    return frozenset(_known(word, known) for word in asked.also)
 
 
 def _known(word: str, known: set[str]) -> str:
@@ -124,7 +143,7 @@ def _known(word: str, known: set[str]) -> str:
     raise Trouble(f"--also takes a code or a fix; nothing that has a fix is called {word!r}.")
 
 
-def _notices(ways: Ways, home: Home, *, waits: bool) -> Notices | None:
+def _notices(ways: Ways, home: Home) -> Notices | None:
     try:
         threshold = Severity(ways.on.lower())
     except ValueError:
@@ -139,10 +158,7 @@ def _notices(ways: Ways, home: Home, *, waits: bool) -> Notices | None:
         channels.append(Hermes(home, ways.hermes))
     if not channels:
         return None
-    made = Notices(channels, str(home.path), threshold)
-    if waits:
-        made.patience = ONE_ROUND
-    return made
+    return Notices(channels, str(home.path), threshold)
 
 
 def address(said: str) -> str:

@@ -24,7 +24,7 @@ class Standing(NamedTuple):
     title: str
     check: str
     seen: int
-    """Rounds in a row; 0 for one whose check has no answer now."""
+    """Rounds in a row that it was as bad; 0 for one whose check has no answer now."""
 
 
 class Compared(NamedTuple):
@@ -51,7 +51,8 @@ def compare(
     events: list[Event] = []
     for key, finding in found.items():
         old = before.get(key)
-        seen = min(most, (old.seen if old else 0) + 1)
+        same = old is not None and old.severity is finding.severity
+        seen = min(most, (old.seen if old and same else 0) + 1)
         after[key] = Standing(finding.severity, finding.title, finding.check, seen)
         kind = _kind(old, finding)
         if kind is not None:

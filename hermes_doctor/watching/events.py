@@ -33,7 +33,6 @@ class Kind(enum.StrEnum):
     BACK = "back"
     GAP = "gap"
     """The machine slept, or its clock was set."""
-    HEALING = "heals"
     HEALED = "healed"
     FAILED = "failed"
     HELD = "waits"

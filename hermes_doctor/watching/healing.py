@@ -228,7 +228,7 @@ class Healer:
             finding = findings[item.code, item.subject]
             if item.outcome == "verified":
                 self.ledger.failures.pop(finding.key, None)
-                text = f"{item.fix}: {finding.title}"
+                text = f"{finding.title} ({item.fix})"
                 undo = f"hermes-doctor undo {run.id}{self.options}" if run.undoable else ""
                 events.append(_event(Kind.HEALED, self.clock.now(), finding, text, undo))
             elif item.outcome != "left":

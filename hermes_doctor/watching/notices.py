@@ -38,7 +38,6 @@ class Notices:
     channels: Sequence[Channel]
     home: str
     threshold: Severity
-    patience: float = FAREWELL
     _pending: dict[Key, tuple[str, Event]] = field(default_factory=dict)
     _sent: deque[float] = field(default_factory=deque)
     _notes: deque[str] = field(default_factory=deque)
@@ -54,6 +53,9 @@ class Notices:
         topic, state = _topic(event)
         if not state or not self._counts(event):
             return
+        if event.kind is Kind.HEALED:  # that says already that it is gone
+            self._pending.pop(event.key, None)
+            notified[event.key] = ("gone", notified.get(event.key, ("", 0.0))[1])
         told = notified.get(topic)
         if state == "gone" and (told is None or told[0] == "gone"):
             self._pending.pop(topic, None)  # nobody was told that it was there
@@ -84,9 +86,9 @@ class Notices:
                 del notified[topic]
         return self._said()
 
-    def close(self) -> None:
+    def close(self, patience: float = FAREWELL) -> None:
         """Give what was begun a moment to arrive."""
-        end = time.monotonic() + self.patience
+        end = time.monotonic() + patience
         while self._queue.unfinished_tasks and time.monotonic() < end:
             time.sleep(0.02)
 

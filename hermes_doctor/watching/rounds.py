@@ -28,6 +28,8 @@ HANGING = 24
 REACHABLE = 5.0
 """Seconds within which the home must be there."""
 DAY = 86400.0
+ONE_ROUND = 120.0
+"""Seconds that a single round waits for its notices: nobody else would send them."""
 
 
 class Heals(Protocol):
@@ -115,7 +117,7 @@ class Watch:
         if self.last_report is not None and loud and not self.fresh and not self._told:
             self._say(Event(Kind.QUIET, self.clock.now(), f"no change: {stands(self.last_report)}"))
         if self.notices:
-            self.notices.close()
+            self.notices.close(ONE_ROUND)
         return self.last_report
 
     # -- one round -------------------------------------------------------------------------
@@ -159,7 +161,8 @@ class Watch:
         why = self._hindrance()
         at = self.clock.now()
         if why is None and self._away is not None:
-            self._say(Event(Kind.BACK, at, f"{self._away.partition(':')[0]}: no longer"))
+            back = Event(Kind.BACK, at, "the home can be looked at again", was=Severity.ERROR)
+            self._say(back)
         if why is not None and self._away is None:
             self._say(Event(Kind.AWAY, at, why, severity=Severity.ERROR))
         self._away = why
