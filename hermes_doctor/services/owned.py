@@ -71,6 +71,10 @@ class Owned:
         """Whether the owner will start a gateway by itself although none runs now."""
         return False
 
+    def laid_down(self) -> bool:
+        """Whether somebody told the owner to stop it, and nobody has told it otherwise since."""
+        return False
+
     def refuse(self) -> None:
         """Raise CannotFix where the owner cannot be asked, before anything is done."""
 

@@ -22,6 +22,8 @@ from hermes_doctor.interrupts import Interrupted
 from hermes_doctor.model import CouldNotLook, Finding, Report, Safety, Severity, Trouble
 from hermes_doctor.plugins import Plugins
 from hermes_doctor.probes import Probes
+from hermes_doctor.services.detached import Detached
+from hermes_doctor.services.owned import Owned
 from hermes_doctor.watching.answering import answering
 from hermes_doctor.watching.clocks import Clock, span
 from hermes_doctor.watching.events import Event, Kind
@@ -201,7 +203,11 @@ class Healer:
             return f"only {one.fix.id} is left, which asks first"
         if one.steers and one.finding.severity.rank > Severity.ERROR.rank:
             return "the gateway is not started or stopped for a mere warning"
-        if one.steers and os.environ.get(SERVICE) and _detached(one):
+        owners = _owners(one)
+        laid_down = next((owner for owner in owners if owner.laid_down()), None)
+        if laid_down is not None and not one.restarts:
+            return f"somebody stopped it through {laid_down.describe()}; nothing is started against that"
+        if os.environ.get(SERVICE) and any(isinstance(owner, Detached) for owner in owners):
             return (
                 "nobody owns the gateway, so that one started from here would live inside the "
                 "watch's own service; give it a service first: hermes-doctor fix GW-UNSUPERVISED"
@@ -263,8 +269,9 @@ def _event(kind: Kind, at: datetime, finding: Finding, text: str, command: str) 
     )
 
 
-def _detached(one: Planned) -> bool:
-    from hermes_doctor.services.detached import Detached
+def _owners(one: Planned) -> list[Owned]:
+    """Whoever would be asked to start or stop the gateway."""
     from hermes_doctor.steps import GatewayStep
 
-    return any(isinstance(s, GatewayStep) and isinstance(s.service, Detached) for s in one.steps)
+    services = [step.service for step in one.steps if isinstance(step, GatewayStep)]
+    return [service for service in services if isinstance(service, Owned)]

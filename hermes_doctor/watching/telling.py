@@ -99,9 +99,10 @@ def _time(moment: datetime) -> str:
 
 def priority(event: Event) -> int:
     """How journald files it."""
-    if event.severity:
+    style = _STYLES.get(event.kind)
+    if event.severity and style != "good":
         return _PRIORITIES[event.severity]
-    return 4 if _STYLES.get(event.kind) == "warning" else 5
+    return 4 if style == "warning" else 5
 
 
 def into_journal(out: TextIO | None) -> bool:
