@@ -34,6 +34,9 @@ DEATH = 10.0
 class Owned:
     """The gateway of one home, and whoever owns it. One attempt to stop and to start it a run."""
 
+    keeps = True
+    """Whether a gateway is started by a process of the owner's own, and not by one of ours."""
+
     def __init__(self, home: Home) -> None:
         self.home = home
         self._place = _place(home.path)

@@ -1,9 +1,7 @@
 """`--heal`: what is due is repaired by the same engine as `fix --apply`, within bounds.
 
-Due is what was found several times in a row, is at least a warning, and has a fix that asks
-nobody: one marked safe, or one that the operator has agreed to beforehand. The gateway is started
-or stopped only for an error, never while an answer is being written (up to a limit), and never in
-a way that would leave it living inside the watch's own service.
+Never while an answer is being written, up to a limit; never beyond the budget; and what did not
+help is not tried again soon, nor for ever.
 """
 
 from __future__ import annotations
@@ -19,14 +17,13 @@ from typing import TYPE_CHECKING
 from hermes_doctor.examination import crash
 from hermes_doctor.home import Home
 from hermes_doctor.interrupts import Interrupted
-from hermes_doctor.model import CouldNotLook, Finding, Report, Safety, Severity, Trouble
+from hermes_doctor.model import CouldNotLook, Finding, Report, Severity, Trouble
 from hermes_doctor.plugins import Plugins
 from hermes_doctor.probes import Probes
-from hermes_doctor.services.detached import Detached
-from hermes_doctor.services.owned import Owned
+from hermes_doctor.watching import consent
 from hermes_doctor.watching.answering import answering
 from hermes_doctor.watching.clocks import Clock, span
-from hermes_doctor.watching.events import Event, Kind
+from hermes_doctor.watching.events import Event, Key, Kind
 from hermes_doctor.watching.ledger import TRIES, Ledger
 from hermes_doctor.watching.memory import Memory, Store
 from hermes_doctor.watching.signals import Signals
@@ -35,8 +32,10 @@ if TYPE_CHECKING:
     from hermes_doctor.journal import Journal
     from hermes_doctor.plan import Planned
 
-SERVICE = "HERMES_DOCTOR_SERVICE"
-"""Set by the unit that `watch install` writes."""
+ALL, OTHER = ("", "all"), ("", "watch")
+"""What is held, where it is not one finding."""
+PAUSE = 120.0
+"""Seconds until a plan is made again for what could not be done."""
 
 
 @dataclass
@@ -58,50 +57,56 @@ class Healer:
     """What a hint must repeat so that it works when pasted."""
     busy: Callable[[Probes], bool] = answering
     _busy_since: float | None = None
-    _said: dict[str, str] = field(default_factory=dict)
+    _later: dict[Key, float] = field(default_factory=dict)
+    """By finding: when a plan is made again for what could not be done."""
+    _said: dict[Key, str] = field(default_factory=dict)
     """By what is held: why, as it was last told."""
 
     def attempt(self, report: Report, memory: Memory, at: datetime) -> tuple[list[Event], bool]:
         """Repair what is due; what was done or why not, and whether a new look is due."""
         now = self.clock.lasting()
+        why = self._other_watch()
+        if why:
+            return self._held(OTHER, why, at), False
+        self._said.pop(OTHER, None)
         self.ledger.forget(memory.standing, now)
-        due = [one for one in report.findings if self._due(one, report, memory)]
-        keys = {f"{code} {subject}" for code, subject in (one.key for one in due)}
-        self._said = {k: v for k, v in self._said.items() if k in (keys | {""})}
-        tried = [one for one in due if self.ledger.may(one.key, now)]
+        due = [
+            one
+            for one in report.findings
+            if consent.due(one, report, memory.standing.get(one.key), self.after, self.agreed)
+        ]
+        keys = {one.key for one in due}
+        self._later = {key: at for key, at in self._later.items() if key in keys}
+        self._said = {key: text for key, text in self._said.items() if key in {*keys, ALL}}
+        tried = [
+            one
+            for one in due
+            if self.ledger.may(one.key, now) and now >= self._later.get(one.key, 0.0)
+        ]
         if not tried:
             self._busy_since = None
             return [], False
-        try:
-            why = self._hindrance(now)
-        except OSError as error:
-            why = f"the lock of the watch cannot be taken ({os.strerror(error.errno or 0).lower()})"
+        why = self._hindrance(now)
         if why:
-            return self._held("", why, at), False
+            return self._held(ALL, why, at), False
         try:
             events, changed = self._repair(tried, at)
         finally:
             memory.repairs, memory.failures = self.ledger.repairs, self.ledger.failures
         return events, changed
 
-    def _due(self, finding: Finding, report: Report, memory: Memory) -> bool:
-        standing = memory.standing.get(finding.key)
-        seen = standing is not None and standing.seen >= self.after
-        return (
-            seen
-            and finding.severity is not Severity.INFO
-            and finding.fix is not None
-            and (
-                report.fixes.get(finding.fix) is Safety.SAFE
-                or bool({finding.code, finding.fix} & self.agreed)
-            )
-        )
+    def _other_watch(self) -> str | None:
+        """One watch heals a home; another one goes on looking until that one has ended."""
+        try:
+            if self.store.take():
+                return None
+        except OSError as error:
+            return f"the watch cannot be locked ({os.strerror(error.errno or 0).lower()})"
+        who = self.store.holder()
+        return f"another watch{f' (process {who})' if who else ''} heals this home; this one looks"
 
     def _hindrance(self, now: float) -> str | None:
         """Why nothing is repaired now, however much is due."""
-        if not self.store.take():
-            who = self.store.holder()
-            return f"another watch{f' (process {who})' if who else ''} heals this home already"
         free = self.ledger.free_at(now)
         if free is not None:
             budget = self.ledger.budget
@@ -124,7 +129,7 @@ class Healer:
         return f"{(self.clock.now() + timedelta(seconds=seconds)).astimezone():%H:%M}"
 
     def _held(
-        self, key: str, why: str, at: datetime, finding: Finding | None = None
+        self, key: Key, why: str, at: datetime, finding: Finding | None = None
     ) -> list[Event]:
         """Say why something is not done, once for each reason."""
         plain = why.partition(";")[0]
@@ -157,19 +162,20 @@ class Healer:
                 held.enter_context(locked(self.home))
             except (Trouble, OSError) as busy:
                 why = str(busy) if isinstance(busy, Trouble) else "the home cannot be locked"
-                return self._held("", why.partition(". ")[0], at), False
+                return self._held(ALL, why.partition(". ")[0], at), False
             try:
                 cut_off = recovery.recover(self.home, verify)
                 events += [Event(Kind.NOTE, at, ended.text) for ended in cut_off]
                 planned = self._planned(due)
                 for one, refusal in planned:
                     if refusal is not None:
-                        key = " ".join(one.finding.key)
+                        key = one.finding.key
+                        self._later[key] = self.clock.lasting() + PAUSE
                         events += self._held(key, refusal, at, one.finding)
                 chosen = [one for one, refusal in planned if refusal is None]
                 if not chosen or self.signals.ending:
                     return events, False
-                self._said.pop("", None)
+                self._said.pop(ALL, None)
                 self._busy_since = None
                 self.ledger.spend(self.clock.lasting())
                 events += self._outcomes(chosen, self._run(chosen, verify), at)
@@ -194,25 +200,7 @@ class Healer:
         _, findings = examine(probes, [c for c in self.plugins.checks if c.id in wanted])
         planned = plan(probes, self.plugins, [one for one in findings if one.key in keys])
         probes.close()  # or a run would find its own readers holding the databases
-        return [(one, self._refusal(one)) for one in planned]
-
-    def _refusal(self, one: Planned) -> str | None:
-        if one.refusal is not None or one.fix is None:
-            return one.refusal or "no fix can do it"
-        if one.fix.safety is not Safety.SAFE and not {one.finding.code, one.fix.id} & self.agreed:
-            return f"only {one.fix.id} is left, which asks first"
-        if one.steers and one.finding.severity.rank > Severity.ERROR.rank:
-            return "the gateway is not started or stopped for a mere warning"
-        owners = _owners(one)
-        laid_down = next((owner for owner in owners if owner.laid_down()), None)
-        if laid_down is not None and not one.restarts:
-            return f"somebody stopped it through {laid_down.describe()}; nothing is started against that"
-        if os.environ.get(SERVICE) and any(isinstance(owner, Detached) for owner in owners):
-            return (
-                "nobody owns the gateway, so that one started from here would live inside the "
-                "watch's own service; give it a service first: hermes-doctor fix GW-UNSUPERVISED"
-            )
-        return None
+        return [(one, consent.refusal(one, self.agreed)) for one in planned]
 
     def _run(self, chosen: Sequence[Planned], verify: object) -> Journal:
         from hermes_doctor.repair import Run
@@ -267,11 +255,3 @@ def _event(kind: Kind, at: datetime, finding: Finding, text: str, command: str) 
         subject=finding.subject,
         command=command,
     )
-
-
-def _owners(one: Planned) -> list[Owned]:
-    """Whoever would be asked to start or stop the gateway."""
-    from hermes_doctor.steps import GatewayStep
-
-    services = [step.service for step in one.steps if isinstance(step, GatewayStep)]
-    return [service for service in services if isinstance(service, Owned)]

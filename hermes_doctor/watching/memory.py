@@ -96,6 +96,8 @@ class Store:
 
     def save(self, memory: Memory) -> None:
         """Write it down where it says something new; else only the time of the file moves on."""
+        if self.others():
+            return
         data = _document(memory) | {"schema": SCHEMA, "home": str(self.home.path)}
         plain = json.dumps(data | {"round_at": "", "lasting": 0}).encode()
         if plain == self._saved and os.path.exists(self.file):
@@ -129,11 +131,21 @@ class Store:
         self._fd = fd
         return True
 
-    def release(self) -> None:
-        """Let another watch heal."""
+    def others(self) -> bool:
+        """Whether a watch of another process heals this home: what is written down is its own."""
         if self._fd is not None:
-            os.close(self._fd)
-            self._fd = None
+            return False
+        try:
+            fd = os.open(self.lock, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+        except OSError:
+            return False
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        finally:
+            os.close(fd)
+        return False
 
     def holder(self) -> int | None:
         """The process that heals this home; 0 when it is one that we cannot name."""

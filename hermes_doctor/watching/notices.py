@@ -28,6 +28,7 @@ WAITING = 200
 FAREWELL = 10.0
 """Seconds that the last notices may take once the watch has been told to end."""
 KEPT = 7 * 86400.0
+_LASTING = ("away", *(severity.value for severity in Severity))
 _ALWAYS = (Kind.HEALED, Kind.FAILED)
 
 
@@ -82,7 +83,7 @@ class Notices:
             notified[topic] = (state, now)
             self._send(event)
         for topic, (state, at) in list(notified.items()):
-            if state == "gone" and now - at > KEPT:
+            if state not in _LASTING and now - at > KEPT:
                 del notified[topic]
         return self._said()
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from hermes_doctor.model import Trouble
 
 _UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
-_SPAN = re.compile(r"(\d{1,7}(?:\.\d{1,3})?) ?(s|m|min|h|d|)")
+_SPAN = re.compile(r"([0-9]{1,7}(?:\.[0-9]{1,3})?) ?(s|m|min|h|d|)")
 
 
 class Budget(NamedTuple):
@@ -31,6 +31,6 @@ def seconds(text: str, option: str, *, least: float = 0.0) -> float:
 def budget(text: str) -> Budget:
     """`3/30m`: at most three in half an hour."""
     count, slash, period = text.partition("/")
-    if not slash or not count.strip().isdecimal() or not 0 < int(count) <= 1000:
+    if not slash or not count.strip().isdecimal() or not count.isascii() or not 0 < int(count) <= 1000:
         raise Trouble(f"--budget takes a number and a time such as 3/30m, not {text!r}.")
     return Budget(int(count), seconds(period, "--budget", least=60.0))

@@ -15,7 +15,7 @@ from hermes_doctor.files import user_home
 from hermes_doctor.model import CannotFix
 from hermes_doctor.services.commands import account
 from hermes_doctor.services.systemd import Manager as Systemctl
-from hermes_doctor.watching.healing import SERVICE
+from hermes_doctor.watching.consent import SERVICE
 from hermes_doctor.watching.jobs import Job, Told
 
 _UNIT = """\
