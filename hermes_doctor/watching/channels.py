@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 COMMAND_LIMIT, WEB_LIMIT, HERMES_LIMIT = 30.0, 10.0, 60.0
 """Seconds."""
+MOST = 4000
+"""Characters of one field in the environment: the kernel takes only so many."""
 PAUSES = (1.0, 5.0)
 """Seconds between the tries of a webhook."""
 SENDS_SINCE = (0, 15)
@@ -76,7 +78,7 @@ class Command:
 
         data = notice.document()
         fields = {
-            f"HERMES_DOCTOR_{name.upper()}": str(data[name] or "")
+            f"HERMES_DOCTOR_{name.upper()}": str(data[name] or "")[:MOST].replace("\0", "")
             for name in ("event", "code", "severity", "subject", "title", "home", "time", "text")
         }
         try:

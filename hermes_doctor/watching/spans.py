@@ -31,6 +31,11 @@ def seconds(text: str, option: str, *, least: float = 0.0) -> float:
 def budget(text: str) -> Budget:
     """`3/30m`: at most three in half an hour."""
     count, slash, period = text.partition("/")
-    if not slash or not count.strip().isdecimal() or not count.isascii() or not 0 < int(count) <= 1000:
+    if (
+        not slash
+        or not count.strip().isdecimal()
+        or not count.isascii()
+        or not 0 < int(count) <= 1000
+    ):
         raise Trouble(f"--budget takes a number and a time such as 3/30m, not {text!r}.")
     return Budget(int(count), seconds(period, "--budget", least=60.0))
