@@ -15,6 +15,7 @@ import pytest
 
 from hermes_doctor.home import Home
 from hermes_doctor.model import CannotFix
+from hermes_doctor.services.systemd import Manager
 from hermes_doctor.watching import cronline, jobs, launchjob, watchunit
 from hermes_doctor.watching.jobs import Job
 from hermes_doctor.watching.memory import Store
@@ -39,6 +40,15 @@ def lasting_home() -> Iterator[Path]:
         yield support.healthy(folder / "home")
     finally:
         shutil.rmtree(folder)
+
+
+LAUNCHCTL = """
+case "$1" in
+  print) test -f {file} ;;
+  bootstrap) touch {file} ;;
+  bootout) rm {file} ;;
+esac
+"""
 
 
 def job(home: Path, *options: str, **more: object) -> Job:
@@ -93,11 +103,7 @@ def test_a_crontab_that_does_not_tell_is_not_overwritten(home: Path, fakes: Path
 
 def test_an_agent_of_launchd(home: Path, fakes: Path) -> None:
     loaded = fakes.parent / "loaded"
-    faking.command(
-        fakes,
-        "launchctl",
-        f'case "$1" in print) test -f {loaded};; bootstrap) touch {loaded};; bootout) rm {loaded};; esac',
-    )
+    faking.command(fakes, "launchctl", LAUNCHCTL.format(file=loaded))
     manager, mine = launchjob.Launchd(system=False), job(home, "--notify-command", ODD)
 
     assert manager.install(mine) and not manager.install(mine)
@@ -121,7 +127,7 @@ def test_a_word_in_a_unit_is_what_it_was() -> None:
 
 
 def test_a_unit_of_the_system(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(watchunit.Systemctl, "refuse", lambda _: None)
+    monkeypatch.setattr(Manager, "refuse", lambda _: None)
     monkeypatch.setattr(os.path, "isdir", lambda _: True)
     manager = watchunit.Systemd(system=True)
 
