@@ -24,6 +24,7 @@ COMMANDS = {
     "fix": [],
     "undo": [],
     "backup": ["create", "list", "verify", "restore", "prune"],
+    "watch": ["install", "status", "remove"],
     "explain": [],
     "list": [],
     "demo": [],
@@ -279,7 +280,7 @@ def test_help(call: list[str]) -> None:
     assert re.search(r"Examples?:|Exit codes:|Start here:", done.out), "no examples, no exit codes"
 
 
-@pytest.mark.parametrize("name", ["check", "fix", "undo"])
+@pytest.mark.parametrize("name", ["check", "fix", "undo", "watch"])
 def test_exit_codes_are_in_the_help(name: str) -> None:
     """They are part of the contract."""
     text = " ".join(support.doctor(name, "--help").out.split())

@@ -35,6 +35,12 @@ Exit codes:
   2  could not tell
 """
 
+REMOVE_EPILOG = """\b
+Exit codes:
+  0  it is gone, or was not there
+  2  could not be done
+"""
+
 
 @app.command("install", epilog=INSTALL_EPILOG)
 def install(
@@ -110,7 +116,7 @@ def status(home: HomeOption = None, system: SystemOption = False, cron: CronOpti
     return int(not (told.installed and told.running))
 
 
-@app.command("remove")
+@app.command("remove", epilog=REMOVE_EPILOG)
 def remove(home: HomeOption = None, system: SystemOption = False, cron: CronOption = False) -> int:
     """End it and take away all that it left.
 

@@ -52,7 +52,7 @@ def refusal(one: Planned, agreed: frozenset[str]) -> str | None:
         if os.environ.get(SERVICE) and not owner.keeps:
             return (
                 "nobody owns the gateway, so that one started from here would live inside the "
-                "watch's own service; give it one of its own: hermes-doctor fix GW-UNSUPERVISED"
+                "watch's own service; give it a service of its own first"
             )
     return None
 

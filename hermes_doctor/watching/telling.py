@@ -14,8 +14,8 @@ from hermes_doctor.model import Severity
 from hermes_doctor.render.lines import Line, Span, row, show
 from hermes_doctor.watching.events import PRESENT, Event, Kind, named
 
-MARGIN = 20
-"""As wide as a time with the blank after it."""
+MARGIN = 9
+"""As wide as a time of day with the blank after it."""
 _STYLES = {
     Kind.GONE: "good",
     Kind.BETTER: "good",
@@ -45,6 +45,7 @@ class Teller:
         self.json = json
         self.out = out if out is not None else sys.stdout
         self.journal = not json and into_journal(self.out)
+        self._day = ""
 
     def __call__(self, event: Event) -> None:
         if self.out is None:  # closed by the caller
@@ -54,6 +55,8 @@ class Teller:
         elif self.journal:
             print(f"<{priority(event)}>{_whole(event)}", file=self.out)
         elif self.out.isatty():
+            day, self._day = self._day, _time(event.at)[:10]
+            show([row((self._day, "faint"))] if day != self._day else [], self.out)
             show(lines(event), self.out)
         else:
             show([row(f"{_time(event.at)} ", _whole(event))], self.out)
@@ -63,7 +66,7 @@ class Teller:
 def lines(event: Event) -> Iterator[Line]:
     """An event on a terminal: what happened, and what to type."""
     style = _STYLES.get(event.kind, event.severity.value if event.severity else "strong")
-    parts: list[str | Span] = [(f"{_time(event.at)} ", "faint"), (f"{event.kind:<7}", style)]
+    parts: list[str | Span] = [(f"{_time(event.at)[11:]} ", "faint"), (f"{event.kind:<7}", style)]
     if event.severity and event.kind in PRESENT:
         parts.append((f"{_level(event)}  ", event.severity.value))
     if event.code:

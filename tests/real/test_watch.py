@@ -36,6 +36,7 @@ def alive(pid: int) -> bool:
 
 
 def test_a_gateway_that_is_killed_comes_back(hermes_home: MakeHome) -> None:
+    """A gateway that is killed comes back."""
     home = hermes_home(VERSION)
     with (home / ".env").open("a") as file:  # what is started anew is as sealed as the first
         file.write("".join(f"\n{name}={value}" for name, value in sealed(None).items()) + "\n")

@@ -35,6 +35,7 @@ OUT = "response ready: platform=telegram chat=1 time=1.0s"
 
 
 def test_by_its_own_count(home: Path) -> None:
+    """The gateway's own number, where it is one."""
     with sham.gateway(home):
         assert not busy(home)
         count(home, 2)
@@ -47,6 +48,7 @@ def test_by_its_own_count(home: Path) -> None:
 
 
 def test_by_the_log_where_nobody_counts(home: Path) -> None:
+    """By the log where nobody counts."""
     with sham.gateway(home):
         log(home, IN, OUT)
         assert not busy(home)
@@ -55,6 +57,7 @@ def test_by_the_log_where_nobody_counts(home: Path) -> None:
 
 
 def test_the_count_of_another_process_is_not_its_own(home: Path) -> None:
+    """The count of another process is not its own."""
     with sham.gateway(home):
         count(home, 2)
         said = json.loads((home / "gateway_state.json").read_bytes())

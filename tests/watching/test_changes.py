@@ -32,11 +32,13 @@ def kinds(found: Compared) -> list[str]:
     ],
 )
 def test_a_change_is_told_once(before: object, now: object, told: list[str]) -> None:
+    """A change is told once."""
     assert kinds(after(before, now)) == told
     assert kinds(after(before, now, now)) == []
 
 
 def test_the_same_thing_in_other_words_is_no_change() -> None:
+    """The same thing in other words is no change."""
     first = finding("A")
     from dataclasses import replace
 
@@ -45,6 +47,7 @@ def test_the_same_thing_in_other_words_is_no_change() -> None:
 
 @pytest.mark.parametrize("status", ["unknown", "crashed"])
 def test_what_cannot_be_seen_is_not_gone(status: str) -> None:
+    """What cannot be seen is not gone."""
     blind = report(status=status, reason="a disk that hangs")
 
     found = after(report(finding("A")), report(finding("A")), blind)
@@ -55,12 +58,14 @@ def test_what_cannot_be_seen_is_not_gone(status: str) -> None:
 
 
 def test_a_check_that_saw_only_part_hides_nothing() -> None:
+    """A check that saw only part hides nothing."""
     partly = report(finding("B"), reason="kanban.db could not be read")
 
     assert kinds(after(report(finding("A"), finding("B")), partly)) == []
 
 
 def test_blindness_is_told_when_it_lasts() -> None:
+    """Blindness is told when it lasts."""
     blind = report(status="unknown", reason="no rights")
 
     assert kinds(after(*[blind] * (BLIND_AFTER - 1))) == []
@@ -70,6 +75,7 @@ def test_blindness_is_told_when_it_lasts() -> None:
 
 
 def test_seen_in_a_row_is_counted_as_far_as_it_matters() -> None:
+    """Seen in a row is counted as far as it matters."""
     sick = report(finding("A"))
 
     assert [after(*[sick] * n).standing["A", "thing"].seen for n in (1, 2, 3, 9)] == [1, 2, 3, 3]
@@ -79,12 +85,14 @@ def test_seen_in_a_row_is_counted_as_far_as_it_matters() -> None:
 
 
 def test_two_of_one_key_are_one_and_the_worst_counts() -> None:
+    """Two of one key are one and the worst counts."""
     found = after(report(finding("A", "info"), finding("A", "critical")))
 
     assert [event.severity for event in found.events] == ["critical"]
 
 
 def test_what_a_check_that_is_left_out_had_found_stands() -> None:
+    """What a check that is left out had found stands."""
     before = {("A", "thing"): Standing(finding("A").severity, "old", "another", 2)}
 
     found = compare(before, {}, report(), AT, 3)

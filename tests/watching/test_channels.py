@@ -27,6 +27,7 @@ NOTICE = Notice(EVENT, "/the/home", frozenset())
 
 
 def test_a_command_gets_the_event(tmp_path: Path) -> None:
+    """A command gets the event."""
     told = tmp_path / "told"
     fields = "$HERMES_DOCTOR_EVENT/$HERMES_DOCTOR_CODE/$HERMES_DOCTOR_SEVERITY/$HERMES_DOCTOR_HOME"
     Command(f'cat >{told}; echo "{fields}" >>{told}').send(NOTICE)
@@ -42,16 +43,19 @@ def test_a_command_gets_the_event(tmp_path: Path) -> None:
     ("command", "why"), [("exit 3", "ended with 3"), ("no-such-command-here", "ended with 127")]
 )
 def test_a_command_that_fails(command: str, why: str) -> None:
+    """A command that fails."""
     with pytest.raises(NotSent, match=why):
         Command(command).send(NOTICE)
 
 
 def test_a_command_that_reads_nothing() -> None:
+    """A command that reads nothing."""
     long = Notice(Event(Kind.NEW, AT, "x" * 1_000_000, Severity.ERROR, "A"), "/home", frozenset())
     Command("true").send(long)
 
 
 def test_a_command_that_does_not_end_is_ended_with_all_it_started(tmp_path: Path) -> None:
+    """A command that does not end is ended with all it started."""
     with pytest.raises(NotSent, match="took longer"):
         Command(f"sleep 1000 & echo $! >{tmp_path}/pid; wait", limit=0.5).send(NOTICE)
 
@@ -112,6 +116,7 @@ def serve(servers: list[Server], *answers: int) -> Server:
 
 
 def test_a_webhook(servers: list[Server]) -> None:
+    """It gets the event as JSON."""
     server = serve(servers)
     Webhook(server.url).send(NOTICE)
 
@@ -120,6 +125,7 @@ def test_a_webhook(servers: list[Server]) -> None:
 
 
 def test_a_webhook_is_tried_again(servers: list[Server]) -> None:
+    """A server that is busy is asked again."""
     server = serve(servers, 503, 429)
     Webhook(server.url, pauses=(0.0, 0.0)).send(NOTICE)
 
@@ -130,6 +136,7 @@ def test_a_webhook_is_tried_again(servers: list[Server]) -> None:
     ("answers", "tries"), [((500, 500, 500), 3), ((404,), 1), ((403,), 1), ((302,), 1), ((307,), 1)]
 )
 def test_a_webhook_that_refuses(servers: list[Server], answers: tuple[int], tries: int) -> None:
+    """It is asked no more often than is of use, and nobody else is asked."""
     server = serve(servers, *answers)
     with pytest.raises(NotSent) as why:
         Webhook(server.url, pauses=(0.0, 0.0)).send(NOTICE)
@@ -150,6 +157,7 @@ def test_a_webhook_that_refuses(servers: list[Server], answers: tuple[int], trie
     ],
 )
 def test_a_webhook_that_is_not_there_keeps_its_secret(url: str) -> None:
+    """A webhook that is not there keeps its secret."""
     with pytest.raises(NotSent) as why:
         Webhook(url, pauses=(0.0,)).send(NOTICE)
 
@@ -157,6 +165,7 @@ def test_a_webhook_that_is_not_there_keeps_its_secret(url: str) -> None:
 
 
 def test_an_address_of_another_kind() -> None:
+    """An address of another kind."""
     with pytest.raises(Trouble) as why:
         Webhook(f"file:///etc/{SECRET}")
 
@@ -165,17 +174,20 @@ def test_an_address_of_another_kind() -> None:
 
 @pytest.mark.parametrize("target", ["", "tele gram", "telegram:\n", "--to", "-x", ":1"])
 def test_a_target_that_is_none(home: Path, target: str) -> None:
+    """What is no platform is refused at once."""
     with pytest.raises(Trouble):
         Hermes(Home(home), target)
 
 
 def test_not_through_what_is_broken(home: Path) -> None:
+    """Not through what is broken."""
     broken = Notice(EVENT, str(home), frozenset({"telegram"}))
     with pytest.raises(NotSent, match="telegram is itself out of order"):
         Hermes(Home(home), "telegram:123").send(broken)
 
 
 def test_a_file_name_attaches_nothing() -> None:
+    """A file name attaches nothing."""
     event = Event(
         Kind.NEW, AT, "x", Severity.ERROR, "A", "MEDIA:/etc/passwd [[as_document]]\x1b[0m"
     )
@@ -187,6 +199,7 @@ def test_a_file_name_attaches_nothing() -> None:
 def test_the_environment_of_the_operator_is_there(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """The environment of the operator is there."""
     monkeypatch.setenv("MY_OWN", "thing")
     Command(f'printf %s "$MY_OWN" >{tmp_path}/told').send(NOTICE)
 

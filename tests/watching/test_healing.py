@@ -113,6 +113,7 @@ def own(folder: Path) -> Any:
 
 
 def test_after_so_many_times_in_a_row(home: Path) -> None:
+    """After so many times in a row."""
     ward = Ward(home)
     blot(home)
 
@@ -129,6 +130,7 @@ def test_after_so_many_times_in_a_row(home: Path) -> None:
 
 
 def test_not_when_it_came_and_went(home: Path) -> None:
+    """Not when it came and went."""
     ward = Ward(home)
     for _ in range(3):
         blot(home)
@@ -140,6 +142,7 @@ def test_not_when_it_came_and_went(home: Path) -> None:
 
 
 def test_what_would_ask_is_left_alone(home: Path) -> None:
+    """What would ask is left alone."""
     support.put(home / "config.yaml", "model: [\n")
     support.put(home / "config.yaml.bak", support.CONFIG)
     ward = Ward(home)
@@ -150,6 +153,7 @@ def test_what_would_ask_is_left_alone(home: Path) -> None:
 
 
 def test_unless_it_was_agreed_to_beforehand(home: Path) -> None:
+    """Unless it was agreed to beforehand."""
     support.put(home / "config.yaml.bak", support.CONFIG)
     support.put(home / "config.yaml", "model: [\n")
     told = Ward(home, agreed=["CFG-YAML"]).rounds(4)
@@ -173,6 +177,7 @@ def test_a_fix_that_turns_out_to_ask_is_not_carried_on(home: Path) -> None:
 def test_a_gateway_that_was_stopped_on_purpose_is_not_started(
     home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """A gateway that was stopped on purpose is not started."""
     straw_hermes(tmp_path, monkeypatch)
     sham.ended(home, ("gateway.exit_clean", {"exit_code": 0}), gateway_state="stopped")
     ward = Ward(home)
@@ -185,6 +190,7 @@ def test_a_gateway_that_was_stopped_on_purpose_is_not_started(
 
 
 def test_the_budget_is_kept_and_its_end_is_told_once(home: Path) -> None:
+    """The budget is kept and its end is told once."""
     ward = Ward(home, after=1, budget=Budget(2, 1800.0))
     for _ in range(2):
         blot(home)
@@ -201,6 +207,7 @@ def test_the_budget_is_kept_and_its_end_is_told_once(home: Path) -> None:
 
 
 def test_a_new_process_has_no_new_budget(home: Path) -> None:
+    """A new process has no new budget."""
     blot(home)
     first = Ward(home, after=1, budget=Budget(1, 1800.0))
     assert "healed ENV-BOM" in first.rounds(1)
@@ -210,6 +217,7 @@ def test_a_new_process_has_no_new_budget(home: Path) -> None:
 
 
 def test_what_fails_is_not_repeated_soon_and_not_for_ever(home: Path, tmp_path: Path) -> None:
+    """What fails is not repeated soon and not for ever."""
     ward = Ward(home, own(tmp_path), after=1, budget=Budget(100, 600.0))
     told = ward.rounds(1)
     assert told == ["found NEVER-WELL", "failed NEVER-WELL"]
@@ -224,6 +232,7 @@ def test_what_fails_is_not_repeated_soon_and_not_for_ever(home: Path, tmp_path: 
 
 
 def test_one_that_fails_does_not_keep_the_others_from_it(home: Path, tmp_path: Path) -> None:
+    """One that fails does not keep the others from it."""
     ward = Ward(home, own(tmp_path), after=1)
     ward.rounds(2)
     blot(home)
@@ -232,6 +241,7 @@ def test_one_that_fails_does_not_keep_the_others_from_it(home: Path, tmp_path: P
 
 
 def test_never_while_an_answer_is_written_up_to_a_limit(home: Path) -> None:
+    """Never while an answer is written up to a limit."""
     busy = True
     ward = Ward(home, after=1, patience=600.0, busy=lambda _: busy)
     blot(home)
@@ -246,6 +256,7 @@ def test_never_while_an_answer_is_written_up_to_a_limit(home: Path) -> None:
 
 
 def test_another_run_goes_first(home: Path) -> None:
+    """Another run goes first."""
     ward = Ward(home, after=1)
     blot(home)
     with locked(Home(home)):
@@ -283,6 +294,7 @@ sys.stdin.read()
 def test_what_cannot_be_planned_is_told_once_and_asked_again_later(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """What cannot be planned is told once and asked again later."""
     monkeypatch.setenv("_HERMES_GATEWAY", "1")
     sham.ended(home)
     ward = Ward(home, after=1)
@@ -304,6 +316,7 @@ def test_what_cannot_be_planned_is_told_once_and_asked_again_later(
 def test_no_gateway_is_started_into_the_service_of_the_watch(
     home: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
+    """No gateway is started into the service of the watch."""
     sham.ended(home)
     straw_hermes(tmp_path, monkeypatch)
     monkeypatch.setenv("HERMES_DOCTOR_SERVICE", "1")

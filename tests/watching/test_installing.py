@@ -68,6 +68,7 @@ def fakes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_a_line_in_the_crontab(home: Path, fakes: Path) -> None:
+    """A line in the crontab."""
     file = fakes.parent / "tab"
     faking.command(fakes, "crontab", CRONTAB.format(file=file))
     cron, mine = cronline.Cron(), job(home, "--heal", "--also", "50%")
@@ -84,6 +85,7 @@ def test_a_line_in_the_crontab(home: Path, fakes: Path) -> None:
 
 
 def test_the_rest_of_the_crontab_is_left_alone(home: Path, fakes: Path) -> None:
+    """The rest of the crontab is left alone."""
     file = support.put(fakes.parent / "tab", b"MAILTO=me\n0 1 * * * caf\xc3\xa9 \xff\n# end")
     faking.command(fakes, "crontab", CRONTAB.format(file=file))
     cron, mine = cronline.Cron(), job(home)
@@ -94,6 +96,7 @@ def test_the_rest_of_the_crontab_is_left_alone(home: Path, fakes: Path) -> None:
 
 
 def test_a_crontab_that_does_not_tell_is_not_overwritten(home: Path, fakes: Path) -> None:
+    """A crontab that does not tell is not overwritten."""
     faking.command(fakes, "crontab", "echo 'you are not allowed' >&2; exit 1")
     with pytest.raises(CannotFix, match="does not tell"):
         cronline.Cron().install(job(home))
@@ -102,6 +105,7 @@ def test_a_crontab_that_does_not_tell_is_not_overwritten(home: Path, fakes: Path
 
 
 def test_an_agent_of_launchd(home: Path, fakes: Path) -> None:
+    """An agent of launchd."""
     loaded = fakes.parent / "loaded"
     faking.command(fakes, "launchctl", LAUNCHCTL.format(file=loaded))
     manager, mine = launchjob.Launchd(system=False), job(home, "--notify-command", ODD)
@@ -127,6 +131,7 @@ def test_a_word_in_a_unit_is_what_it_was() -> None:
 
 
 def test_a_unit_of_the_system(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A unit of the system."""
     monkeypatch.setattr(Manager, "refuse", lambda _: None)
     monkeypatch.setattr(os.path, "isdir", lambda _: True)
     manager = watchunit.Systemd(system=True)
@@ -141,6 +146,7 @@ def test_a_unit_of_the_system(home: Path, monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_where_no_manager_is_cron_is_asked(home: Path, fakes: Path) -> None:
+    """Where no manager is cron is asked."""
     found = jobs.choose(Home(home), system=False, cron=True)
 
     assert isinstance(found, cronline.Cron)
@@ -186,6 +192,7 @@ def test_the_command_line(tmp_path: Path) -> None:
 
 
 def test_a_home_that_does_not_last_gets_no_service(home: Path) -> None:
+    """A home that does not last gets no service."""
     done = support.doctor("watch", "install", "--home", home)
 
     assert done.code == 2 and "does not last" in done.err

@@ -9,6 +9,7 @@ KEY = ("A", "thing")
 
 
 def test_the_budget() -> None:
+    """So many in so much time, counted from each repair."""
     ledger = Ledger(Budget(2, 600.0))
     for now in (1000.0, 1100.0):
         assert ledger.free_at(now) is None
@@ -23,10 +24,12 @@ def test_the_budget() -> None:
 
 
 def test_a_time_that_has_not_come_yet_counts_for_nothing() -> None:
+    """A time that has not come yet counts for nothing."""
     assert Ledger(Budget(1, 600.0), [9e9]).free_at(1000.0) is None
 
 
 def test_what_fails_waits_longer_each_time_and_then_for_a_person() -> None:
+    """What fails waits longer each time and then for a person."""
     ledger = Ledger(Budget(3, 600.0))
     now = 0.0
     for number in range(TRIES):
@@ -44,6 +47,7 @@ def test_what_fails_waits_longer_each_time_and_then_for_a_person() -> None:
 
 
 def test_gone_for_a_moment_is_not_forgotten() -> None:
+    """Gone for a moment is not forgotten."""
     ledger = Ledger(Budget(3, 600.0))
     ledger.fail(KEY, 0.0)
     ledger.forget({}, 10.0)

@@ -35,6 +35,7 @@ def known() -> Memory:
 
 
 def test_what_is_saved_is_known_again(tmp_path: Path) -> None:
+    """What is saved is known again."""
     store = Store(Home(tmp_path / "home"), tmp_path / "state")
     store.save(known())
 
@@ -43,6 +44,7 @@ def test_what_is_saved_is_known_again(tmp_path: Path) -> None:
 
 
 def test_times_of_another_boot_mean_nothing(tmp_path: Path) -> None:
+    """Times of another boot mean nothing."""
     store = Store(Home(tmp_path / "home"), tmp_path / "state")
     store.save(known())
 
@@ -66,6 +68,7 @@ def test_times_of_another_boot_mean_nothing(tmp_path: Path) -> None:
     ],
 )
 def test_a_file_that_is_none_is_nothing(tmp_path: Path, text: bytes) -> None:
+    """A file that is none is nothing."""
     store = Store(Home(tmp_path / "home"), tmp_path / "state")
     store.folder.mkdir()
     store.file.write_bytes(text)
@@ -74,6 +77,7 @@ def test_a_file_that_is_none_is_nothing(tmp_path: Path, text: bytes) -> None:
 
 
 def test_only_what_is_new_is_written(tmp_path: Path) -> None:
+    """Only what is new is written."""
     store = Store(Home(tmp_path / "home"), tmp_path / "state")
     store.save(known())
     first = store.file.stat()
@@ -91,6 +95,7 @@ def test_only_what_is_new_is_written(tmp_path: Path) -> None:
 
 
 def test_one_heals_and_only_it_writes(tmp_path: Path) -> None:
+    """One heals and only it writes."""
     home = Home(tmp_path / "home")
     one, two = (Store(home, tmp_path / "state") for _ in range(2))
 
@@ -105,6 +110,7 @@ def test_one_heals_and_only_it_writes(tmp_path: Path) -> None:
 
 
 def test_it_is_taken_away_without_a_trace(tmp_path: Path) -> None:
+    """It is taken away without a trace."""
     store = Store(Home(tmp_path / "home"), tmp_path / "state")
     store.take()
     store.save(known())
@@ -114,6 +120,7 @@ def test_it_is_taken_away_without_a_trace(tmp_path: Path) -> None:
 
 
 def test_where_it_lies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the user's state lies, and not where a relative path would lead."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     assert memory.folder() == tmp_path / "hermes-doctor"
     monkeypatch.setenv("XDG_STATE_HOME", "not/absolute")
@@ -122,6 +129,7 @@ def test_where_it_lies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_names_are_fit_for_a_unit() -> None:
+    """Names are fit for a unit."""
     names = [
         memory.identity(Home(Path(path)))
         for path in ("/home/a/.hermes", "/home/b/.hermes", "/h/profiles/x y\n%z", "/", "/…")

@@ -53,6 +53,7 @@ class Post:
 
 
 def test_new_and_gone() -> None:
+    """Both ends of a problem are notified."""
     post = Post()
     post.hear("new")
     post.at(1000)
@@ -63,6 +64,7 @@ def test_new_and_gone() -> None:
 
 
 def test_below_the_threshold_nobody_is_told() -> None:
+    """Below the threshold nobody is told."""
     post = Post()
     for kind, severity in (("new", "warning"), ("worse", "warning"), ("note", None)):
         post.hear(kind, severity=severity)
@@ -78,6 +80,7 @@ def test_below_the_threshold_nobody_is_told() -> None:
 
 
 def test_what_flaps_is_a_handful_of_notices_and_the_last_word_arrives() -> None:
+    """What flaps is a handful of notices and the last word arrives."""
     post = Post()
     for round in range(241):  # two hours, every half minute, and up at the end
         if round % 2 == 0:
@@ -93,6 +96,7 @@ def test_what_flaps_is_a_handful_of_notices_and_the_last_word_arrives() -> None:
 
 
 def test_up_and_down_between_two_notices_is_nothing() -> None:
+    """Up and down between two notices is nothing."""
     post = Post()
     post.hear("new")
     post.at(1000)
@@ -104,6 +108,7 @@ def test_up_and_down_between_two_notices_is_nothing() -> None:
 
 
 def test_what_came_and_went_before_anybody_was_told_is_nothing() -> None:
+    """What came and went before anybody was told is nothing."""
     post = Post()
     post.hear("new")
     post.hear("gone", severity=None, was="error")
@@ -113,6 +118,7 @@ def test_what_came_and_went_before_anybody_was_told_is_nothing() -> None:
 
 
 def test_a_watch_that_begins_anew_does_not_repeat_itself() -> None:
+    """A watch that begins anew does not repeat itself."""
     post = Post()
     post.hear("new")
     post.at(1000)
@@ -127,6 +133,7 @@ def test_a_watch_that_begins_anew_does_not_repeat_itself() -> None:
 
 
 def test_no_flood() -> None:
+    """So many an hour; the others wait for the next."""
     post = Post()
     for number in range(100):
         post.hear("new", code=f"A{number}")
@@ -140,6 +147,7 @@ def test_no_flood() -> None:
 
 
 def test_repairs_are_told_each_and_say_that_it_is_gone() -> None:
+    """Repairs are told each and say that it is gone."""
     post = Post()
     post.hear("new")
     post.at(1000)
@@ -154,6 +162,7 @@ def test_repairs_are_told_each_and_say_that_it_is_gone() -> None:
 
 
 def test_a_budget_that_is_spent_is_told_and_a_mere_wait_is_not() -> None:
+    """A budget that is spent is told and a mere wait is not."""
     post = Post()
     post.hear("waits", code="", severity="error")
     post.hear("waits", code="B", severity=None)
@@ -163,6 +172,7 @@ def test_a_budget_that_is_spent_is_told_and_a_mere_wait_is_not() -> None:
 
 
 def test_a_home_that_is_away_and_back() -> None:
+    """A home that is away and back."""
     post = Post()
     post.hear("away", code="")
     post.at(1000)
@@ -174,6 +184,7 @@ def test_a_home_that_is_away_and_back() -> None:
 
 @pytest.mark.parametrize("error", [NotSent("it answered 500"), RuntimeError("secret")])
 def test_one_that_fails_is_named_once_and_stops_nothing(error: Exception) -> None:
+    """One that fails is named once and stops nothing."""
     post = Post()
     post.box.fails = error
     said = []
@@ -192,6 +203,7 @@ def test_one_that_fails_is_named_once_and_stops_nothing(error: Exception) -> Non
 
 
 def test_one_that_hangs_holds_up_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that hangs holds up nothing."""
     monkeypatch.setattr(notices, "MOST", 10000)
     post = Post()
     waits = threading.Event()
@@ -206,6 +218,7 @@ def test_one_that_hangs_holds_up_nothing(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_what_was_notified_is_not_kept_for_ever() -> None:
+    """What was notified is not kept for ever."""
     post = Post()
     for number in range(50):
         post.hear("new", code=f"A{number}")

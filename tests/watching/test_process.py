@@ -113,6 +113,7 @@ def blot(home: Path) -> None:
 
 
 def test_sick_and_well(home: Path) -> None:
+    """One line for each change, each with its time, and what to type."""
     with watching(home) as child:
         first = child.until("start")
         assert str(home) in first and "every 1 s" in first and "nothing is wrong" in first
@@ -129,6 +130,7 @@ def test_sick_and_well(home: Path) -> None:
 
 
 def test_looking_changes_nothing(home: Path) -> None:
+    """Neither in the home nor beside it, but for its own folder."""
     before = support.tree(home, vault=True)
     with watching(home) as child:
         child.until("start")
@@ -140,6 +142,7 @@ def test_looking_changes_nothing(home: Path) -> None:
 
 
 def test_it_heals(home: Path) -> None:
+    """A database that is damaged under it is whole again."""
     with watching(home, "--heal", "--after", "2") as child:
         child.until("start")
         support.clobber(home / "state.db")
@@ -150,6 +153,7 @@ def test_it_heals(home: Path) -> None:
 
 
 def test_one_object_a_line(home: Path) -> None:
+    """One object a line."""
     blot(home)
     with watching(home, "--json") as child:
         child.until("ENV-BOM")
@@ -164,12 +168,14 @@ def test_one_object_a_line(home: Path) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_it_ends_at_once(home: Path, number: int) -> None:
+    """However long the wait between two rounds is."""
     with watching(home, "--interval", "1h") as child:
         child.until("start")
         assert child.end(number) == 0
 
 
 def test_sighup_looks_now(home: Path) -> None:
+    """Sighup looks now."""
     with watching(home, "--interval", "1h") as child:
         child.until("start")
         blot(home)
@@ -178,6 +184,7 @@ def test_sighup_looks_now(home: Path) -> None:
 
 
 def test_a_reader_that_has_seen_enough(home: Path) -> None:
+    """A reader that has seen enough."""
     blot(home)
     command = [sys.executable, "-m", "hermes_doctor", "watch", "--home", str(home)]
     env = support.environ({"XDG_STATE_HOME": str(home.parent / "state")})
@@ -197,6 +204,7 @@ def test_a_reader_that_has_seen_enough(home: Path) -> None:
 
 
 def test_a_second_one_that_heals_only_looks(home: Path) -> None:
+    """A second one that heals only looks."""
     with watching(home, "--heal") as first, watching(home, "--heal") as second:
         both = (first, second)
         for child in both:
@@ -210,6 +218,7 @@ def test_a_second_one_that_heals_only_looks(home: Path) -> None:
 
 
 def test_killed_and_started_again_it_goes_on(home: Path) -> None:
+    """Killed and started again it goes on."""
     with watching(home, "--notify-command", f"cat >>{home.parent}/notes") as child:
         child.until("start")
         support.clobber(home / "state.db")
@@ -229,6 +238,7 @@ def once(home: Path, *args: str) -> support.Done:
 
 
 def test_single_rounds(home: Path) -> None:
+    """For timers: silent where nothing changed, with the exit code of `check`."""
     first = once(home)
     assert (first.code, first.out.count("\n")) == (0, 1)
     assert once(home).out == "", "cron mails nothing"
@@ -242,6 +252,7 @@ def test_single_rounds(home: Path) -> None:
 
 
 def test_single_rounds_heal_after_so_many(home: Path) -> None:
+    """Single rounds heal after so many."""
     support.clobber(home / "state.db")
     told = [once(home, "--heal", "--interval", "5m").out for _ in range(3)]
     assert [("healed" in text) for text in told] == [False, False, True]
@@ -266,6 +277,7 @@ def test_single_rounds_heal_after_so_many(home: Path) -> None:
     ],
 )
 def test_what_makes_no_sense(home: Path, args: list[str], said: str) -> None:
+    """One line that names the option, exit code 2, no secret."""
     done = support.doctor("watch", "--home", home, *args)
     assert done.code == 2 and said in done.err and "secret" not in done.err.replace(str(home), "")
     assert done.err.count("\n") == 1

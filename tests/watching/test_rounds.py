@@ -23,6 +23,7 @@ SICK, WELL = report(finding("A")), report()
 
 
 def test_how_things_stand_and_then_what_changes(home: Path) -> None:
+    """How things stand and then what changes."""
     made, heard, _ = watch(home, [SICK, SICK, WELL, WELL, SICK])
     for number in range(5):
         made.round(begins=number == 0)
@@ -32,6 +33,7 @@ def test_how_things_stand_and_then_what_changes(home: Path) -> None:
 
 
 def test_one_that_begins_anew_knows_what_was(home: Path) -> None:
+    """One that begins anew knows what was."""
     first, _, _ = watch(home, [SICK, SICK])
     first.round(begins=True)
     first.round(begins=False)
@@ -43,6 +45,7 @@ def test_one_that_begins_anew_knows_what_was(home: Path) -> None:
 
 
 def test_what_was_seen_long_ago_is_not_in_a_row(home: Path) -> None:
+    """What was seen long ago is not in a row."""
     first, _, _ = watch(home, [SICK, SICK])
     first.round(begins=True)
     first.round(begins=False)
@@ -58,6 +61,7 @@ def test_what_was_seen_long_ago_is_not_in_a_row(home: Path) -> None:
 
 
 def test_single_rounds_tell_only_what_changed(home: Path) -> None:
+    """Single rounds tell only what changed."""
     told = []
     for one in (SICK, SICK, WELL, WELL):
         made, heard, _ = watch(home, [one])
@@ -71,6 +75,7 @@ def test_single_rounds_tell_only_what_changed(home: Path) -> None:
 
 
 def test_a_home_that_goes_and_comes_back(home: Path) -> None:
+    """A home that goes and comes back."""
     made, heard, _ = watch(home, [SICK, SICK, SICK, SICK], after=9)
     made.round(begins=True)
     away = home.rename(home.parent / "elsewhere")
@@ -87,6 +92,7 @@ def test_a_home_that_goes_and_comes_back(home: Path) -> None:
 
 
 def test_a_home_that_does_not_answer(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A home that does not answer."""
     waits = threading.Event()
     monkeypatch.setattr(rounds, "REACHABLE", 0.05)
     real = homes.looks_like_home
@@ -126,6 +132,7 @@ def test_looks_that_hang_do_not_pile_up(home: Path, monkeypatch: pytest.MonkeyPa
 
 
 def test_a_look_that_crashes_is_told_once_and_tried_again(home: Path) -> None:
+    """A look that crashes is told once and tried again."""
     errors = [KeyError("secret"), KeyError("secret"), CouldNotLook("no rights")]
     given: Iterator[Report | Exception] = iter([SICK, *errors, SICK])
 
@@ -152,6 +159,7 @@ def test_a_look_that_crashes_is_told_once_and_tried_again(home: Path) -> None:
     ],
 )
 def test_after_a_gap_it_counts_anew(home: Path, moved: dict[str, float], said: str) -> None:
+    """After a gap it counts anew."""
     made, heard, clock = watch(home, [SICK] * 4, after=9)
     made.round(begins=True)
     clock.turn(30)
@@ -168,6 +176,7 @@ def test_after_a_gap_it_counts_anew(home: Path, moved: dict[str, float], said: s
 
 
 def test_a_quiet_day_is_one_line(home: Path) -> None:
+    """A quiet day is one line."""
     made, heard, clock = watch(home, lambda: WELL, interval=3600.0)
     made.round(begins=True)
     for _ in range(50):
@@ -191,6 +200,7 @@ class Slow(Signals):
 
 
 def test_a_round_that_takes_longer_than_the_interval_is_not_piled_up(home: Path) -> None:
+    """A round that takes longer than the interval is not piled up."""
     signals = Slow(3)
     spent = iter([5.0, 100.0, 29.0])
 
@@ -205,6 +215,8 @@ def test_a_round_that_takes_longer_than_the_interval_is_not_piled_up(home: Path)
 
 
 def test_after_a_repair_it_looks_at_once(home: Path) -> None:
+    """After a repair it looks at once."""
+
     class Heals:
         def attempt(self, report: Report, memory: Memory, at: object) -> tuple[list[Event], bool]:
             return [], bool(report.findings)
@@ -218,6 +230,8 @@ def test_after_a_repair_it_looks_at_once(home: Path) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_it_ends_in_the_middle_of_a_look(home: Path, number: int) -> None:
+    """It ends in the middle of a look."""
+
     def look() -> Report:
         os.kill(os.getpid(), number)
         threading.Event().wait(60)
@@ -232,6 +246,7 @@ def test_it_ends_in_the_middle_of_a_look(home: Path, number: int) -> None:
 
 
 def test_sighup_wakes_it(home: Path) -> None:
+    """Sighup wakes it."""
     count = 0
 
     def look() -> Report:
@@ -247,6 +262,7 @@ def test_sighup_wakes_it(home: Path) -> None:
 
 
 def test_what_cannot_be_written_down_is_told_once(home: Path) -> None:
+    """What cannot be written down is told once."""
     place = home.parent / "state"
     place.write_text("a file in its way")
     made, heard, _ = watch(home, lambda: WELL)
@@ -257,6 +273,8 @@ def test_what_cannot_be_written_down_is_told_once(home: Path) -> None:
 
 
 def test_events_reach_the_notices(home: Path) -> None:
+    """With what is broken, so that no notice goes through it."""
+
     class Notices:
         heard = Heard()
 
