@@ -183,6 +183,45 @@ def test_sighup_looks_now(home: Path) -> None:
         child.until("new")
 
 
+SLOW_CHECK = """
+import os, time
+from hermes_doctor.api import *
+
+@check(id="slow", group="tests", codes=["SLOW"], limit=60)
+def slow(probes):
+    \"\"\"Is it there?\"\"\"
+    if os.path.exists(probes.home / "auth.json"):
+        yield Finding("SLOW", Severity.ERROR, "it is there", subject="auth.json", fix="away")
+    else:
+        time.sleep(30)
+"""
+SLOW_FIX = """
+from hermes_doctor.api import *
+
+@fix(id="away", codes=["SLOW"], safety=Safety.SAFE)
+def away(probes, finding):
+    \"\"\"Take it away.\"\"\"
+    yield MoveAside(probes.home / "auth.json", why="it is there")
+"""
+
+
+def test_a_repair_under_way_is_taken_back_first(home: Path) -> None:
+    """As with `fix`: SIGHUP does not disturb it, SIGTERM leaves nothing half-done."""
+    own = home.parent / "own"
+    support.put(own / "checks" / "slow.py", SLOW_CHECK)
+    support.put(own / "fixes" / "away.py", SLOW_FIX)
+    before = (home / "auth.json").read_bytes()
+    with watching(home, "--heal", "--after", "1", "--plugins", str(own)) as child:
+        until(lambda: not (home / "auth.json").exists())
+        child.process.send_signal(signal.SIGHUP)
+        time.sleep(0.2)
+        assert not (home / "auth.json").exists()
+        assert child.end() == 0
+        child.until("failed a repair was interrupted, and taken back")
+    assert (home / "auth.json").read_bytes() == before
+    assert support.doctor("fix", "--home", home).out.count("cut off") == 0
+
+
 def test_a_reader_that_has_seen_enough(home: Path) -> None:
     """A reader that has seen enough."""
     blot(home)
