@@ -65,7 +65,7 @@ _CODES = [
 ]
 
 
-@fix(id="restart-gateway", codes=_CODES, safety=Safety.CONFIRM)
+@fix(id="restart-gateway", codes=_CODES, safety=Safety.CONFIRM, unattended=True)
 def restart_gateway(probes: Probes, finding: Finding) -> Iterator[Step]:
     """Let the gateway finish what it is at, stop it, and start it again."""
     service = gateway_service(probes)

@@ -249,6 +249,8 @@ class Fix(NamedTuple):
     plan: Plan
     then: str | None = None
     """The fix that comes next where this one turns out not to be enough."""
+    unattended: bool = False
+    """Although it asks a person, a watch that heals may do it by itself, within its budget."""
 
 
 def check(
@@ -264,7 +266,12 @@ def check(
 
 
 def fix(
-    *, id: str, codes: Sequence[str], safety: Safety, then: str | None = None
+    *,
+    id: str,
+    codes: Sequence[str],
+    safety: Safety,
+    then: str | None = None,
+    unattended: bool = False,
 ) -> Callable[[Plan], Fix]:
     """Make a function a fix; its docstring's first line says what it does.
 
@@ -274,7 +281,7 @@ def fix(
     _names(id, then or id, codes)
 
     def decorate(plan: Plan) -> Fix:
-        return Fix(id, tuple(codes), safety, _first_line(plan), settled(plan), then)
+        return Fix(id, tuple(codes), safety, _first_line(plan), settled(plan), then, unattended)
 
     return decorate
 

@@ -19,7 +19,7 @@ _depth = 0
 
 @contextmanager
 def interruptible() -> Iterator[None]:
-    """Let SIGTERM and SIGHUP roll back as Ctrl-C does."""
+    """Let SIGTERM and SIGHUP roll back as Ctrl-C does; a SIGHUP that has another use keeps it."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -30,7 +30,9 @@ def interruptible() -> Iterator[None]:
         else:
             raise Interrupted
 
-    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    numbers = [signal.SIGINT, signal.SIGTERM]
+    if signal.getsignal(signal.SIGHUP) is signal.SIG_DFL:
+        numbers.append(signal.SIGHUP)
     before = {number: signal.signal(number, handle) for number in numbers}
     try:
         yield

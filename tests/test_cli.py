@@ -771,7 +771,11 @@ def test_completion_script(name: str) -> None:
 @pytest.mark.parametrize(
     ("line", "word", "wanted"),
     [
-        ("hermes-doctor ", 1, {"check", "fix", "undo", "backup", "explain", "list", "demo"}),
+        (
+            "hermes-doctor ",
+            1,
+            {"check", "fix", "undo", "backup", "watch", "explain", "list", "demo"},
+        ),
         ("hermes-doctor backup ", 2, {"create", "list", "verify", "restore", "prune"}),
         ("hermes-doctor fix CFG", 2, {"CFG-YAML"}),
         ("hermes-doctor explain DB-NOT", 2, {"DB-NOTADB"}),

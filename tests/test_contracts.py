@@ -25,6 +25,7 @@ COMMANDS = {
     "undo": [],
     "timeline": [],
     "backup": ["create", "list", "verify", "restore", "prune"],
+    "watch": ["install", "status", "remove"],
     "explain": [],
     "list": [],
     "demo": [],
@@ -283,7 +284,7 @@ def test_help(call: list[str]) -> None:
     assert re.search(r"Examples?:|Exit codes:|Start here:", done.out), "no examples, no exit codes"
 
 
-@pytest.mark.parametrize("name", ["check", "fix", "undo"])
+@pytest.mark.parametrize("name", ["check", "fix", "undo", "watch"])
 def test_exit_codes_are_in_the_help(name: str) -> None:
     """They are part of the contract."""
     text = " ".join(support.doctor(name, "--help").out.split())

@@ -18,7 +18,11 @@ def changed() -> None:
     _state["changed"] = True
 
 
-_TAKE_A_VALUE = ("--reason", "--home", "--vault", "--plugins", "--only", "--skip", "--fail-on")
+_TAKE_A_VALUE = (
+    *("--reason", "--home", "--vault", "--plugins", "--only", "--skip", "--fail-on"),
+    *("--interval", "--also", "--after", "--budget", "--patience", "--notify-on"),
+    *("--notify-command", "--notify-webhook", "--notify-hermes"),
+)
 
 
 def ended(run: Callable[[], object]) -> int:

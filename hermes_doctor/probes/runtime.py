@@ -95,6 +95,8 @@ class Runtime(NamedTuple):
     """What is there and could not be read, and why."""
     unseen: str = ""
     """Why a gateway may run although none is seen; the holder of the lock is 0 then."""
+    active_agents: int | None = None
+    """How many agents it said to be at work; before 0.18 only when it started or ended."""
 
     @property
     def ever(self) -> bool:
@@ -125,6 +127,7 @@ def find(home: Home) -> Runtime:
         starts=_starts(home / "gateway-starts.log", doubts),
         markers=markers,
         doubts=tuple(doubts),
+        active_agents=_count(state.get("active_agents")),
     )
 
 
@@ -182,6 +185,11 @@ def _mapping(value: object) -> dict[str, Any]:
 def _whole(value: object, end: int) -> int | None:
     good = isinstance(value, int) and not isinstance(value, bool) and 0 < value < end
     return value if good and isinstance(value, int) else None
+
+
+def _count(value: object) -> int | None:
+    good = isinstance(value, int) and not isinstance(value, bool)
+    return max(0, value) if good and isinstance(value, int) else None
 
 
 def _owner(value: object) -> Owner | None:

@@ -46,6 +46,8 @@ _OF_A_SESSION = ("_HERMES_GATEWAY", "HERMES_EXEC_ASK", "HERMES_QUIET", "HERMES_S
 class Detached(Owned):
     """A gateway without a supervisor."""
 
+    keeps = False
+
     def __init__(
         self, home: Home, installation: Installation | None, more: Mapping[str, str] | None = None
     ) -> None:

@@ -35,6 +35,9 @@ DEATH = 10.0
 class Owned:
     """The gateway of one home, and whoever owns it. One attempt to stop and to start it a run."""
 
+    keeps = True
+    """Whether a gateway is started by a process of the owner's own, and not by one of ours."""
+
     def __init__(self, home: Home) -> None:
         self.home = home
         self._place = _place(home.path)
@@ -70,6 +73,10 @@ class Owned:
 
     def restless(self) -> bool:
         """Whether the owner will start a gateway by itself although none runs now."""
+        return False
+
+    def laid_down(self) -> bool:
+        """Whether somebody told the owner to stop it, and nobody has told it otherwise since."""
         return False
 
     def refuse(self) -> None:

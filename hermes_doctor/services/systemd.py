@@ -113,6 +113,13 @@ class SystemdUnit(Owned):
     def restless(self) -> bool:
         return self.manager.tell(self.name, "ActiveState") == "activating"
 
+    def laid_down(self) -> bool:
+        # A unit that is always restarted comes to rest without a failure only when it is told to.
+        names = ("ActiveState", "Result", "Restart")
+        ran = self.manager.tell(self.name, "ExecMainExitTimestampMonotonic") not in ("", "0")
+        said = [self.manager.tell(self.name, name) for name in names]
+        return ran and said == ["inactive", "success", "always"]
+
     def stop(self, limit: float) -> None:
         if self.running() is None and self.restless():  # between two starts of a loop
             self.manager.insist("stop", self.name, limit=limit)

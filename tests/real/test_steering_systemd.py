@@ -8,7 +8,7 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -220,6 +220,7 @@ def test_under_its_own_unit(tmp_path: Path) -> None:
         ward.fix("GW-STARTLIMIT")
         last = machine.main_pid(NAME)
         assert last == ward.state()[0] != 0
+        _watched(ward, given_up)
 
         # The full reset: a damaged history lets it start over and over.
         machine.systemctl("stop", NAME)
@@ -244,6 +245,39 @@ def test_under_its_own_unit(tmp_path: Path) -> None:
         undone = ward.doctor("undo", "--yes", "--force")
         assert undone.code == 0, undone.out + undone.err
         assert history.read_bytes() == damaged
+
+
+def _watched(ward: Ward, give_up: Callable[[], bool]) -> None:
+    """The watch as a service of its own: it heals, starts nothing that was stopped, and goes."""
+    machine = ward.machine
+    before = sorted(machine.units.rglob("*"))
+
+    def said() -> str:
+        return machine.run("journalctl", "--identifier=hermes-doctor", "--output=cat").out
+
+    done = ward.doctor("watch", "install", "--heal", "--interval", "1s", "--after", "2")
+    assert done.code == 0 and "Installed and started" in done.out, done.out + done.err
+    [unit] = {*machine.units.glob("*.service")} - {*before}
+    again = ward.doctor("watch", "install", "--heal", "--interval", "1s", "--after", "2")
+    assert "installed and runs already" in again.out
+    until(lambda: "Last round: " in ward.doctor("watch", "status").out, "the first round")
+    assert ward.doctor("watch", "status").code == 0
+    assert "gateway runs (process " in said(), "it sees the gateway from within its service"
+    assert "GW-DUPLICATE" not in ward.codes()
+
+    until(give_up, "systemd to give up")
+    until(lambda: "healed GW-" in said(), "the watch to bring it back")
+    until(lambda: machine.main_pid(NAME) == ward.state()[0] != 0, "the gateway")
+    assert "healed: " in ward.doctor("watch", "status").out
+
+    machine.systemctl("stop", NAME)
+    until(lambda: "somebody stopped it through its systemd user unit" in said(), "its word")
+    assert machine.main_pid(NAME) == 0
+
+    assert ward.doctor("watch", "remove").code == 0
+    assert not unit.exists() and ward.doctor("watch", "status").code == 1
+    assert sorted(machine.units.rglob("*")) == [p for p in before if p.exists()]
+    assert not list((machine.place or machine.user).glob(".local/state/hermes-doctor*"))
 
 
 def test_for_another_user() -> None:

@@ -1,0 +1,94 @@
+"""What a watch costs while nothing happens: seconds of processor time a round.
+
+    python -m benchmarks.watch
+
+One process looks again and again, as `hermes-doctor watch` does, beside a running gateway and at
+a home without one. What its helpers use counts too. The bar is 1 % of a core at a round every
+30 seconds: 0.3 s a round.
+"""
+
+from __future__ import annotations
+
+import resource
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+from hermes_doctor.cli import asked
+from hermes_doctor.home import Home
+from hermes_doctor.watching import assembly
+from hermes_doctor.watching.events import Event
+from hermes_doctor.watching.memory import Store
+from hermes_doctor.watching.rounds import Watch
+from tests.real.gateways import gateway
+from tools import real_home
+
+RELEASE = "0.19.0"
+WARM, ROUNDS = 3, 20
+INTERVAL = 30.0
+BAR = 0.01
+
+
+class Cost(NamedTuple):
+    """Of one round."""
+
+    processor: float
+    wall: float
+
+    @property
+    def share(self) -> float:
+        """Of one core, at the usual interval."""
+        return self.processor / INTERVAL
+
+
+def spent() -> float:
+    """Seconds of processor time of this process and of those that it has waited for."""
+    usages = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(usage.ru_utime + usage.ru_stime for usage in usages)
+
+
+def measure(home: Path, state: Path) -> Cost:
+    """A round of a watch that has been at it for a while."""
+    plugins = asked.loaded(None)
+    checks, codes = asked.select(plugins, [], [])
+    wanted = assembly.Asked("30s", False, assembly.Ways("error", None, None, None), None)
+    where = Home(home.resolve())
+    watch = assembly.assemble(
+        where, plugins, checks, codes, wanted, json=False, options="", page_options=""
+    )
+    watch.store = Store(where, state)
+    watch.tell = _silent
+    _rounds(watch, WARM)
+    begun, clock = spent(), time.monotonic()
+    _rounds(watch, ROUNDS)
+    return Cost((spent() - begun) / ROUNDS, (time.monotonic() - clock) / ROUNDS)
+
+
+def _silent(_: Event) -> None:
+    pass
+
+
+def _rounds(watch: Watch, count: int) -> None:
+    for _ in range(count):
+        watch.round(begins=watch.rounds == 0)
+
+
+def main() -> int:
+    """Measure and say; 1 where the bar is missed."""
+    found: dict[str, Cost] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        home = Path(folder) / "home"
+        real_home.make(RELEASE, home)
+        found["without a gateway"] = measure(home, Path(folder) / "one")
+        with gateway(RELEASE, home):
+            found[f"beside a gateway of {RELEASE}"] = measure(home, Path(folder) / "two")
+    print(f"{'':<30} {'processor':>10} {'wall':>8}   share of a core at {INTERVAL:g} s")
+    for name, cost in found.items():
+        print(f"{name:<30} {cost.processor:>8.3f} s {cost.wall:>6.3f} s   {cost.share:.2%}")
+    return int(any(cost.share > BAR for cost in found.values()))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

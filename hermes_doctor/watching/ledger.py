@@ -1,0 +1,60 @@
+"""What healing has cost so far: repairs within the budget, and what failed and must wait."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from hermes_doctor.values import NamedTuple
+from hermes_doctor.watching.events import Key
+from hermes_doctor.watching.spans import Budget
+
+TRIES = 3
+"""How often one problem is repaired in vain; after that a person has to look."""
+
+
+class Failure(NamedTuple):
+    """How often a repair failed, and until when it is not tried again."""
+
+    times: int
+    until: float
+
+
+@dataclass
+class Ledger:
+    """Times are seconds on the clock that lasts as long as the machine runs."""
+
+    budget: Budget
+    repairs: list[float] = field(default_factory=list)
+    failures: dict[Key, Failure] = field(default_factory=dict)
+
+    def free_at(self, now: float) -> float | None:
+        """When the budget allows the next repair; None when it does now."""
+        self.repairs = [at for at in self.repairs if now - self.budget.period < at <= now]
+        if len(self.repairs) < self.budget.most:
+            return None
+        return self.repairs[-self.budget.most] + self.budget.period
+
+    def spend(self, now: float) -> None:
+        """Count one repair."""
+        self.repairs.append(now)
+
+    def fail(self, key: Key, now: float) -> Failure:
+        """It did not help: wait for the budget's period, and longer each time."""
+        times = self.failures[key].times + 1 if key in self.failures else 1
+        failure = Failure(times, now + self.budget.period * 2 ** (times - 1))
+        self.failures[key] = failure
+        return failure
+
+    def may(self, key: Key, now: float) -> bool:
+        """Whether one more try is due."""
+        failure = self.failures.get(key)
+        return failure is None or (failure.times < TRIES and now >= failure.until)
+
+    def forget(self, standing: Mapping[Key, object], now: float) -> None:
+        """What is gone for as long as its wait lasted may be tried afresh when it comes again."""
+        self.failures = {
+            key: failure
+            for key, failure in self.failures.items()
+            if key in standing or now < failure.until
+        }

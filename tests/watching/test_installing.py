@@ -1,0 +1,198 @@
+"""Units, property lists and crontabs: what is written, and that nothing is left of it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import plistlib
+import shlex
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from hermes_doctor.home import Home
+from hermes_doctor.model import CannotFix
+from hermes_doctor.services.systemd import Manager
+from hermes_doctor.watching import cronline, jobs, launchjob, watchunit
+from hermes_doctor.watching.jobs import Job
+from hermes_doctor.watching.memory import Store
+from tests import support
+from tests.services import faking
+
+ODD = 'a b"c%d$e\\f'
+CRONTAB = """
+case "$1" in
+  -l) if [ -f {file} ]; then cat {file}; else echo "no crontab for you" >&2; exit 1; fi ;;
+  -r) rm {file} ;;
+  -) cat >{file} ;;
+esac
+"""
+
+
+@contextlib.contextmanager
+def lasting_home() -> Iterator[Path]:
+    """A home that lies where homes last: the tests' own folders do not."""
+    folder = Path(tempfile.mkdtemp(dir=Path.home(), prefix=".hermes-doctor-test-"))
+    try:
+        yield support.healthy(folder / "home")
+    finally:
+        shutil.rmtree(folder)
+
+
+LAUNCHCTL = """
+case "$1" in
+  print) test -f {file} ;;
+  bootstrap) touch {file} ;;
+  bootout) rm {file} ;;
+esac
+"""
+
+
+def job(home: Path, *options: str, **more: object) -> Job:
+    store = Store(Home(home), home.parent / "state" / "hermes-doctor")
+    return Job(Home(home), options, bool(more.get("heal")), 30.0, store)
+
+
+@pytest.fixture
+def fakes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder of commands that comes first, and a user's folder of its own."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
+    monkeypatch.setenv("HOME", str(tmp_path / "user"))
+    monkeypatch.delenv("XDG_STATE_HOME", raising=False)
+    return folder
+
+
+def test_a_line_in_the_crontab(home: Path, fakes: Path) -> None:
+    """A line in the crontab."""
+    file = fakes.parent / "tab"
+    faking.command(fakes, "crontab", CRONTAB.format(file=file))
+    cron, mine = cronline.Cron(), job(home, "--heal", "--also", "50%")
+
+    assert not cron.status(mine).installed
+    assert cron.install(mine) and not cron.install(mine), "twice equals once"
+    [line] = file.read_text().splitlines()
+    assert line.startswith("*/5 * * * * env ") and line.endswith(f"# {mine.name}")
+    words = shlex.split(line.partition("env ")[2].replace(r"\%", "%"), comments=True)
+    assert words[-3:] == ["--once", "--interval", "5m"] and "50%" in words
+    assert cron.status(mine).running
+    assert cron.remove(mine) and not file.exists()
+    assert not cron.remove(mine)
+
+
+def test_the_rest_of_the_crontab_is_left_alone(home: Path, fakes: Path) -> None:
+    """The rest of the crontab is left alone."""
+    file = support.put(fakes.parent / "tab", b"MAILTO=me\n0 1 * * * caf\xc3\xa9 \xff\n# end")
+    faking.command(fakes, "crontab", CRONTAB.format(file=file))
+    cron, mine = cronline.Cron(), job(home)
+    cron.install(mine)
+    cron.remove(mine)
+
+    assert file.read_bytes() == b"MAILTO=me\n0 1 * * * caf\xc3\xa9 \xff\n# end\n"
+
+
+def test_a_crontab_that_does_not_tell_is_not_overwritten(home: Path, fakes: Path) -> None:
+    """A crontab that does not tell is not overwritten."""
+    faking.command(fakes, "crontab", "echo 'you are not allowed' >&2; exit 1")
+    with pytest.raises(CannotFix, match="does not tell"):
+        cronline.Cron().install(job(home))
+
+    assert faking.asked(fakes) == ["crontab -l"]
+
+
+def test_an_agent_of_launchd(home: Path, fakes: Path) -> None:
+    """An agent of launchd."""
+    loaded = fakes.parent / "loaded"
+    faking.command(fakes, "launchctl", LAUNCHCTL.format(file=loaded))
+    manager, mine = launchjob.Launchd(system=False), job(home, "--notify-command", ODD)
+
+    assert manager.install(mine) and not manager.install(mine)
+    file = Path(manager.place(mine))
+    wanted = plistlib.loads(file.read_bytes())
+    assert wanted["ProgramArguments"] == mine.command and wanted["KeepAlive"] is True
+    assert wanted["ProgramArguments"][-1] == ODD
+    assert file.parent == fakes.parent / "user" / "Library" / "LaunchAgents"
+    assert manager.status(mine).running
+    assert manager.remove(mine) and not file.exists() and not loaded.exists()
+    assert not manager.remove(mine) and not manager.status(mine).installed
+
+
+def test_a_word_in_a_unit_is_what_it_was() -> None:
+    """As systemd reads it: quotes, escapes, specifiers and variables."""
+    assert watchunit.quoted("/plain/word-1.0") == "/plain/word-1.0"
+    assert watchunit.quoted(ODD) == '"a b\\"c%%d$$e\\\\f"'
+    assert watchunit.quoted("") == '""'
+    with pytest.raises(CannotFix):
+        watchunit.quoted("two\nlines")
+
+
+def test_a_unit_of_the_system(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A unit of the system."""
+    monkeypatch.setattr(Manager, "refuse", lambda _: None)
+    monkeypatch.setattr(os.path, "isdir", lambda _: True)
+    manager = watchunit.Systemd(system=True)
+
+    text = manager.text(job(home))
+    assert "ProtectSystem=strict" in text and "NoNewPrivileges=yes" in text
+    assert "ProtectHome" not in text and "ReadWritePaths" not in text, "it only looks"
+    assert f"ReadWritePaths=-{home}\n" in manager.text(job(home, heal=True))
+    owned = Job(Home(home), (), False, 30.0, Store(Home(home)), user="alice")
+    assert "User=alice\n" in manager.text(owned)
+    assert "CapabilityBoundingSet=\n" in manager.text(owned)
+
+
+def test_where_no_manager_is_cron_is_asked(home: Path, fakes: Path) -> None:
+    """Where no manager is cron is asked."""
+    found = jobs.choose(Home(home), system=False, cron=True)
+
+    assert isinstance(found, cronline.Cron)
+
+
+def test_the_command_line(tmp_path: Path) -> None:
+    """With a crontab of straw: shown, written, told about, taken away, and no secret in sight."""
+    bin = tmp_path / "bin"
+    bin.mkdir()
+    tab = tmp_path / "tab"
+    faking.command(bin, "crontab", CRONTAB.format(file=tab))
+    with lasting_home() as home:
+        env = {
+            "PATH": f"{bin}:{os.environ['PATH']}",
+            "HOME": str(tmp_path / "user"),
+            "XDG_STATE_HOME": str(tmp_path / "state"),
+        }
+
+        def doctor(word: str, *args: str) -> support.Done:
+            return support.doctor("watch", word, "--cron", "--home", home, *args, env=env)
+
+        webhook = "https://hooks.example/zQcanary"
+        shown = doctor("install", "--heal", "--dry-run", "--notify-webhook", webhook)
+        assert shown.code == 0 and "Nothing was written." in shown.out and not tab.exists()
+        assert not (tmp_path / "state").exists()
+        assert doctor("status").code == 1
+        done = doctor("install", "--heal", "--notify-webhook", webhook)
+        assert done.code == 0 and "Installed" in done.out
+        assert "zQcanary" not in shown.out + done.out + tab.read_text()
+        [kept] = (tmp_path / "state" / "hermes-doctor").glob("*.webhook")
+        assert kept.read_text() == webhook and kept.stat().st_mode & 0o777 == 0o600
+        assert "runs already" in doctor("install", "--heal", "--notify-webhook", webhook).out
+        line = tab.read_text().partition("env ")[2]
+        words = shlex.split(line, comments=True)
+        ran = support.doctor("watch", *words[words.index("watch") + 1 :], env=env)
+        assert ran.code == 0 and "start" in ran.out
+        told = doctor("status")
+        assert told.code == 0 and "Last round: " in told.out and "Stands: 0 problems." in told.out
+        gone = doctor("remove")
+        assert gone.code == 0 and not tab.exists()
+        assert not (tmp_path / "state" / "hermes-doctor").exists()
+        assert doctor("remove").out.startswith("It was not installed")
+
+
+def test_a_home_that_does_not_last_gets_no_service(home: Path) -> None:
+    """A home that does not last gets no service."""
+    done = support.doctor("watch", "install", "--home", home)
+
+    assert done.code == 2 and "does not last" in done.err

@@ -1,0 +1,139 @@
+"""What a watch knows lies beside the home, and survives whoever wrote it."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from hermes_doctor.home import Home
+from hermes_doctor.model import Severity
+from hermes_doctor.watching import memory
+from hermes_doctor.watching.changes import Standing
+from hermes_doctor.watching.ledger import Failure
+from hermes_doctor.watching.memory import Memory, Store
+
+KEY = ("A", "a subject")
+
+
+def known() -> Memory:
+    return Memory(
+        boot="one",
+        pid=7,
+        began="then",
+        interval=30.0,
+        heals=True,
+        standing={KEY: Standing(Severity.ERROR, "wrong", "looks", 2)},
+        unanswered={"looks": 1},
+        repairs=[5.0],
+        failures={KEY: Failure(1, 99.0)},
+        notified={KEY: ("error", 5.0)},
+        deeds=[{"at": "then", "what": "healed"}],
+    )
+
+
+def test_what_is_saved_is_known_again(tmp_path: Path) -> None:
+    """What is saved is known again."""
+    store = Store(Home(tmp_path / "home"), tmp_path / "state")
+    store.save(known())
+
+    assert Store(Home(tmp_path / "home"), tmp_path / "state").load("one") == known()
+    assert store.file.stat().st_mode & 0o777 == 0o600
+
+
+def test_times_of_another_boot_mean_nothing(tmp_path: Path) -> None:
+    """Times of another boot mean nothing."""
+    store = Store(Home(tmp_path / "home"), tmp_path / "state")
+    store.save(known())
+
+    found = store.load("two")
+
+    assert found and not found.repairs and not found.failures
+    assert found.standing == known().standing, "but what stood may still stand"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"",
+        b"{",
+        b"[]",
+        b"null",
+        b'{"schema": "hermes-doctor/watch/1"}',
+        b"\xff\xfe",
+        b"[" * 100000,
+        json.dumps({"schema": "hermes-doctor/watch/1", "standing": {"a": 1}}).encode(),
+    ],
+)
+def test_a_file_that_is_none_is_nothing(tmp_path: Path, text: bytes) -> None:
+    """A file that is none is nothing."""
+    store = Store(Home(tmp_path / "home"), tmp_path / "state")
+    store.folder.mkdir()
+    store.file.write_bytes(text)
+
+    assert store.load("one") is None
+
+
+def test_only_what_is_new_is_written(tmp_path: Path) -> None:
+    """Only what is new is written."""
+    store = Store(Home(tmp_path / "home"), tmp_path / "state")
+    store.save(known())
+    first = store.file.stat()
+    os.utime(store.file, (1, 1))
+    told = known()
+    told.round_at = "later"
+    store.save(told)
+
+    again = store.file.stat()
+    assert again.st_ino == first.st_ino, "the same file"
+    assert again.st_mtime > 1, "which says when the last round was"
+    told.repairs = []
+    store.save(told)
+    assert store.file.stat().st_ino != first.st_ino
+
+
+def test_one_heals_and_only_it_writes(tmp_path: Path) -> None:
+    """One heals and only it writes."""
+    home = Home(tmp_path / "home")
+    one, two = (Store(home, tmp_path / "state") for _ in range(2))
+
+    assert one.take() and one.take()
+    assert not two.take()
+    assert two.holder() == os.getpid()
+    assert two.others() and not one.others()
+    two.save(known())
+    assert not two.file.exists()
+    one.save(known())
+    assert two.file.exists()
+
+
+def test_it_is_taken_away_without_a_trace(tmp_path: Path) -> None:
+    """It is taken away without a trace."""
+    store = Store(Home(tmp_path / "home"), tmp_path / "state")
+    store.take()
+    store.save(known())
+    store.remove()
+
+    assert not store.folder.exists()
+
+
+def test_where_it_lies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the user's state lies, and not where a relative path would lead."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    assert memory.folder() == tmp_path / "hermes-doctor"
+    monkeypatch.setenv("XDG_STATE_HOME", "not/absolute")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert memory.folder() == tmp_path / ".local/state/hermes-doctor"
+
+
+def test_names_are_fit_for_a_unit() -> None:
+    """Names are fit for a unit."""
+    names = [
+        memory.identity(Home(Path(path)))
+        for path in ("/home/a/.hermes", "/home/b/.hermes", "/h/profiles/x y\n%z", "/", "/…")
+    ]
+
+    assert len({*names}) == len(names)
+    assert all(name.replace("-", "").isalnum() and name.isascii() for name in names)
