@@ -8,6 +8,7 @@ from pathlib import Path
 
 from hermes_doctor.home import Home
 from hermes_doctor.model import CannotFix
+from hermes_doctor.probes.supervisors.unitfile import seconds
 from hermes_doctor.services import marker
 from hermes_doctor.services.commands import Account, Said, ask, insist, login, owner_of
 from hermes_doctor.services.owned import Owned
@@ -114,11 +115,23 @@ class SystemdUnit(Owned):
         return self.manager.tell(self.name, "ActiveState") == "activating"
 
     def laid_down(self) -> bool:
-        # A unit that is always restarted comes to rest without a failure only when it is told to.
-        names = ("ActiveState", "Result", "Restart")
-        ran = self.manager.tell(self.name, "ExecMainExitTimestampMonotonic") not in ("", "0")
-        said = [self.manager.tell(self.name, name) for name in names]
-        return ran and said == ["inactive", "success", "always"]
+        """One that is always restarted comes to rest at once only when it is told to stop.
+
+        Else it waits a while after its process has ended, and rests when it may not go on.
+        """
+        if self.manager.tell(self.name, "ActiveState") not in ("inactive", "failed"):
+            return False
+        if self.manager.tell(self.name, "Restart") != "always":
+            return False
+        status = self.manager.tell(self.name, "ExecMainStatus")
+        if status in self.manager.tell(self.name, "RestartPreventExitStatus").split():
+            return False
+        times = ("ExecMainExitTimestampMonotonic", "StateChangeTimestampMonotonic")
+        ended, rested = (self.manager.tell(self.name, name) for name in times)
+        pause = seconds(self.manager.tell(self.name, "RestartUSec"))
+        if not (ended.isdecimal() and rested.isdecimal() and int(ended) and pause):
+            return False
+        return (int(rested) - int(ended)) / 1e6 < pause * 0.9
 
     def stop(self, limit: float) -> None:
         if self.running() is None and self.restless():  # between two starts of a loop

@@ -270,13 +270,18 @@ def _watched(ward: Ward, give_up: Callable[[], bool]) -> None:
     until(lambda: machine.main_pid(NAME) == ward.state()[0] != 0, "the gateway")
     assert "healed: " in ward.doctor("watch", "status").out
 
+    assert ward.doctor("watch", "remove").code == 0
+    (machine.units / f"{NAME}.d" / "few.conf").unlink()
+    machine.systemctl("daemon-reload")
+    ward.doctor("watch", "install", "--heal", "--interval", "1s", "--after", "2")
+    until(lambda: "Last round: " in ward.doctor("watch", "status").out, "its first round")
     machine.systemctl("stop", NAME)
     until(lambda: "somebody stopped it through its systemd user unit" in said(), "its word")
     assert machine.main_pid(NAME) == 0
 
     assert ward.doctor("watch", "remove").code == 0
     assert not unit.exists() and ward.doctor("watch", "status").code == 1
-    assert sorted(machine.units.rglob("*")) == [p for p in before if p.exists()]
+    assert sorted(machine.units.rglob("*")) == [p for p in before if os.path.lexists(p)]
     assert not list((machine.place or machine.user).glob(".local/state/hermes-doctor*"))
 
 
