@@ -161,6 +161,10 @@ def _opener() -> urllib.request.OpenerDirector:
     return urllib.request.build_opener(Stay)
 
 
+_AS_IT_IS = {"HERMES_DISABLE_LAZY_INSTALLS": "1"}
+"""Sending must not make Hermes install what it thinks that it lacks."""
+
+
 class Hermes:
     """A message through a platform of this very Hermes, as `hermes send` sends it."""
 
@@ -182,7 +186,7 @@ class Hermes:
         try:
             owner = owner_of(self.home)
             python = self.python()
-            env = login(owner) | {"HERMES_HOME": str(self.home.path)}
+            env = login(owner) | {"HERMES_HOME": str(self.home.path)} | _AS_IT_IS
             said = ask(
                 [str(python), "-m", "hermes_cli.main", "send", "--to", self.target, notice.words()],
                 user=owner,

@@ -82,15 +82,22 @@ class Signal(BaseHTTPRequestHandler):
         pass
 
 
+def installed(bin: Path) -> set[str]:
+    """What is installed beside a release."""
+    return {path.name for path in bin.parent.glob("lib/*/site-packages/*.dist-info")}
+
+
 @pytest.mark.parametrize("version", ["0.16.0", "0.19.0"])
 def test_hermes_send_arrives(
     hermes_home: MakeHome, version: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Through a platform that works, whatever else is broken."""
     home = hermes_home(version)
-    machines = machine(home.parent, releases.python_of(version).parent)
-    for name, value in (machines | sealed(None)).items():  # 0.16.0 would install what it lacks
+    bin = releases.python_of(version).parent
+    machines = machine(home.parent, bin)
+    for name, value in (machines | sealed(None)).items():
         monkeypatch.setenv(name, value)
+    before = installed(bin)  # left to itself, 0.16.0 installs what it thinks it lacks
     server = ThreadingHTTPServer(("127.0.0.1", 0), Signal)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     try:
@@ -108,6 +115,7 @@ def test_hermes_send_arrives(
         server.server_close()
 
     [sent] = [one["params"] for one in Signal.said if one["method"] == "send"]
+    assert installed(bin) == before
     assert sent["message"] == notice.words() and "+15550000002" in str(sent["recipient"])
 
 
@@ -124,8 +132,11 @@ def test_hermes_send(
     """Releases that have it understand how it is asked; here they have no platform to send by."""
     need_release(version)
     home = hermes_home(version)
-    machines = machine(home.parent, releases.python_of(version).parent)
-    for name, value in (machines | sealed(None)).items():  # 0.16.0 would install what it lacks
+    bin = releases.python_of(version).parent
+    machines = machine(home.parent, bin)
+    for name, value in (machines | sealed(None)).items():
         monkeypatch.setenv(name, value)
+    before = installed(bin)
     with pytest.raises(NotSent, match=why):
         Hermes(Home(home.resolve()), "telegram:1").send(Notice(EVENT, str(home), frozenset()))
+    assert installed(bin) == before
