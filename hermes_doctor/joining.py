@@ -7,6 +7,7 @@ finding with all the evidence. And what follows from another finding is put unde
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from hermes_doctor.signatures.rule import Cause
 
 MOST_EVIDENCE = 6
+FRESH = 600.0
+"""Seconds for which a line of the log stands against what is seen now."""
 
 
 def join(
@@ -30,9 +33,13 @@ def join(
 def _history(finding: Finding, ended: Mapping[str, Status]) -> bool:
     """Whether a line of the log is about something that was looked at and found in order.
 
-    What does not apply says nothing; what could not be looked at leaves the line to stand.
+    What does not apply says nothing; what could not be looked at leaves the line to stand, and so
+    does a line that was written just now: what goes on is no history.
     """
     named = finding.data.get("unless_ok") or ()
+    last = finding.data.get("last")
+    if isinstance(last, float) and time.time() - last < FRESH:
+        return False
     said = {ended.get(id, Status.UNKNOWN) for id in named}
     return Status.OK in said and said <= {Status.OK, Status.SKIPPED}
 
@@ -107,6 +114,9 @@ def _nearest(
 
 def _fits(cause: Cause, source: Finding, finding: Finding) -> bool:
     if cause.same_platform and _platform(source) != _platform(finding):
+        return False
+    accounts = {one.data.get("account") for one in (source, finding)} - {None}
+    if cause.same_platform and len(accounts) > 1:
         return False
     if not cause.first or source.since is None or finding.since is None:
         return True

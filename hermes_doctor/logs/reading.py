@@ -38,8 +38,10 @@ QUICK = MEGABYTE
 _LOGS = ("gateway.log", "errors.log")
 """All of the gateway's own loggers from INFO on, and of all others from WARNING on."""
 _SERIOUS = ("WARNING", "ERROR", "CRITICAL")
-_WHOLE = "agent.log"
+WHOLE = "agent.log"
 """Everything, most of it a second time."""
+GATEWAY = ("gateway", "hermes_plugins", "plugins.platforms")
+"""How the loggers begin that have a log of their own."""
 _RECORDS = {
     "logs/gateway-exit-diag.log": records.DIARY,
     "logs/gateway-shutdown-watchdog.log": records.DIARY,
@@ -88,9 +90,16 @@ class Reading:
         self._streams.append(stream)
 
     def add_logs(self, folder: Path, logs: Sequence[Sequence[str]], whole: bool) -> None:
-        """Hermes' own logs, each with its files; what stands in two of them is told once."""
+        """Hermes' own logs, each with its files; what stands in two of them is told once.
+
+        Of the one that holds everything only that is taken which stands in no other.
+        """
+        asked = self._span
         for names in logs:
+            rest = names[0] == WHOLE and not whole
+            self._span = asked._replace(wanted=partial(_alone, asked.wanted)) if rest else asked
             self.add_series(folder, names, hermes.FORMAT)
+        self._span = asked
         if len(logs) > 1:
             self._doubled = LEVELS if whole else _SERIOUS
 
@@ -132,8 +141,9 @@ def read(
 
     The small records of starts, ends and updates may be asked for from further back.
     `most` bounds the bytes of one log, the newest first; None reads all of the window. `whole`
-    adds what is not the gateway's own and no warning. `zone` is that of the gateway's process, if
-    one runs (`logs.zones`). `units` are asked for what their manager keeps: a command each.
+    takes every line from the log that holds everything, instead of what is only there. `zone` is
+    that of the gateway's process, if one runs (`logs.zones`). `units` are asked for what their
+    manager keeps: a command each.
     """
     span = Span(since, float("inf") if until is None else until, wanted)
     reading = Reading(home, span, most, zone)
@@ -142,10 +152,10 @@ def read(
         present = listing(folder)
     except CouldNotLook as why:
         reading.unread.append(Unread("logs", str(why)))
-        present = [*_LOGS, _WHOLE]  # what may not be listed may still be opened by its name
+        present = [*_LOGS, WHOLE]  # what may not be listed may still be opened by its name
     logs = [
         series.names(name, present)
-        for name in (*_LOGS, *([_WHOLE] if whole else []))
+        for name in (*_LOGS, WHOLE)
         if any(one.startswith(name) for one in present)
     ]
     reading.add_logs(folder, logs, whole)
@@ -160,6 +170,13 @@ def read(
     for unit in units:
         _add_unit(reading, unit, span, most)
     return reading
+
+
+def _alone(wanted: Wanted | None, level: str, logger: str) -> bool:
+    """Whether an entry of the log that holds everything stands in no other, and is asked for."""
+    if level in _SERIOUS or logger.startswith(GATEWAY):
+        return False
+    return wanted is None or wanted(level, logger)
 
 
 def _slots(home: Home, present: Sequence[str], unread: list[Unread]) -> list[Path]:

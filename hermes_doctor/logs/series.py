@@ -76,8 +76,8 @@ def entries(
     """
     with ExitStack() as stack:
         parts = _parts(files, form, span.since, most, zone, tell, stack)
-        if covers:
-            covers(_begin(parts[-1], form, span.since) if parts else span.until)
+        if covers and parts:
+            covers(_begin(parts[-1], form, span.since))
         for part in reversed(parts):
             if note:
                 note(part.file.name, part.file.place)
@@ -90,7 +90,8 @@ def entries(
 def _begin(oldest: Part, form: Format, since: float) -> float:
     """When the first line was written that is read, if that is later than what was asked for."""
     first = next(_shown(oldest.file, oldest.start, form), None)
-    return since if first is None else max(since, oldest.clock.latest(first))
+    at = since if first is None else oldest.clock.latest(first)
+    return since if at > oldest.file.written + _AGE else max(since, at)
 
 
 def _parts(

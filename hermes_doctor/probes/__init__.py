@@ -512,7 +512,12 @@ class Probes:
         return traffic.read(self.home)
 
     def entries(
-        self, since: float, wanted: Wanted | None = None, records_since: float | None = None
+        self,
+        since: float,
+        wanted: Wanted | None = None,
+        *,
+        records_since: float | None = None,
+        most: int | None,
     ) -> Reading:
         """What was written down about the gateway since then; read anew each time."""
         from hermes_doctor.logs import reading
@@ -525,7 +530,7 @@ class Probes:
             self.home,
             since=since,
             records_since=records_since,
-            most=None if self.deep else reading.QUICK,
+            most=most,
             wanted=wanted,
             zone=self._zone(),
             units=[owner] if owner else [],

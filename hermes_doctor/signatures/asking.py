@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime
 from typing import TYPE_CHECKING
 
+from hermes_doctor.files import MEGABYTE
 from hermes_doctor.logs.entry import Entry, Unread
+from hermes_doctor.logs.reading import GATEWAY, QUICK, WHOLE
 from hermes_doctor.model import CouldNotLook
 from hermes_doctor.signatures.incidents import Incident, Ledger
-from hermes_doctor.signatures.rule import Rule
+from hermes_doctor.signatures.rule import Line, Rule
 from hermes_doctor.values import NamedTuple
 
 if TYPE_CHECKING:
     from hermes_doctor.probes import Probes
 
-
-_INFO = "logs/gateway.log"
+FURTHER = 16 * MEGABYTE
+"""What is read of a log when a first look does not reach back to what it should clear."""
+LIVED = 30.0
+"""Seconds that a process must have lived to count as a start: a second one is refused at once."""
 
 
 class Asked(NamedTuple):
@@ -29,30 +34,51 @@ class Asked(NamedTuple):
 
 
 def ask(probes: Probes, rules: Sequence[Rule]) -> Asked:
-    """Read the logs as far back as the rules want."""
-    ledger = Ledger(rules, now=time.time(), release=_release(probes))
+    """Read the logs as far back as the rules want; where a quick look is not enough, further."""
+    asked = _once(probes, rules, None if probes.deep else QUICK)
+    if not probes.deep and any(one.doubtful for one in asked.incidents):
+        asked = _once(probes, rules, FURTHER)
+    return asked
+
+
+def _once(probes: Probes, rules: Sequence[Rule], most: int | None) -> Asked:
+    ledger = Ledger(rules, now=time.time(), release=_release(probes), starts=_starts(probes))
     reading = probes.entries(
-        ledger.since("log", "stderr", "journal"), ledger.wanted, records_since=ledger.since()
+        ledger.since("log", "stderr", "journal"),
+        ledger.wanted,
+        records_since=ledger.since(),
+        most=most,
     )
     for entry in reading:
         ledger.take(entry)
-    for started in _starts(probes):
-        ledger.started(started)
     unread = list(reading.unread)
     if ledger.dropped:
         unread.append(Unread("logs", "there are too many different incidents to tell all", True))
-    covered = reading.covered.get(_INFO, 0.0)
-    found = [one for one in ledger.incidents() if not _beyond(one, covered)]
+    found = (_doubted(one, reading.covered) for one in ledger.incidents())
     return Asked(tuple(found), reading.where, tuple(unread))
 
 
-def _beyond(incident: Incident, covered: float) -> bool:
-    """Whether the log that would tell of its end does not reach back to it.
+def _doubted(incident: Incident, covered: Mapping[str, float]) -> Incident:
+    """Marked where a log that would tell of its end does not reach back to it.
 
-    Warnings stand in a second log that holds them for longer.
+    Warnings stand in a log of their own that holds them for longer.
     """
-    clears = any(line.level in ("DEBUG", "INFO") for line in incident.rule.cleared_by)
-    return clears and incident.cleared_at is None and incident.last < covered
+    if incident.cleared_at is not None:
+        return incident
+    logs = {log for line in incident.rule.cleared_by for log in _logs(line)}
+    begin = max((covered.get(log, 0.0) for log in logs), default=0.0)
+    return incident._replace(doubtful=begin) if incident.last < begin else incident
+
+
+def _logs(line: Line) -> Iterable[str]:
+    """The logs in which a line of this kind stands, if it is no warning."""
+    if line.level not in ("DEBUG", "INFO"):
+        return
+    own = [name for name in line.loggers if name.startswith(GATEWAY)]
+    if own or not line.loggers:
+        yield "logs/gateway.log"
+    if len(own) < len(line.loggers) or not line.loggers:
+        yield f"logs/{WHOLE}"
 
 
 def _release(probes: Probes) -> tuple[int, ...] | None:
@@ -64,8 +90,18 @@ def _release(probes: Probes) -> tuple[int, ...] | None:
 
 
 def _starts(probes: Probes) -> list[float]:
-    """When the gateways that run now began; a log without that line may have been rotated."""
+    """When processes of the gateway began, those aside that were gone at once."""
+    found: list[datetime] = []
     try:
-        return sorted(one.started_at.timestamp() for one in probes.gateways())
+        lives = probes.diary()
+        later = [life.began for life in lives[1:]]
+        for life, after in zip(lives, [*later, None], strict=False):
+            ended = life.ended or after
+            if life.how == "alive" or (
+                ended is not None and (ended - life.began).total_seconds() > LIVED
+            ):
+                found.append(life.began)
+        found += [one.started_at for one in probes.gateways()]
     except CouldNotLook:
-        return []
+        pass
+    return sorted({at.timestamp() for at in found})

@@ -39,20 +39,34 @@ def _finding(same: list[Incident], subject: str, where: Callable[[Entry], str]) 
     first = min(one.first for one in same)
     quotes = sorted((q for one in same for q in one.quotes), key=lambda q: q.entry.at)
     kept = [*quotes[:1], *quotes[1:][-(QUOTES - 1) :]]
+    severity = Severity(rule.severity)
+    doubt = last.doubtful
+    if doubt and severity.rank < Severity.WARNING.rank:
+        severity = Severity.WARNING
     return Finding(
         code=rule.code,
-        severity=Severity(rule.severity),
+        severity=severity,
         title=title(last),
         subject=subject,
         detail=" ".join(
-            filter(None, [rule.detail.format_map(fields), _often(count, same, sessions)])
+            filter(
+                None, [rule.detail.format_map(fields), _often(count, same, sessions), _doubt(doubt)]
+            )
         ),
         evidence=tuple(
             Evidence(where(q.entry), f"{_time(q.entry.at)} {shown(q.text)}") for q in kept
         ),
         since=datetime.fromtimestamp(first, UTC),
         fix=rule.fix,
-        data={"rule": rule.id, "unless_ok": tuple(rule.unless_ok), **last.key},
+        data={"rule": rule.id, "unless_ok": tuple(rule.unless_ok), "last": last.last, **last.key},
+    )
+
+
+def _doubt(begin: float) -> str:
+    if not begin:
+        return ""
+    return (
+        f"Whether it is over cannot be told: what is left of the log begins at {_time(begin)} UTC."
     )
 
 

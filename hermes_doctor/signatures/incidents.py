@@ -12,12 +12,17 @@ from hermes_doctor.signatures.versions import covers
 from hermes_doctor.values import NamedTuple
 
 QUOTES = 3
-MOST = 2000
-"""Incidents that are kept apart; a flood of accounts or sessions fills no memory."""
+MOST, MOST_OF_ONE = 2000, 500
+"""Incidents that are over, and those of one rule that are not, which are kept apart: a flood of
+accounts or sessions fills no memory, and hides nothing else."""
+FEW = 50
+"""Open incidents of a rule that are gone through one by one."""
+_AHEAD = 5.0
+"""Seconds by which the clock of what was written may be ahead."""
 _START = ("gateway.run", "Starting Hermes Gateway")
 
 
-_Key = tuple[str | tuple[str, str], ...]
+_Key = tuple[tuple[str, str], ...]
 
 
 class Quote(NamedTuple):
@@ -44,6 +49,8 @@ class Incident(NamedTuple):
     """When a line said that it was over, or the gateway was started anew."""
     pending: bool = False
     """It may still clear by itself; too early to say."""
+    doubtful: float = 0.0
+    """The log that would tell of its end begins only then, which is later; 0: it reaches back."""
 
     @property
     def rate(self) -> float:
@@ -104,14 +111,23 @@ class Ledger:
     """Takes entries in the order of time, and tells in the end what they come to."""
 
     def __init__(
-        self, rules: Iterable[Rule], *, now: float, release: tuple[int, ...] | None = None
+        self,
+        rules: Iterable[Rule],
+        *,
+        now: float,
+        release: tuple[int, ...] | None = None,
+        starts: Sequence[float] = (),
     ) -> None:
+        """`starts`: when processes of the gateway began; where none is known, the log tells."""
         self.rules = [rule for rule in rules if covers(rule.versions, release)]
         self.matcher = Matcher(self.rules)
         self.now = now
-        self.open: dict[_Key, _Open] = {}
+        self.starts = deque(sorted(starts))
+        self.by_log = not starts
+        self.open: dict[str, dict[_Key, _Open]] = {}
+        """By the rule, then by what tells its incidents apart."""
         self.keys: dict[str, Sequence[str]] = {}
-        self.closed: list[Incident] = []
+        self.closed: deque[Incident] = deque(maxlen=MOST)
         self.dropped = 0
 
     def since(self, *kinds: str) -> float:
@@ -125,7 +141,9 @@ class Ledger:
 
     def take(self, entry: Entry) -> None:
         """One more entry."""
-        if _starts(entry):
+        while self.starts and self.starts[0] <= entry.at:
+            self.started(self.starts.popleft())
+        if self.by_log and _starts(entry):
             self.started(entry.at)
         for match in self.matcher.ask(entry):
             if entry.at < self.now - match.rule.window:
@@ -141,58 +159,70 @@ class Ledger:
 
     def started(self, at: float) -> None:
         """The gateway began anew: what its last life complained of is history."""
-        for key, one in list(self.open.items()):
-            if not one.rule.outlives_start and _last(one) <= at:
-                self._close(key, at)
+        for same in list(self.open.values()):
+            for key, one in list(same.items()):
+                if not one.rule.outlives_start and _last(one) <= at:
+                    self._close(key, one, at)
 
     def incidents(self) -> list[Incident]:
         """What is left and what is over, oldest first."""
+        while self.starts:
+            self.started(self.starts.popleft())
         found = list(self.closed)
-        for one in self.open.values():
+        for one in (one for same in self.open.values() for one in same.values()):
             if one.reached:
-                early = self.now - one.first < one.rule.settle
+                early = -_AHEAD <= self.now - one.first < one.rule.settle
                 found.append(one.told(cleared_at=None, pending=early))
         return sorted(found, key=lambda incident: (incident.first, incident.rule.id))
 
     def _take(self, match: Match) -> None:
-        keys = self.keys.get(match.rule.id)
-        if keys is None:
-            keys = self.keys[match.rule.id] = _keys(match.rule)
-        key = {name: match.fields[name] for name in keys if name in match.fields}
-        name: _Key = (match.rule.id, *key.items())
-        one = self.open.get(name)
+        key = self._key(match)
+        same = self.open.setdefault(match.rule.id, {})
+        one = same.get(key)
         if one is None:
-            if len(self.open) + len(self.closed) >= MOST:
+            if len(same) >= MOST_OF_ONE:
                 self.dropped += 1
                 return
-            one = self.open[name] = _Open(match.rule, key)
+            one = same[key] = _Open(match.rule, dict(key))
             self.matcher.begin(match.rule)
         if match.rule.followed_by:
             one.waiting.append(match)
         else:
             one.take(match)
 
+    def _key(self, match: Match) -> _Key:
+        keys = self.keys.get(match.rule.id)
+        if keys is None:
+            keys = self.keys[match.rule.id] = _keys(match.rule)
+        fields = match.fields
+        return tuple((name, fields[name]) for name in keys if name in fields)
+
+    def _about(self, match: Match) -> list[tuple[_Key, _Open]]:
+        """The open incidents that a line is about, as far as it says."""
+        same = self.open.get(match.rule.id, {})
+        if len(same) > FEW and (one := same.get(key := self._key(match))) is not None:
+            return [(key, one)]
+        if len(same) > FEW and key and len(key) == len(next(iter(same))):
+            return []  # it says all that tells them apart, and none of them is meant
+        return [(known, one) for known, one in same.items() if one.agrees(match.fields)]
+
     def _follow(self, match: Match) -> None:
-        for one in self.open.values():
-            if one.rule.id == match.rule.id and one.agrees(match.fields):
-                one.follow(match)
+        for _, one in self._about(match):
+            one.follow(match)
 
     def _clear(self, match: Match) -> None:
-        for key, one in list(self.open.items()):
-            if one.rule.id == match.rule.id and one.agrees(match.fields):
-                self._close(key, match.entry.at)
+        for key, one in self._about(match):
+            self._close(key, one, match.entry.at)
 
-    def _close(self, key: _Key, at: float) -> None:
-        one = self.open.pop(key)
+    def _close(self, key: _Key, one: _Open, at: float) -> None:
+        del self.open[one.rule.id][key]
         self.matcher.end(one.rule)
-        if one.reached and len(self.closed) < MOST:
+        if one.reached:
             self.closed.append(one.told(cleared_at=at))
 
 
 def _starts(entry: Entry) -> bool:
-    """Whether a gateway begins here, by its log or by its diary."""
-    if entry.kind == "exit-diary":
-        return entry.text.startswith("gateway.start")
+    """Whether a gateway begins here, by its log."""
     return entry.logger == _START[0] and entry.text.startswith(_START[1])
 
 

@@ -34,7 +34,7 @@ def test_told_once(home: Path) -> None:
 
     found = entries(home)
 
-    assert [one.text for one in found] == ["info", "other", "again", "again", "last"]
+    assert [one.text for one in found] == ["talk", "info", "other", "again", "again", "last"]
     assert found[-1].more == ("  more",)
     assert texts(home, whole=True) == ["talk", "info", "other", "again", "again", "last"]
 

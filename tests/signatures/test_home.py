@@ -11,9 +11,13 @@ from pathlib import Path
 import pytest
 import yaml
 
+from hermes_doctor import plugins
+from hermes_doctor.files import MEGABYTE
 from hermes_doctor.logs.entry import Entry
+from hermes_doctor.plugins import builtin
+from hermes_doctor.signatures import source
 from tests import support
-from tests.signatures.logging import lines, said
+from tests.signatures.logging import entry, lines, said
 from tests.signatures.test_source import GOOD
 
 QQ = "gateway.platforms.qqbot.adapter"
@@ -80,12 +84,58 @@ def test_a_line_in_two_files_counts_once(home: Path) -> None:
 
 
 def test_a_log_that_does_not_reach_back(home: Path) -> None:
-    """Warnings are kept longer than what tells of their end: they prove nothing alone."""
+    """Warnings are kept longer than what tells of their end: then it is said to be in doubt."""
     put(home, ago(10, "Press Ctrl+C to stop", "INFO", "gateway.run"))
-    (home / "logs" / "errors.log").write_text(lines([ago(120, CLOSED)]))
-    assert codes(home) == []
+    errors = home / "logs" / "errors.log"
+    errors.write_text(lines([ago(120, CLOSED)]))
+    os.utime(errors, (time.time() - 7200,) * 2)
+    [doubt] = support.doctor("check", "--json", "--only", "logs", "--home", home).json["findings"]
+    assert (doubt["code"], doubt["severity"]) == ("QQ-4009", "warning")
+    assert "cannot be told" in doubt["detail"]
     (home / "logs" / "errors.log").write_text(lines([ago(8, CLOSED)]))
+    [sure] = support.doctor("check", "--json", "--only", "logs", "--home", home).json["findings"]
+    assert (sure["code"], sure["severity"]) == ("QQ-4009", "error")
+
+
+def test_a_quick_look_that_is_not_enough(home: Path) -> None:
+    """When much was written since, more of the log is read before anything is claimed."""
+    talk = [
+        ago(50 - n / 400, f"talk {n} " + "x" * 100, "INFO", "gateway.run") for n in range(15000)
+    ]
+    put(home, ago(70, CLOSED), ago(69, RESUMED, "INFO"), *talk)
+    assert (home / "logs" / "gateway.log").stat().st_size > 2 * MEGABYTE
+    assert codes(home) == []
+    put(home, ago(70, CLOSED), *talk)
     assert codes(home) == ["QQ-4009"]
+
+
+def test_a_log_that_was_quiet(home: Path) -> None:
+    """A log in which nothing was written since tells that nothing was over, either."""
+    put(home)
+    log = home / "logs" / "gateway.log"
+    log.write_text(lines([ago(5 * 1440, "Press Ctrl+C to stop", "INFO", "gateway.run")]))
+    os.utime(log, (time.time() - 5 * 86400,) * 2)
+    (home / "logs" / "errors.log").write_text(lines([ago(30, CLOSED)]))
+
+    [sure] = support.doctor("check", "--json", "--only", "logs", "--home", home).json["findings"]
+
+    assert (sure["code"], sure["severity"]) == ("QQ-4009", "error")
+
+
+def test_what_only_the_whole_log_tells(home: Path) -> None:
+    """Agents write into agent.log alone; what they say ends what was in errors.log."""
+    put(home, ago(40, "Press Ctrl+C to stop", "INFO", "gateway.run"))
+    rule = next(r for r in plugins.load().rules if r.code == "PROVIDER-401" and r.cleared_by)
+    samples = source.read(builtin("checks") / "signatures").samples
+    mine = [one for one in samples if one.rule.id == rule.id]
+    bad = entry(mine[0].examples[0])._replace(at=time.time() - 1800)
+    good = entry(mine[1].examples[0])._replace(at=time.time() - 600)
+    assert not good.logger.startswith("gateway")
+    (home / "logs" / "errors.log").write_text(lines([bad]))
+    (home / "logs" / "agent.log").write_text(lines([bad]))
+    assert "PROVIDER-401" in codes(home)
+    (home / "logs" / "agent.log").write_text(lines([bad, good]))
+    assert "PROVIDER-401" not in codes(home)
 
 
 def test_no_log_yet(home: Path) -> None:

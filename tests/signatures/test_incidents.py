@@ -7,7 +7,7 @@ from typing import Any
 from hermes_doctor.logs.entry import Entry
 from hermes_doctor.signatures import patterns
 from hermes_doctor.signatures.findings import findings
-from hermes_doctor.signatures.incidents import MOST, Incident, Ledger
+from hermes_doctor.signatures.incidents import MOST_OF_ONE, Incident, Ledger
 from hermes_doctor.signatures.rule import Line, Rule
 from tests.signatures.logging import said
 
@@ -151,9 +151,15 @@ def test_a_flood() -> None:
     assert (incident.number, len(incident.quotes)) == (1000, 3)
     assert [q.entry.at for q in incident.quotes] == [NOW - 5000, NOW - 4002, NOW - 4001]
     ledger = Ledger([rule()], now=NOW)
-    for n in range(MOST + 50):
+    for n in range(MOST_OF_ONE + 50):
         ledger.take(said(NOW - 9, f"[n{n}] closed"))
-    assert (len(ledger.incidents()), ledger.dropped) == (MOST, 50)
+    assert (len(ledger.incidents()), ledger.dropped) == (MOST_OF_ONE, 50)
+    for n in range(MOST_OF_ONE):
+        ledger.take(said(NOW - 8, f"[n{n}] back", "INFO"))
+    ledger.take(said(NOW - 7, "[later] closed"))
+    assert [one.key for one in ledger.incidents() if one.cleared_at is None] == [
+        {"account": "later"}
+    ]
 
 
 def test_only_the_release_it_is_about() -> None:
@@ -184,9 +190,19 @@ def test_nothing_beyond_the_match_is_shown() -> None:
     assert key not in everything and "plan" not in everything and "\\x1b" not in everything
 
 
-def test_a_start_that_the_diary_tells_of() -> None:
-    """The diary knows of a start, too; the log may have been rotated away."""
+def test_when_processes_began() -> None:
+    """What is known of processes counts more than what a line of the log claims."""
     closed = said(NOW - 60, "[one] closed")
-    start = Entry(NOW - 30, "INFO", "", "gateway.start", kind="exit-diary")
-    assert open_(rule(), closed, start) == []
-    assert Ledger([rule()], now=NOW).wanted("INFO", "")
+    forged = said(NOW - 30, "Starting Hermes Gateway...", "INFO", "gateway.run")
+    for began, left in [(NOW - 100, 1), (NOW - 50, 0), (NOW - 5, 0)]:
+        ledger = Ledger([rule()], now=NOW, starts=[began])
+        for entry in (closed, forged):
+            ledger.take(entry)
+        assert len([one for one in ledger.incidents() if one.cleared_at is None]) == left
+
+
+def test_dated_ahead() -> None:
+    """A clock that was ahead makes no fault too young to be told."""
+    one = rule(settle=120.0)
+    assert open_(one, said(NOW + 60, "[one] closed")) == ["one is closed"]
+    assert open_(one, said(NOW + 1, "[one] closed")) == []

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
+from hermes_doctor.home import Home
 from hermes_doctor.logs.entry import Entry
+from hermes_doctor.logs.reading import GATEWAY
 from hermes_doctor.plugins import builtin
+from hermes_doctor.probes import Probes
 from hermes_doctor.signatures import source
+from hermes_doctor.signatures.asking import ask
 from hermes_doctor.signatures.findings import findings
 from hermes_doctor.signatures.incidents import Ledger
 from hermes_doctor.signatures.rule import KEYS, Rule
-from tests.signatures.logging import asking, entry, said
+from tests.signatures.logging import asking, entry, lines, said
 
 WRITTEN = source.read(builtin("checks") / "signatures")
 SAMPLES = {rule.id: [s for s in WRITTEN.samples if s.rule is rule] for rule in WRITTEN.rules}
@@ -103,3 +109,31 @@ def test_an_ordinary_life(rule: Rule) -> None:
         for text in sample.near
     ]
     assert verdict(rule, *near * rule.threshold) == []
+
+
+@pytest.mark.parametrize(
+    "rule", [r for r in WRITTEN.rules if r.source == "log"], ids=lambda r: r.id
+)
+def test_through_files(rule: Rule, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same with lines where Hermes puts them: each rule is reached by the files it reads."""
+    monkeypatch.setenv("TZ", "UTC")
+    time.tzset()
+    shift = time.time() - NOW
+    entries = [one._replace(at=one.at + shift) for one in happening(rule)]
+    latest = said(time.time(), "still here", "INFO", "gateway.run")
+    assert told(home, rule, *entries, latest) == [rule.code]
+    for sample in SAMPLES[rule.id]:
+        if sample.line in rule.cleared_by:
+            cleared = alike(rule, entry(sample.examples[0]), entries[0])
+            over = cleared._replace(at=min(entries[-1].at + 1, time.time()))
+            assert told(home, rule, *entries, over, latest) == [], sample.examples[0]
+
+
+def told(home: Path, rule: Rule, *entries: Entry) -> list[str]:
+    """What a look at files with these lines reports."""
+    own = [one for one in entries if one.logger.startswith(GATEWAY)]
+    bad = [one for one in entries if one.level not in ("DEBUG", "INFO")]
+    for name, some in (("gateway.log", own), ("errors.log", bad), ("agent.log", entries)):
+        (home / "logs" / name).write_text(lines(some))
+    asked = ask(Probes(Home(home)), [rule])
+    return [found.code for found in findings(asked.incidents, asked.where)]
