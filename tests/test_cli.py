@@ -774,10 +774,10 @@ def test_completion_script(name: str) -> None:
         (
             "hermes-doctor ",
             1,
-            {"check", "fix", "undo", "backup", "watch", "explain", "list", "demo"},
+            {"check", "fix", "undo", "timeline", "backup", "watch", "explain", "list", "demo"},
         ),
         ("hermes-doctor backup ", 2, {"create", "list", "verify", "restore", "prune"}),
-        ("hermes-doctor fix CFG", 2, {"CFG-YAML"}),
+        ("hermes-doctor fix CFG-Y", 2, {"CFG-YAML"}),
         ("hermes-doctor explain DB-NOT", 2, {"DB-NOTADB"}),
         ("hermes-doctor check --fail", 2, {"--fail-on"}),
     ],

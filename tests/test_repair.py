@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from hermes_doctor.files import snapshot
 from tests import crashing, support
 from tests.crashing import Cut, Server
 from tests.warm import ROOT
@@ -84,15 +85,15 @@ def test_a_symlink_stays_one(server: Server, tmp_path: Path) -> None:
     real = support.put(tmp_path / "else where" / "real.yaml", BROKEN, 0o640)
     (home / "config.yaml").unlink()
     (home / "config.yaml").symlink_to(Path("..") / "else where" / "real.yaml")
-    link = (home / "config.yaml").lstat()
+    link = snapshot(home / "config.yaml")
     fixed(server, home)
     assert os.readlink(home / "config.yaml") == "../else where/real.yaml"
-    assert (home / "config.yaml").lstat() == link
+    assert snapshot(home / "config.yaml") == link
     assert real.read_text() == support.CONFIG and not real.is_symlink()
     assert real.stat().st_mode & 0o7777 == 0o640
     assert server("undo", "--yes", "--home", home).code == 0
     assert real.read_text() == BROKEN
-    assert (home / "config.yaml").lstat() == link
+    assert snapshot(home / "config.yaml") == link
     assert sorted(path.name for path in real.parent.iterdir()) == ["real.yaml"]
 
 

@@ -39,7 +39,7 @@ class Folder:
         compiled = (place / CODES).is_file()
         self.faults = () if compiled else self.held.faults
         self.codes = (
-            tuple((place / CODES).read_text("ascii").split()) if compiled else self.held.codes
+            tuple((place / CODES).read_bytes().decode().split()) if compiled else self.held.codes
         )
 
     @cached_property
