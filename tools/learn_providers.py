@@ -7,13 +7,11 @@ python -m tools.learn_providers 0.19.0     prints what one release says
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
-import tempfile
 from pathlib import Path
 from typing import Any
 
-from tools import real_home, releases
+from tools import lessons, releases
 
 TARGET = Path(__file__).parent.parent / "hermes_doctor" / "knowledge" / "resolution.json"
 LESSON = Path(__file__).parent / "provider_lesson.py"
@@ -24,21 +22,7 @@ Lesson = dict[str, dict[str, Any]]
 
 def ask(version: str) -> Lesson:
     """What one release says."""
-    with tempfile.TemporaryDirectory() as folder:
-        home = Path(folder) / "home"
-        home.mkdir()
-        quiet = {"HERMES_DISABLE_LAZY_INSTALLS": "1", "PIP_NO_INDEX": "1"}
-        done = subprocess.run(
-            [str(releases.python_of(version)), "-I", "-c", LESSON.read_text()],
-            env=real_home.environment(home) | quiet,
-            cwd=home,
-            capture_output=True,
-            text=True,
-            timeout=300,
-        )
-    if done.returncode:
-        raise RuntimeError(f"Hermes {version} failed: {done.stderr.strip()[-2000:]}")
-    said: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    said: dict[str, Any] = lessons.ask(version, LESSON)
     return {
         topic: entries if isinstance(entries, dict) else dict.fromkeys(map(_key, entries), True)
         for topic, entries in {"releases": [version], **said}.items()

@@ -7,6 +7,7 @@ does, so that an answer can say what it shadows.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import cached_property
 from typing import Any
 
 from hermes_doctor.settings import builtin, custom, urls
@@ -76,9 +77,18 @@ class _Resolver:
         self.asked = asked.like(asked.strip().lower())
         self.base_url = base_url.like(base_url.strip())
         self.key = key.like(key.strip())
-        self.model = model_config(world)
-        self.written = stripped(self.model.get("provider")).lower()
-        self.address = plain(self.model.get("base_url"), "model.base_url")
+
+    @cached_property
+    def model(self) -> dict[Any, Any]:
+        return model_config(self.world)
+
+    @cached_property
+    def written(self) -> str:
+        return stripped(self.model.get("provider")).lower()
+
+    @cached_property
+    def address(self) -> Text:
+        return plain(self.model.get("base_url"), "model.base_url")
 
     def resolve(self) -> Runtime:
         self._is_enabled()
@@ -166,7 +176,7 @@ class _Resolver:
 
     def _anonymous(self) -> Runtime | None:
         """An address without a provider: newer releases go there."""
-        if self.base_url or self.key or not self.address or not self.release.since(0, 18):
+        if self.base_url or self.key or not self.release.since(0, 18) or not self.address:
             return None
         if self.written not in ("auto", ""):
             return None

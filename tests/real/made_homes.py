@@ -70,6 +70,29 @@ PLAIN = {
     "KIMI_BASE_URL": "https://kimi.example.com/v1",
     "AWS_REGION": "eu-west-1",
 }
+PLATFORMS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "telegram": (
+        ("TELEGRAM_BOT_TOKEN",),
+        ("TELEGRAM_ALLOWED_USERS", "TELEGRAM_ALLOW_ALL_USERS", "TELEGRAM_HOME_CHANNEL"),
+    ),
+    "discord": (("DISCORD_BOT_TOKEN",), ("DISCORD_ALLOWED_USERS", "DISCORD_HOME_CHANNEL")),
+    "slack": (("SLACK_BOT_TOKEN", "SLACK_APP_TOKEN"), ("SLACK_ALLOWED_USERS",)),
+    "whatsapp": (("WHATSAPP_ENABLED",), ("WHATSAPP_ALLOWED_USERS", "WHATSAPP_ALLOW_ALL_USERS")),
+    "qqbot": (("QQ_APP_ID", "QQ_CLIENT_SECRET"), ("QQ_ALLOWED_USERS", "QQBOT_HOME_CHANNEL")),
+    "weixin": (
+        ("WEIXIN_TOKEN", "WEIXIN_ACCOUNT_ID"),
+        ("WEIXIN_DM_POLICY", "WEIXIN_GROUP_POLICY", "WEIXIN_ALLOWED_USERS"),
+    ),
+    "signal": (("SIGNAL_HTTP_URL", "SIGNAL_ACCOUNT"), ("SIGNAL_ALLOWED_USERS",)),
+    "feishu": (("FEISHU_APP_ID", "FEISHU_APP_SECRET"), ("FEISHU_ALLOWED_USERS",)),
+    "mattermost": (("MATTERMOST_URL", "MATTERMOST_TOKEN"), ("MATTERMOST_ALLOWED_USERS",)),
+    "homeassistant": (("HASS_TOKEN",), ()),
+    "api_server": (("API_SERVER_ENABLED", "API_SERVER_KEY"), ()),
+    "email": (
+        ("EMAIL_ADDRESS", "EMAIL_PASSWORD", "EMAIL_IMAP_HOST", "EMAIL_SMTP_HOST"),
+        ("EMAIL_ALLOWED_USERS",),
+    ),
+}
 TASKS = ("vision", "compression", "approval", "title_generation", "web_extract", "my_own")
 
 
@@ -165,7 +188,55 @@ class _Maker:
         )
 
     def platform_lines(self) -> str:
-        return ""
+        """Tokens, lists and policies of some platforms, whole and halved."""
+        lines = ""
+        for name in self.dice.sample(sorted(PLATFORMS), self.dice.choice((0, 1, 1, 2, 3))):
+            needed, more = PLATFORMS[name]
+            kept = [v for v in needed if self.often(0.9)]
+            kept += [v for v in more if self.often(0.3)]
+            lines += "".join(self.line(v, self.platform_value(v)) for v in kept)
+        if self.often(0.1):
+            lines += f"GATEWAY_ALLOWED_USERS={self.one(('u-1', '*', 'x,y'))}\n"
+        if self.often(0.1):
+            lines += f"GATEWAY_ALLOW_ALL_USERS={self.one(('true', 'false', '1', 'on'))}\n"
+        return lines
+
+    def platform_value(self, name: str) -> str:
+        if name.endswith(("_ENABLED", "_ALLOW_ALL_USERS")):
+            return str(self.one(("true", "1", "false", "yes")))
+        if name.endswith("_ALLOWED_USERS"):
+            return str(self.one(("u-1", "u-1,u-2", "*", "other", " u-1 , x")))
+        if name.endswith("_POLICY"):
+            return str(self.one(("open", "allowlist", "disabled", "pairing")))
+        if name.endswith("_URL"):
+            return "http://127.0.0.1:9/x"
+        return f"1234567:{name.lower()}{self.dice.randrange(10**6)}"
+
+    def platform_block(self) -> dict[str, Any]:
+        made: dict[str, Any] = {}
+        if self.often(0.5):
+            made["enabled"] = self.one((True, True, False, "true", "false"))
+        for key in ("token", "allow_from", "allowed_users", "dm_policy", "group_policy"):
+            if self.often(0.25):
+                made[key] = {
+                    "token": "111:in-config",
+                    "allow_from": self.one((["u-1"], "u-1,u-2", ["*"], [1, 2])),
+                    "allowed_users": ["u-1"],
+                    "dm_policy": self.one(("open", "allowlist")),
+                    "group_policy": "open",
+                }[key]
+        if self.often(0.2):
+            made["extra"] = {"dm_policy": "allowlist", "allow_from": ["u-9"]}
+        return made
+
+    def platforms(self) -> dict[str, Any]:
+        blocks = {name: self.platform_block() for name in self.dice.sample(sorted(PLATFORMS), 2)}
+        roll = self.dice.random()
+        if roll < 0.4:
+            return blocks
+        if roll < 0.8:
+            return {"platforms": blocks}
+        return self.one(({"gateway": {"platforms": blocks}}, {"platforms": [*blocks]}))  # type: ignore[no-any-return]
 
     def environment(self) -> dict[str, str]:
         if not self.often(0.3):
@@ -189,6 +260,8 @@ class _Maker:
             made["fallback_model"] = self.one((self.link(), [self.link()], "openrouter", None))
         if self.often(0.3):
             made["auxiliary"] = self.auxiliary()
+        if self.often(0.4):
+            made |= self.platforms()
         if self.often(0.04):
             made["provider"] = self.provider()
         if self.often(0.04):

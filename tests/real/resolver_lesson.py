@@ -26,6 +26,7 @@ KNOWN = (
     ("Unknown provider", "unknown"),
     ("No inference provider configured", "none"),
     ("No usable credentials found", "key"),
+    ("OAuth", "login"),
     ("requires an API key", "key"),
     ("API key found", "key"),
     ("credentials found", "key"),
@@ -117,7 +118,7 @@ def ask(asked: dict[str, Any], before: dict[str, str], bridge: Any) -> dict[str,
     run._config_path = home / "config.yaml"
     load_hermes_dotenv(hermes_home=home)
     exec(bridge, run.__dict__)  # noqa: S102
-    answer: dict[str, Any] = {"platforms": platforms()}
+    answer: dict[str, Any] = {"platforms": platforms(run)}
     answer |= main_route(run)
     answer["fallback"] = chain(run)
     answer["tasks"] = {task: side_task(task) for task in asked["tasks"]}
@@ -198,15 +199,40 @@ def side_task(task: str) -> list[Any]:
     return [provider, model, url, hashed(key or ""), mode]
 
 
-def platforms() -> dict[str, Any]:
-    """The platforms that would start."""
+def platforms(run: Any) -> dict[str, Any]:
+    """The platforms that would start, and who may talk to them."""
     from gateway.config import load_gateway_config
 
+    config = load_gateway_config()
     found = {}
-    for platform, settings in load_gateway_config().platforms.items():
+    for platform, settings in config.platforms.items():
         if settings.enabled:
-            found[platform.value] = {}
+            extra = settings.extra
+            found[platform.value] = {
+                "token": hashed(settings.token or ""),
+                "home_channel": getattr(settings.home_channel, "chat_id", None),
+                "dm_policy": listed(extra.get("dm_policy")),
+                "group_policy": listed(extra.get("group_policy")),
+                "allow_from": listed(extra.get("allow_from")),
+                "u-1": admits(run, config, platform, "u-1"),
+                "stranger": admits(run, config, platform, "stranger"),
+            }
     return found
+
+
+def listed(value: Any) -> str | None:
+    if isinstance(value, list):
+        return ",".join(map(str, value))
+    return str(value) if value else None
+
+
+def admits(run: Any, config: Any, platform: Any, user: str) -> bool:
+    runner = object.__new__(run.GatewayRunner)
+    runner.pairing_store = types.SimpleNamespace(is_approved=lambda *_: False)
+    runner.config = config
+    runner.adapters = {}
+    source = run.SessionSource(platform=platform, chat_id="c-1", user_id=user, chat_type="dm")
+    return bool(runner._is_user_authorized(source))
 
 
 if __name__ == "__main__":
