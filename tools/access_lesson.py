@@ -6,6 +6,7 @@ variables that switch each on, and prints for each platform of this release:
     variables  for each setting of the platform, the variable that it is taken from
     users      the variable that lists who may talk to it
     everyone   the variable that lets anybody talk to it
+    strict     whether it is not started with a placeholder for a token
     keys       the keys of config.yaml that count, by the place where they stand
     bridged    keys that become a variable where it is not set, with its name
 """
@@ -43,8 +44,7 @@ def main() -> None:
     wanted: dict[str, list[str]] = json.load(sys.stdin)
     home = Path(os.environ["HERMES_HOME"])
     (home / "config.yaml").write_text("{}\n")
-    from gateway import config  # type: ignore[import-not-found]
-    from gateway import run  # type: ignore[import-not-found]
+    from gateway import config, run  # type: ignore[import-not-found]
 
     config.load_gateway_config()  # finds the plugins
     asker = Asker(config, run, home)
@@ -91,15 +91,31 @@ class Asker:
         for variable in others:
             for field in self._fields(name, {**base, variable: _value(variable, MARK)}, "{}\n"):
                 taken.setdefault(field, variable)
-        lists = [v for v in others if "ALLOW" in v]
+        lists = [v for v in others if "ALLOW" in v and not self._admits(name, {v: "u-2"})]
         admits = [v for v in lists if self._admits(name, {v: "u-1"})]
         opens = [v for v in lists if v not in admits and self._admits(name, {v: "true"})]
         return {
             "variables": taken,
             "users": admits[0] if admits else None,
             "everyone": opens[0] if opens else None,
+            "strict": self._is_strict(name, base, taken.get("token")),
             **self._keys(name, base),
         }
+
+    def _is_strict(self, name: str, base: dict[str, str], variable: str | None) -> bool:
+        if variable is None or not self._starts(name, base):
+            return False
+        return not self._starts(name, {**base, variable: "changeme"})
+
+    def _starts(self, name: str, variables: dict[str, str]) -> bool:
+        (self.home / "config.yaml").write_text("{}\n")
+        os.environ.update(variables)
+        try:
+            loaded = self.config.load_gateway_config().platforms
+        finally:
+            os.environ.clear()
+            os.environ.update(self.before)
+        return any(one.value == name and settings.enabled for one, settings in loaded.items())
 
     def _candidates(self, name: str, variables: list[str]) -> list[str]:
         begins = {v.partition("_")[0] + "_" for v in variables} | {name.upper() + "_"}
@@ -128,10 +144,10 @@ class Asker:
         try:
             loaded = self.config.load_gateway_config().platforms
             settings = next((one for p, one in loaded.items() if p.value == name), None)
-            set_here = {
-                n for n, v in os.environ.items() if MARK in v and n not in variables
-            } - {*self.before}
-        except Exception:
+            set_here = {n for n, v in os.environ.items() if MARK in v and n not in variables} - {
+                *self.before
+            }
+        except Exception:  # noqa: BLE001 (a value that it cannot take)
             return []
         finally:
             os.environ.clear()
@@ -158,7 +174,7 @@ class Asker:
         os.environ.update(variables)
         try:
             return bool(runner._is_user_authorized(source))
-        except Exception:
+        except Exception:  # noqa: BLE001 (a platform that it cannot ask)
             return False
         finally:
             os.environ.clear()

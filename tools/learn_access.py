@@ -1,7 +1,7 @@
 """Makes hermes_doctor/knowledge/access.json: asks every release what its platforms go by.
 
-    python -m tools.learn_access            all releases, some minutes
-    python -m tools.learn_access 0.19.0     prints what one release says
+python -m tools.learn_access            all releases, some minutes
+python -m tools.learn_access 0.19.0     prints what one release says
 """
 
 from __future__ import annotations

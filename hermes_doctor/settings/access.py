@@ -60,6 +60,9 @@ def accesses(world: World) -> Iterator[Access]:
     known: Mapping[str, Any] = load_knowledge("platforms")["platforms"]
     for platform in platforms.find(settings, world.release.version):
         own = reader(world, platform.name)
+        token = own.token_text()
+        if own.is_strict and token and not world.release.is_usable(token):
+            continue
         needed = [v for v in known[platform.name]["variables"] if not v.endswith("_ENABLED")]
         yield Access(
             name=platform.name,
@@ -95,6 +98,8 @@ class _Reader:
         self.variables: Mapping[str, str] = facts.get("variables", {})
         self.keys: Mapping[str, list[str]] = facts.get("keys", {})
         self.bridged: Mapping[str, str] = facts.get("bridged", {})
+        self.is_strict = bool(facts.get("strict"))
+        """Whether the platform is not started with a placeholder for a token."""
         self.lists = (facts.get("users"), facts.get("everyone"))
 
     def token(self, variable: str) -> Key:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hermes_doctor.settings import runtime
-from hermes_doctor.settings.outcome import Runtime, Unresolved
+from hermes_doctor.settings.outcome import Runtime
 from hermes_doctor.settings.text import Text, stripped, text
 from hermes_doctor.settings.world import ABSENT, World
 
@@ -26,7 +26,8 @@ class Link:
 
     def resolve(self, world: World) -> Runtime:
         """What a request of this entry would use."""
-        return runtime.resolve(world, self.provider, self.base_url, self.key)
+        asked = self.provider or runtime.requested(world, here=False)[0]
+        return runtime.resolve(world, asked, self.base_url, self.key)
 
 
 def chain(world: World) -> list[Link]:
@@ -74,11 +75,11 @@ def _bare(url: Text) -> Text:
     return url.like(url.rstrip("/"))
 
 
-def first(world: World) -> tuple[Link, Runtime] | None:
-    """The first entry that has credentials, which is what a gateway without any others uses."""
-    for link in chain(world):
-        try:
-            return link, link.resolve(world)
-        except Unresolved:
-            continue
-    return None
+def tried(world: World) -> list[Link]:
+    """The entries that a gateway tries when the first provider has no credentials.
+
+    Older releases try those as well that name no provider or no model.
+    """
+    if world.release.since(0, 15):
+        return chain(world)
+    return [_link(world, path, block) for path, block in _entries(world)]

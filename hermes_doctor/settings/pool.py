@@ -45,6 +45,12 @@ class Entry:
         word = self.origin.strip().lower()
         return word == _MANUAL or word.startswith(f"{_MANUAL}:")
 
+    @property
+    def is_owned(self) -> bool:
+        """Whether auth.json is where the token itself lies, not in a variable or a setting."""
+        borrowed = self.origin.startswith(("env:", "config:")) or self.origin == "model_config"
+        return not borrowed
+
 
 def stored(world: World, provider: str) -> list[Entry]:
     """What auth.json has for a provider; a profile without an own entry sees the root home's."""
@@ -52,7 +58,11 @@ def stored(world: World, provider: str) -> list[Entry]:
         pool = store.get("credential_pool")
         entries = pool.get(provider) if isinstance(pool, dict) else None
         if isinstance(entries, list) and entries:
-            return [_entry(one) for one in entries if isinstance(one, dict)]
+            found = [_entry(one) for one in entries if isinstance(one, dict)]
+            if world.release.since(0, 15):  # writes no borrowed token, and removes older ones
+                for entry in found:
+                    entry.token = entry.token if entry.is_owned else entry.token.like("")
+            return found
     return []
 
 

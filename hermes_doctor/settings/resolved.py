@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from hermes_doctor.settings import auxiliary, fallback, runtime
@@ -75,8 +75,7 @@ def of(world: World, doubts: tuple[str, ...] = ()) -> Resolved:
     chain = tuple(_link(world, link) for link in fallback.chain(world))
     used: Route | None = main
     if main.trouble:
-        usable = (one for one in chain if not one.trouble)
-        used = next(usable, None) if falls_back else None
+        used = _instead(world, main) if falls_back else None
     return Resolved(
         release=world.release.version,
         main=main,
@@ -90,7 +89,8 @@ def of(world: World, doubts: tuple[str, ...] = ()) -> Resolved:
 
 
 def _main(world: World) -> tuple[Route, bool]:
-    asked, others = Text("auto"), []
+    asked = Text("auto")
+    others: list[Text] = []
     model = model_answer(world)
     try:
         asked, others = runtime.requested(world)
@@ -119,6 +119,18 @@ def model_answer(world: World) -> Answer:
 def _default_model(world: World, provider: str) -> Answer:
     found = world.release.topic("models").get(provider, "")
     return Answer(str(found), Source(DEFAULT, f"what {provider} has when none is set"))
+
+
+def _instead(world: World, main: Route) -> Route | None:
+    """The first entry of the chain that has credentials; the main model where it names none."""
+    routes = (_link(world, link) for link in fallback.tried(world))
+    found = next((one for one in routes if not one.trouble), None)
+    if found is None or found.model.value:
+        return found
+    model = main.model
+    if not model.value and found.provider and found.provider.value:
+        model = _default_model(world, found.provider.value)
+    return replace(found, model=model)
 
 
 def _link(world: World, link: fallback.Link) -> Route:

@@ -49,15 +49,18 @@ def model_config(world: World) -> dict[Any, Any]:
     return made
 
 
-def requested(world: World) -> tuple[Text, list[Text]]:
-    """The provider that is asked for, and what else asks for one."""
+def requested(world: World, *, here: bool = True) -> tuple[Text, list[Text]]:
+    """The provider that is asked for, and what else asks for one.
+
+    In older releases the variable counts first where the gateway itself asks (`here`).
+    """
     try:
         named = model_config(world).get("provider")
     except Malformed as error:
         raise Unresolved("malformed", str(error), falls_back=False) from None
     configured = stripped(named) if isinstance(named, str) else ABSENT
     asked = [configured, world.getenv("HERMES_INFERENCE_PROVIDER")]
-    if not world.release.since(0, 15):
+    if here and not world.release.since(0, 15):
         asked.reverse()
     able = [one.like(one.lower()) for one in asked if one]
     return (able[0], able[1:]) if able else (Text("auto"), [])

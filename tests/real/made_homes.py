@@ -10,90 +10,18 @@ from typing import Any
 
 import yaml
 
-BUILT_IN = (
-    "openrouter anthropic deepseek gemini zai kimi-coding kimi-coding-cn minimax minimax-cn xai nvidia "
-    "alibaba huggingface opencode-zen opencode-go kilocode xiaomi stepfun arcee gmi ollama-cloud "
-    "lmstudio azure-foundry openai-api tencent-tokenhub novita nous openai-codex qwen-oauth "
-    "minimax-oauth xai-oauth bedrock"
-).split()
-ALIASES = "kimi glm claude google grok ollama vllm llamacpp hf moonshot or local lm-studio aws".split()
-UNKNOWN = "openai groq mistral together openkey-typo azure-openai vercel gemini-cli moa".split()
-CUSTOM = ("openkey", "Relay One", "kimi", "deepseek", "custom", "local-llm")
-URLS = (
-    "https://api.openkey.cloud/v1",
-    "https://relay.example.com/v1",
-    "https://relay.example.com/v1/",
-    "http://127.0.0.1:11434/v1",
-    "http://localhost:8080",
-    "https://api.openai.com/v1",
-    "https://openrouter.ai/api/v1",
-    "https://api.anthropic.com",
-    "https://proxy.example.com/anthropic",
-    "https://proxy.example.com/anthropic/v1",
-    "https://api.groq.com/openai/v1",
-    "https://ollama.com/v1",
-    "https://api.deepseek.com/v1",
-    "https://opencode.ai/zen",
-    "https://res.openai.azure.com/openai/v1",
-    "relay.example.com/v1",
-    "${RELAY_URL}",
+from tests.real.made_words import (
+    ALIASES,
+    BUILT_IN,
+    CUSTOM,
+    KEYS,
+    MODELS,
+    PLAIN,
+    PLATFORMS,
+    TASKS,
+    UNKNOWN,
+    URLS,
 )
-MODELS = (
-    "gpt-4o-mini",
-    "openkey/gpt-4o-mini",
-    "anthropic/claude-sonnet-4",
-    "claude-opus-4-7",
-    "gpt-5-codex",
-    "qwen3.7-max",
-    "minimax-m2.7",
-    "us.anthropic.claude-sonnet-4-6",
-    "${MODEL_NAME}",
-    "",
-)
-KEYS = (
-    "OPENROUTER_API_KEY OPENAI_API_KEY ANTHROPIC_API_KEY ANTHROPIC_TOKEN DEEPSEEK_API_KEY GLM_API_KEY "
-    "GOOGLE_API_KEY GEMINI_API_KEY KIMI_API_KEY MINIMAX_API_KEY XAI_API_KEY NVIDIA_API_KEY "
-    "DASHSCOPE_API_KEY HF_TOKEN OPENCODE_ZEN_API_KEY OPENCODE_GO_API_KEY LM_API_KEY OLLAMA_API_KEY "
-    "AZURE_FOUNDRY_API_KEY GROQ_API_KEY OPENKEY_API_KEY MY_KEY RELAY_KEY EXAMPLE_API_KEY "
-    "KILOCODE_API_KEY XIAOMI_API_KEY STEPFUN_API_KEY"
-).split()
-PLAIN = {
-    "RELAY_URL": "https://relay.example.com/v1",
-    "MODEL_NAME": "gpt-4o",
-    "OPENROUTER_BASE_URL": "https://mirror.example.com/api/v1",
-    "CUSTOM_BASE_URL": "http://127.0.0.1:9/v1",
-    "OPENAI_BASE_URL": "https://api.openai.com/v1",
-    "DEEPSEEK_BASE_URL": "https://deep.example.com/v1/",
-    "HERMES_INFERENCE_PROVIDER": "deepseek",
-    "AZURE_FOUNDRY_BASE_URL": "https://foundry.example.com/v1",
-    "LM_BASE_URL": "http://127.0.0.1:1234/api/v1",
-    "KIMI_BASE_URL": "https://kimi.example.com/v1",
-    "AWS_REGION": "eu-west-1",
-}
-PLATFORMS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
-    "telegram": (
-        ("TELEGRAM_BOT_TOKEN",),
-        ("TELEGRAM_ALLOWED_USERS", "TELEGRAM_ALLOW_ALL_USERS", "TELEGRAM_HOME_CHANNEL"),
-    ),
-    "discord": (("DISCORD_BOT_TOKEN",), ("DISCORD_ALLOWED_USERS", "DISCORD_HOME_CHANNEL")),
-    "slack": (("SLACK_BOT_TOKEN", "SLACK_APP_TOKEN"), ("SLACK_ALLOWED_USERS",)),
-    "whatsapp": (("WHATSAPP_ENABLED",), ("WHATSAPP_ALLOWED_USERS", "WHATSAPP_ALLOW_ALL_USERS")),
-    "qqbot": (("QQ_APP_ID", "QQ_CLIENT_SECRET"), ("QQ_ALLOWED_USERS", "QQBOT_HOME_CHANNEL")),
-    "weixin": (
-        ("WEIXIN_TOKEN", "WEIXIN_ACCOUNT_ID"),
-        ("WEIXIN_DM_POLICY", "WEIXIN_GROUP_POLICY", "WEIXIN_ALLOWED_USERS"),
-    ),
-    "signal": (("SIGNAL_HTTP_URL", "SIGNAL_ACCOUNT"), ("SIGNAL_ALLOWED_USERS",)),
-    "feishu": (("FEISHU_APP_ID", "FEISHU_APP_SECRET"), ("FEISHU_ALLOWED_USERS",)),
-    "mattermost": (("MATTERMOST_URL", "MATTERMOST_TOKEN"), ("MATTERMOST_ALLOWED_USERS",)),
-    "homeassistant": (("HASS_TOKEN",), ()),
-    "api_server": (("API_SERVER_ENABLED", "API_SERVER_KEY"), ()),
-    "email": (
-        ("EMAIL_ADDRESS", "EMAIL_PASSWORD", "EMAIL_IMAP_HOST", "EMAIL_SMTP_HOST"),
-        ("EMAIL_ALLOWED_USERS",),
-    ),
-}
-TASKS = ("vision", "compression", "approval", "title_generation", "web_extract", "my_own")
 
 
 @dataclass
@@ -108,7 +36,11 @@ class Made:
     def write(self, home: Path) -> None:
         """Make its files."""
         home.mkdir(parents=True)
-        for name, text in (("config.yaml", self.config), (".env", self.env), ("auth.json", self.auth)):
+        for name, text in (
+            ("config.yaml", self.config),
+            (".env", self.env),
+            ("auth.json", self.auth),
+        ):
             if text is not None:
                 (home / name).write_bytes(text.encode())
 
@@ -133,7 +65,9 @@ class _Maker:
         config = self.config()
         text: str | None = yaml.safe_dump(config, sort_keys=False, allow_unicode=True)
         if self.often(0.02):
-            text = self.one(("model:\n\tdefault: x\n", "- a\n- b\n", "model: a: b\n", "", "just text\n"))
+            text = self.one(
+                ("model:\n\tdefault: x\n", "- a\n- b\n", "model: a: b\n", "", "just text\n")
+            )
         elif self.often(0.02):
             text = None
         elif self.often(0.05) and text:
@@ -159,7 +93,8 @@ class _Maker:
         if name in PLAIN:
             return PLAIN[name]
         if self.often(0.08):
-            return self.one(("***", "changeme", "your_api_key_here", "abc", "", "none", "${MY_KEY}"))
+            odd = ("***", "changeme", "your_api_key_here", "abc", "", "none", "${MY_KEY}")
+            return str(self.one(odd))
         if name.startswith("KIMI") and self.often(0.5):
             return f"sk-kimi-{self.dice.randrange(10**9)}"
         return f"sk-{name.lower()}-{self.dice.randrange(10**9)}"
@@ -168,24 +103,23 @@ class _Maker:
         roll = self.dice.random()
         if roll < 0.70:
             return f"{name}={value}\n"
-        return self.one(
-            (
-                f"{name}='{value}'\n",
-                f'{name}="{value}"\n',
-                f"export {name}={value}\n",
-                f"{name}={value}  # my key\n",
-                f'{name} = "{value}"\n',
-                f"  {name}={value}   \n",
-                f"# {name}={value}\n",
-                f"{name}=old\n{name}={value}\n",
-                f"{name}={value}\r\n",
-                f"{name}: {value}\n",
-                f"{name}={value}é\n",
-                f'{name}="{value}\n',
-                f"{name}=\n",
-                f"{name}={value}DEEPSEEK_API_KEY=sk-glued-{self.dice.randrange(10**6)}\n",
-            )
+        forms = (
+            f"{name}='{value}'\n",
+            f'{name}="{value}"\n',
+            f"export {name}={value}\n",
+            f"{name}={value}  # my key\n",
+            f'{name} = "{value}"\n',
+            f"  {name}={value}   \n",
+            f"# {name}={value}\n",
+            f"{name}=old\n{name}={value}\n",
+            f"{name}={value}\r\n",
+            f"{name}: {value}\n",
+            f"{name}={value}é\n",
+            f'{name}="{value}\n',
+            f"{name}=\n",
+            f"{name}={value}DEEPSEEK_API_KEY=sk-glued-{self.dice.randrange(10**6)}\n",
         )
+        return str(self.one(forms))
 
     def platform_lines(self) -> str:
         """Tokens, lists and policies of some platforms, whole and halved."""
@@ -271,7 +205,9 @@ class _Maker:
         if self.often(0.04):
             made[self.one(KEYS)] = f"sk-in-config-{self.dice.randrange(10**6)}"
         if self.often(0.05):
-            made["credential_pool_strategies"] = {self.one(BUILT_IN): self.one(("fill_first", "least_used", "round_robin"))}
+            made["credential_pool_strategies"] = {
+                self.one(BUILT_IN): self.one(("fill_first", "least_used", "round_robin"))
+            }
         return made
 
     def provider(self) -> Any:
@@ -308,7 +244,15 @@ class _Maker:
         if self.often(0.08):
             made[self.one(("key_env", "api_key_env"))] = self.one(KEYS)
         if self.often(0.15):
-            made["api_mode"] = self.one(("chat_completions", "codex_responses", "anthropic_messages", "nonsense", "bedrock_converse"))
+            made["api_mode"] = self.one(
+                (
+                    "chat_completions",
+                    "codex_responses",
+                    "anthropic_messages",
+                    "nonsense",
+                    "bedrock_converse",
+                )
+            )
         return made
 
     def secret(self, where: str) -> str:
@@ -343,7 +287,9 @@ class _Maker:
             else:
                 made |= {"api_key": self.secret("entry"), "key_env": self.one(KEYS)}
         if self.often(0.15):
-            made[self.one(("api_mode", "transport"))] = self.one(("chat_completions", "codex_responses", "anthropic_messages", "x"))
+            made[self.one(("api_mode", "transport"))] = self.one(
+                ("chat_completions", "codex_responses", "anthropic_messages", "x")
+            )
         if self.often(0.2):
             made[self.one(("default_model", "model"))] = self.one(MODELS)
         if self.often(0.12):
@@ -373,12 +319,22 @@ class _Maker:
         if self.often(0.25):
             made["base_url"] = self.one(URLS)
         if self.often(0.25):
-            made[self.one(("api_key", "key_env", "api_key_env"))] = self.one((*KEYS, "sk-in-link-1"))
+            made[self.one(("api_key", "key_env", "api_key_env"))] = self.one(
+                (*KEYS, "sk-in-link-1")
+            )
         return made
 
     def fallback(self) -> Any:
         if self.often(0.12):
-            return self.one(("openrouter", ["openrouter"], {"provider": "nous", "model": "x"}, '[{"provider": "x"}]', None))
+            return self.one(
+                (
+                    "openrouter",
+                    ["openrouter"],
+                    {"provider": "nous", "model": "x"},
+                    '[{"provider": "x"}]',
+                    None,
+                )
+            )
         return [self.link() for _ in range(self.dice.choice((1, 1, 2, 3)))]
 
     def auxiliary(self) -> Any:
@@ -388,13 +344,17 @@ class _Maker:
         for task in self.dice.sample(TASKS, self.dice.choice((1, 2))):
             block: dict[str, Any] = {}
             if self.often(0.8):
-                block["provider"] = self.one(("auto", "openrouter", "openai", "custom", "main", "openkey", None, ""))
+                block["provider"] = self.one(
+                    ("auto", "openrouter", "openai", "custom", "main", "openkey", None, "")
+                )
             if self.often(0.6):
                 block["model"] = self.one(("gpt-4o-mini", "auto", "", None))
             if self.often(0.3):
                 block["base_url"] = self.one(URLS)
             if self.often(0.3):
-                block[self.one(("api_key", "key_env", "api_key_env"))] = self.one((*KEYS, "${MY_KEY}"))
+                block[self.one(("api_key", "key_env", "api_key_env"))] = self.one(
+                    (*KEYS, "${MY_KEY}")
+                )
             if self.often(0.1):
                 block["api_mode"] = "codex_responses"
             made[task] = block if self.often(0.97) else None
@@ -409,21 +369,28 @@ class _Maker:
             return "{broken"
         pool: dict[str, Any] = {}
         names = [*BUILT_IN, "custom:openkey", "custom:relay-one"]
-        for name in self.dice.sample(names, 2) + [self.one(("openrouter", "deepseek", "custom:openkey"))]:
-            pool[name] = [self.credential(name, number) for number in range(self.dice.choice((1, 1, 2)))]
+        likely = self.one(("openrouter", "deepseek", "custom:openkey"))
+        for name in (*self.dice.sample(names, 2), likely):
+            pool[name] = [
+                self.credential(name, number) for number in range(self.dice.choice((1, 1, 2)))
+            ]
         made: dict[str, Any] = {"version": 1, "credential_pool": pool, "providers": {}}
         if self.often(0.1):
             made["suppressed_sources"] = {"openrouter": ["env:OPENROUTER_API_KEY"]}
         return json.dumps(made)
 
     def credential(self, name: str, number: int) -> dict[str, Any]:
+        source = self.one(
+            ("manual", "manual", "manual", "env:OPENROUTER_API_KEY", "config:openkey")
+        )
+        token = f"sk-pool-{name}-{self.dice.randrange(10**6)}"
         made: dict[str, Any] = {
             "id": f"{self.dice.randrange(16**6):06x}",
             "label": f"mine {number}",
             "auth_type": "api_key",
             "priority": number,
-            "source": self.one(("manual", "manual", "manual", "env:OPENROUTER_API_KEY", "config:openkey")),
-            "access_token": f"sk-pool-{name}-{self.dice.randrange(10**6)}" if self.often(0.95) else "",
+            "source": source,
+            "access_token": token if source == "manual" and self.often(0.95) else "",
             "request_count": self.dice.randrange(4),
         }
         if self.often(0.3):

@@ -44,9 +44,9 @@ def main() -> None:
     os.environ["HERMES_HOME"] = str(Path(os.environ["HERMES_HOME"]))
     logging.disable(logging.CRITICAL)
     with contextlib.redirect_stderr(io.StringIO()):
-        import agent.auxiliary_client
-        import gateway.run
-        from gateway.config import load_gateway_config
+        import agent.auxiliary_client  # type: ignore[import-not-found]
+        import gateway.run  # type: ignore[import-not-found]
+        from gateway.config import load_gateway_config  # type: ignore[import-not-found]
 
         bridge = find_bridge(gateway.run)
         load_gateway_config()  # finds the plugins
@@ -71,10 +71,11 @@ def seal() -> None:
 def find_bridge(run: types.ModuleType) -> Any:
     """The part of gateway/run.py that copies settings of config.yaml into the environment."""
     source = Path(str(run.__file__)).read_text(encoding="utf-8")
-    nodes = [
+    nodes: list[ast.stmt] = [
         node
         for node in ast.parse(source).body
-        if isinstance(node, ast.If) and "env bridge failed" in str(ast.get_source_segment(source, node))
+        if isinstance(node, ast.If)
+        and "env bridge failed" in str(ast.get_source_segment(source, node))
     ]
     assert len(nodes) == 1
     return compile(ast.Module(nodes, []), "bridge", "exec")
@@ -107,7 +108,7 @@ def in_a_fork(asked: dict[str, Any], before: dict[str, str], bridge: Any) -> str
 def ask(asked: dict[str, Any], before: dict[str, str], bridge: Any) -> dict[str, Any]:
     """Everything about one home, by Hermes' own functions in the order of a gateway's start."""
     import gateway.run as run
-    from hermes_cli.env_loader import load_hermes_dotenv
+    from hermes_cli.env_loader import load_hermes_dotenv  # type: ignore[import-not-found]
 
     home = Path(asked["home"])
     os.environ.clear()
@@ -117,7 +118,7 @@ def ask(asked: dict[str, Any], before: dict[str, str], bridge: Any) -> dict[str,
     run._hermes_home = home
     run._config_path = home / "config.yaml"
     load_hermes_dotenv(hermes_home=home)
-    exec(bridge, run.__dict__)  # noqa: S102
+    exec(bridge, run.__dict__)
     answer: dict[str, Any] = {"platforms": platforms(run)}
     answer |= main_route(run)
     answer["fallback"] = chain(run)
@@ -127,11 +128,14 @@ def ask(asked: dict[str, Any], before: dict[str, str], bridge: Any) -> dict[str,
 
 def main_route(run: Any) -> dict[str, Any]:
     """What the next message would use, and what the first provider by itself would give."""
-    from hermes_cli.runtime_provider import resolve_runtime_provider
+    from hermes_cli.runtime_provider import (  # type: ignore[import-not-found]
+        resolve_runtime_provider,
+    )
 
     older = "HERMES_INFERENCE_PROVIDER" in str(run._resolve_runtime_agent_kwargs.__code__.co_consts)
     named = {"requested": os.getenv("HERMES_INFERENCE_PROVIDER")} if older else {}
     first = runtime(lambda: resolve_runtime_provider(**named))
+    forget()
     runner = types.SimpleNamespace(_session_model_overrides={}, config=None)
     try:
         model, kwargs = run.GatewayRunner._resolve_session_agent_runtime(runner)
@@ -141,10 +145,18 @@ def main_route(run: Any) -> dict[str, Any]:
 
 
 def runtime(ask: Any) -> dict[str, Any]:
+    forget()
     try:
         return shown(ask())
     except Exception as error:  # noqa: BLE001
         return {"trouble": kind(error)}
+
+
+def forget() -> None:
+    """Each question is asked afresh: 0.19.0 changes the settings that it keeps in memory."""
+    from hermes_cli import config  # type: ignore[import-not-found]
+
+    config._LOAD_CONFIG_CACHE.clear()
 
 
 def shown(found: dict[str, Any]) -> dict[str, Any]:
