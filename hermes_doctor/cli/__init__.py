@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from hermes_doctor.cli import backup, check, demo, explain, fix, listing, undo
+from hermes_doctor.cli import backup, check, config, demo, explain, fix, listing, undo
 
 EPILOG = """\b
 Start here:
@@ -38,6 +38,7 @@ app.command("check", epilog=check.EPILOG)(check.check)
 app.command("fix", epilog=fix.EPILOG)(fix.fix)
 app.command("undo", epilog=undo.EPILOG)(undo.undo)
 app.add_typer(backup.app, name="backup")
+app.command("config", epilog=config.EPILOG)(config.config)
 app.command("explain", epilog=explain.EPILOG)(explain.explain)
 app.command("list", epilog=listing.EPILOG)(listing.listing)
 app.command("demo", epilog=demo.EPILOG)(demo.demo)
