@@ -625,6 +625,7 @@ def test_colour_on_a_terminal(sick: Path) -> None:
         ["list", "codes"],
         ["list", "fixes"],
         ["explain", "CFG-YAML"],
+        ["config"],
         ["backup", "create"],
         ["backup", "list"],
         ["--help"],
@@ -771,7 +772,11 @@ def test_completion_script(name: str) -> None:
 @pytest.mark.parametrize(
     ("line", "word", "wanted"),
     [
-        ("hermes-doctor ", 1, {"check", "fix", "undo", "backup", "explain", "list", "demo"}),
+        (
+            "hermes-doctor ",
+            1,
+            {"check", "config", "fix", "undo", "backup", "explain", "list", "demo"},
+        ),
         ("hermes-doctor backup ", 2, {"create", "list", "verify", "restore", "prune"}),
         ("hermes-doctor fix CFG", 2, {"CFG-YAML"}),
         ("hermes-doctor explain DB-NOT", 2, {"DB-NOTADB"}),

@@ -24,6 +24,7 @@ COMMANDS = {
     "fix": [],
     "undo": [],
     "backup": ["create", "list", "verify", "restore", "prune"],
+    "config": [],
     "explain": [],
     "list": [],
     "demo": [],

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from hermes_doctor.settings import custom, urls
+from hermes_doctor.settings import clouds, custom, urls
 from hermes_doctor.settings.custom import plain
 from hermes_doctor.settings.outcome import Runtime, Unresolved
 from hermes_doctor.settings.pool import Entry, Pool, seed
@@ -14,13 +14,8 @@ from hermes_doctor.settings.text import DEFAULT, LOGIN, Source, Text, stripped
 from hermes_doctor.settings.world import ABSENT, World, section
 
 _NOT_DETECTED = ("copilot", "lmstudio")
-_ANTHROPIC = ("ANTHROPIC_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN", "ANTHROPIC_API_KEY")
-_AWS = ("AWS_BEARER_TOKEN_BEDROCK", "AWS_ACCESS_KEY_ID", "AWS_PROFILE")
-_AWS_NAMES = ("bedrock", "aws", "aws-bedrock", "amazon-bedrock", "amazon")
-_RESPONSES = ("openai-codex", "xai-oauth", "xai")
 _OPENCODE = ("opencode-zen", "opencode-go")
 _OAUTH = ("oauth_device_code", "oauth_external", "oauth_minimax")
-_HOME = "https://api.anthropic.com"
 
 
 def detect(world: World, written: str) -> str | None:
@@ -44,12 +39,7 @@ def detect(world: World, written: str) -> str | None:
             return name
     if login and release.since(0, 18):
         return login
-    return "bedrock" if _has_aws(world) else None
-
-
-def _has_aws(world: World) -> bool:
-    keys = world.getenv("AWS_ACCESS_KEY_ID") and world.getenv("AWS_SECRET_ACCESS_KEY")
-    return bool(keys or world.getenv("AWS_BEARER_TOKEN_BEDROCK") or world.getenv("AWS_PROFILE"))
+    return "bedrock" if clouds.has_aws(world) else None
 
 
 def _login(world: World) -> str | None:
@@ -85,7 +75,7 @@ def _seeds(world: World, name: str) -> Iterator[Entry]:
         return
     variable = world.dotenv_first(facts["url"]) if facts.get("url") else ABSENT
     variable = variable.like(variable.rstrip("/"))
-    for key in _ANTHROPIC if name == "anthropic" else facts["keys"]:
+    for key in clouds.ANTHROPIC if name == "anthropic" else facts["keys"]:
         token = world.dotenv_first(key)
         if token:
             yield seed(f"env:{key}", token, _address(world, name, token, variable))
@@ -131,7 +121,7 @@ def from_pool(world: World, name: str, model: dict[Any, Any], found: Pool) -> Ru
     if name == "anthropic":
         mode = urls.MESSAGES
         own = written == name and urls.may_be_anthropic(address, world.release)
-        url = (address if own else ABSENT) or url or Text(_HOME, Source(DEFAULT, name))
+        url = (address if own else ABSENT) or url or Text(clouds.HOME, Source(DEFAULT, name))
     elif name in ("openai-codex", "xai-oauth"):
         mode, url = urls.RESPONSES, url or default
     elif name == "minimax-oauth":
@@ -205,8 +195,8 @@ def explicit(
         address = address.like(address.rstrip("/"))
         own = stripped(model.get("provider")).lower() == name
         own = own and urls.may_be_anthropic(address, world.release)
-        url = base_url or (address if own else ABSENT) or Text(_HOME, Source(DEFAULT, name))
-        key = key or _anthropic_key(world)
+        url = base_url or (address if own else ABSENT) or Text(clouds.HOME, Source(DEFAULT, name))
+        key = key or clouds.anthropic_key(world)
         if not key:
             raise Unresolved("key", "no key for anthropic is set")
         return Runtime(name, url, urls.MESSAGES, key)
@@ -214,7 +204,7 @@ def explicit(
     if facts is None:
         return None
     if name == "azure-foundry":
-        return azure(world, model, base_url, key)
+        return clouds.azure(world, model, base_url, key)
     if facts["kind"] != "api_key":
         if facts["kind"] not in _OAUTH or name not in ("openai-codex", "nous"):
             return None
@@ -244,7 +234,7 @@ def credentials(world: World, name: str) -> tuple[Text, Text]:
     key = ABSENT
     for variable in facts["keys"]:
         newer = world.release.since(0, 18)
-        found = world.dotenv_first(variable) if newer else _environment_first(world, variable)
+        found = world.dotenv_first(variable) if newer else world.environment_first(variable)
         if world.release.is_usable(found):
             key = found
             break
@@ -260,12 +250,6 @@ def credentials(world: World, name: str) -> tuple[Text, Text]:
     return key, url.like(url.rstrip("/"))
 
 
-def _environment_first(world: World, name: str) -> Text:
-    if name in world.variables:
-        return world.getenv(name)
-    return world.readings.own.values.get(name, ABSENT)
-
-
 def without_pool(world: World, name: str, model: dict[Any, Any], asked: str) -> Runtime | None:
     """What a provider uses when its pool gives nothing; None leads on to OpenRouter."""
     facts = world.release.registry.get(name)
@@ -276,9 +260,9 @@ def without_pool(world: World, name: str, model: dict[Any, Any], asked: str) -> 
             return None
         raise Unresolved("login", f"{name} needs a login, and there is none in auth.json")
     if name == "anthropic":
-        return _anthropic(world, model)
+        return clouds.anthropic(world, model)
     if name == "bedrock":
-        return _bedrock(world, model, asked)
+        return clouds.bedrock(world, model, asked)
     if facts["kind"] != "api_key":
         return None
     key, url = credentials(world, name)
@@ -296,80 +280,3 @@ def without_pool(world: World, name: str, model: dict[Any, Any], asked: str) -> 
     else:
         mode = _mode(world, name, model, url, written)
     return Runtime(name, _shaped(world, name, mode, url), mode, key, ignored)
-
-
-def _anthropic(world: World, model: dict[Any, Any]) -> Runtime:
-    address = plain(model.get("base_url"), "model.base_url")
-    address = address.like(address.rstrip("/"))
-    own = stripped(model.get("provider")).lower() == "anthropic"
-    trusted = own and urls.may_be_anthropic(address, world.release)
-    url = (address if trusted else ABSENT) or Text(_HOME, Source(DEFAULT, "anthropic"))
-    key = _azure_key(world, model) if "azure.com" in url.lower() else _anthropic_key(world)
-    if not key:
-        raise Unresolved("key", "no key for anthropic is set")
-    ignored = [address] if address and not trusted else []
-    return Runtime("anthropic", url, urls.MESSAGES, key, ignored)
-
-
-def _anthropic_key(world: World) -> Text:
-    return next((found for name in _ANTHROPIC if (found := world.getenv(name))), ABSENT)
-
-
-def _azure_key(world: World, model: dict[Any, Any]) -> Text:
-    hints = [stripped(model.get(key)) for key in ("key_env", "api_key_env")]
-    named = [world.getenv(hint) for hint in hints if hint]
-    fixed = [world.getenv("AZURE_ANTHROPIC_KEY"), world.getenv("ANTHROPIC_API_KEY")]
-    able = [*named, stripped(model.get("api_key")), *fixed]
-    return next((one for one in able if one), ABSENT)
-
-
-def azure_anthropic(world: World, base_url: Text, key: Text) -> Runtime:
-    """Anthropic's models at an address of Azure that a fallback entry gives."""
-    key = key or world.getenv("AZURE_ANTHROPIC_KEY") or world.getenv("ANTHROPIC_API_KEY")
-    return Runtime("anthropic", base_url.like(base_url.rstrip("/")), urls.MESSAGES, key)
-
-
-def azure(world: World, model: dict[Any, Any], base_url: Text, key: Text) -> Runtime:
-    """Azure Foundry, whose address the operator must give."""
-    own = stripped(model.get("provider")).lower() == "azure-foundry"
-    address = stripped(model.get("base_url")) if own else ABSENT
-    mode = (custom.api_mode(world, model.get("api_mode")) if own else None) or urls.CHAT
-    name = stripped(model.get("default")).lower().rpartition("/")[2]
-    begins = tuple(world.release.topic("azure"))
-    if mode != urls.MESSAGES and name.startswith(begins):
-        mode = urls.RESPONSES
-    variable = world.getenv("AZURE_FOUNDRY_BASE_URL")
-    able = [one.like(one.rstrip("/")) for one in (base_url, address, variable) if one.rstrip("/")]
-    if not able:
-        raise Unresolved("address", "azure-foundry needs a base_url")
-    url = able[0]
-    if mode == urls.MESSAGES:
-        url = url.like(re.sub(r"/v1/?$", "", url))
-    entra = own and stripped(model.get("auth_mode")).lower() == "entra_id"
-    if entra and not key and world.release.since(0, 15):
-        key = Text("entra", Source(LOGIN, "Microsoft Entra ID"))
-    key = key or _environment_first(world, "AZURE_FOUNDRY_API_KEY")
-    if not key:
-        raise Unresolved("key", "no key for azure-foundry: set AZURE_FOUNDRY_API_KEY")
-    return Runtime("azure-foundry", url, mode, key, able[1:])
-
-
-def _bedrock(world: World, model: dict[Any, Any], asked: str) -> Runtime:
-    if asked not in _AWS_NAMES and not _has_aws(world):
-        raise Unresolved("key", "no credentials of AWS are set")
-    settings = section(world.config, "bedrock")
-    able = [
-        stripped(settings.get("region")),
-        world.getenv("AWS_REGION"),
-        world.getenv("AWS_DEFAULT_REGION"),
-        Text("us-east-1", Source(DEFAULT, "bedrock")),
-    ]
-    region = next(one for one in able if one)
-    name = stripped(model.get("default")).lower()
-    claude = any(name.startswith(f"{r}anthropic.claude") for r in world.release.topic("bedrock"))
-    bearer = world.release.since(0, 19) and world.getenv("AWS_BEARER_TOKEN_BEDROCK")
-    mode = urls.MESSAGES if claude and not bearer else "bedrock_converse"
-    key = next((world.getenv(name) for name in _AWS if world.getenv(name)), None)
-    source = key.source if key else Source(LOGIN, "AWS's own chain")
-    url = region.like(f"https://bedrock-runtime.{region}.amazonaws.com")
-    return Runtime("bedrock", url, mode, Text("aws-sdk", source))

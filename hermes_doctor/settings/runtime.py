@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from functools import cached_property
 from typing import Any
 
-from hermes_doctor.settings import builtin, custom, urls
+from hermes_doctor.settings import builtin, clouds, custom, urls
 from hermes_doctor.settings.custom import Custom, Malformed, plain
 from hermes_doctor.settings.outcome import NO_KEY, Runtime, Unresolved
 from hermes_doctor.settings.pool import Pool
@@ -99,9 +99,9 @@ class _Resolver:
             virtual = Text("moa-virtual-provider", Source(DEFAULT, "no key"))
             return Runtime("moa", Text("moa://local"), urls.CHAT, virtual, [], [])
         if self.asked == "anthropic" and "azure.com" in self.base_url:
-            return builtin.azure_anthropic(self.world, self.base_url, self.key)
+            return clouds.azure_anthropic(self.world, self.base_url, self.key)
         if self.asked == "azure-foundry":
-            return builtin.azure(self.world, self.model, self.base_url, self.key)
+            return clouds.azure(self.world, self.model, self.base_url, self.key)
         if self.asked in _VERTEX and self.release.since(0, 18):
             raise Unresolved("login", "Vertex AI needs a Google login, which is not looked at")
         return self._custom() or self._anonymous() or self._builtin()

@@ -12,7 +12,7 @@ from hermes_doctor.settings import envfile
 from hermes_doctor.settings.document import Document
 from hermes_doctor.settings.envfile import EnvReadings
 from hermes_doctor.settings.release import Release
-from hermes_doctor.settings.text import CONFIG, ENV, PROCESS, Source, Text, text
+from hermes_doctor.settings.text import PROCESS, Source, Text, text
 
 _REFERENCE = re.compile(r"\${([^}]+)}")
 _MOVED = ("provider", "base_url", "context_length")
@@ -65,6 +65,12 @@ class World:
         if bare.startswith("op://") and self.release.since(0, 18, 1) and self.getenv(name):
             return self.getenv(name)
         return bare or self.getenv(name)
+
+    def environment_first(self, name: str) -> Text:
+        """A variable as older code reads it: from the environment, else from the file."""
+        if name in self.variables:
+            return self.getenv(name)
+        return self.readings.own.values.get(name, ABSENT)
 
     def layers(self, name: str) -> list[Text]:
         """Every place that sets a variable, the one that counts first."""
@@ -163,6 +169,3 @@ def section(config: Mapping[Any, Any], *path: str) -> dict[Any, Any]:
     for key in path:
         here = here.get(key) if isinstance(here, dict) else None
     return here if isinstance(here, dict) else {}
-
-
-__all__ = ["ABSENT", "CONFIG", "ENV", "World", "in_order", "references", "section"]
