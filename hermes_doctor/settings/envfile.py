@@ -110,7 +110,9 @@ def _dotenv(file: EnvFile, lines: list[tuple[int, str]], environment: Mapping[st
     again: dict[str, tuple[int, ...]] = {}
     unread = []
     for binding in parse_stream(StringIO(text)):
-        number = _number(lines, binding.original.line)
+        blank = len(binding.original.string) - len(binding.original.string.lstrip())
+        above = binding.original.string.count("\n", 0, blank)
+        number = _number(lines, binding.original.line + above)
         if binding.error:
             unread.append(number)
         if binding.key is None or binding.value is None:

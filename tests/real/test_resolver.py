@@ -42,6 +42,6 @@ def test_same_answers(version: str, tmp_path: Path) -> None:
         differing += [f"{name}: {field}: {a!r}, Hermes {b!r}" for field, (a, b) in others.items()]
 
     told = f"{version}: {fields} fields, {len(differing)} differ"
-    logging.getLogger(__name__).info(told)
+    logging.getLogger(__name__).info("\n".join([told, *differing]))
     assert len(differing) <= fields // 100, "\n".join(differing)
     assert not [line for line in differing if not line.startswith("seed ")], "\n".join(differing)
