@@ -4,8 +4,11 @@ Imports nothing of this project: the release is alone with itself. It gets the p
 variables that switch each on, and prints for each platform of this release:
 
     variables  for each setting of the platform, the variable that it is taken from
+    bound      the settings whose variable counts only beside those that switch the platform on
     users      the variable that lists who may talk to it
     everyone   the variable that lets anybody talk to it
+    loose      whether any setting in its block of config.yaml starts it
+    file       whether variables count that are in .env and not in the environment
     strict     whether it is not started with a placeholder for a token
     keys       the keys of config.yaml that count, by the place where they stand
     bridged    keys that become a variable where it is not set, with its name
@@ -91,13 +94,22 @@ class Asker:
         for variable in others:
             for field in self._fields(name, {**base, variable: _value(variable, MARK)}, "{}\n"):
                 taken.setdefault(field, variable)
+        on = _nested(f"platforms.{name}.enabled", "true")
+        bound = [
+            field
+            for field, variable in taken.items()
+            if field not in self._fields(name, {variable: _value(variable, MARK)}, on)
+        ]
         lists = [v for v in others if "ALLOW" in v and not self._admits(name, {v: "u-2"})]
         admits = [v for v in lists if self._admits(name, {v: "u-1"})]
         opens = [v for v in lists if v not in admits and self._admits(name, {v: "true"})]
         return {
             "variables": taken,
+            "bound": bound,
             "users": admits[0] if admits else None,
             "everyone": opens[0] if opens else None,
+            "loose": self._starts(name, {}, _nested(f"platforms.{name}.dm_policy", "x")),
+            "file": self._reads_file(name, base),
             "strict": self._is_strict(name, base, taken.get("token")),
             **self._keys(name, base),
         }
@@ -107,8 +119,16 @@ class Asker:
             return False
         return not self._starts(name, {**base, variable: "changeme"})
 
-    def _starts(self, name: str, variables: dict[str, str]) -> bool:
-        (self.home / "config.yaml").write_text("{}\n")
+    def _reads_file(self, name: str, base: dict[str, str]) -> bool:
+        file = self.home / ".env"
+        file.write_text("".join(f"{key}={value}\n" for key, value in base.items()))
+        try:
+            return self._starts(name, {})
+        finally:
+            file.unlink()
+
+    def _starts(self, name: str, variables: dict[str, str], text: str = "{}\n") -> bool:
+        (self.home / "config.yaml").write_text(text)
         os.environ.update(variables)
         try:
             loaded = self.config.load_gateway_config().platforms

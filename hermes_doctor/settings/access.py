@@ -55,20 +55,18 @@ class Access:
 
 def accesses(world: World) -> Iterator[Access]:
     """The platforms that a gateway of this release starts with these settings."""
-    names = frozenset(world.readings.dotenv.values)
-    settings = Settings(world.variables, names, world.raw, ())
     known: Mapping[str, Any] = load_knowledge("platforms")["platforms"]
-    for platform in platforms.find(settings, world.release.version):
-        own = reader(world, platform.name)
+    for name, because in _started(world):
+        own = reader(world, name)
         token = own.token_text()
         if own.is_strict and token and not world.release.is_usable(token):
             continue
-        needed = [v for v in known[platform.name]["variables"] if not v.endswith("_ENABLED")]
+        needed = [v for v in known[name]["variables"] if not v.endswith(_NO_CREDENTIAL)]
         yield Access(
-            name=platform.name,
-            label=platform.label,
-            because=platform.because,
-            tokens=tuple(own.token(v) for v in needed if not v.endswith(_NO_CREDENTIAL)),
+            name=name,
+            label=known[name]["label"],
+            because=because,
+            tokens=tuple(own.token(variable) for variable in needed),
             users=own.users(),
             everyone=own.everyone(),
             dm_policy=own.setting("dm_policy"),
@@ -76,6 +74,22 @@ def accesses(world: World) -> Iterator[Access]:
             allow_from=own.setting("allow_from"),
             home_channel=own.setting("home_channel"),
         )
+
+
+def _started(world: World) -> Iterator[tuple[str, str]]:
+    """The platforms that would start, and what starts each."""
+    names = frozenset(world.readings.dotenv.values)
+    seen = Settings(world.variables, names, world.raw, ())
+    file = {**world.readings.own.values, **world.variables}
+    found = {one.name: one for one in platforms.find(seen, world.release.version)}
+    more = Settings(file, frozenset(world.readings.own.values), world.raw, ())
+    in_file = {one.name: one for one in platforms.find(more, world.release.version)}
+    for name in load_knowledge("enabling"):
+        own = reader(world, name)
+        one = found.get(name) or (in_file.get(name) if own.reads_file else None)
+        because = one.because if one else own.loosely()
+        if because:
+            yield name, because
 
 
 def reader(world: World, name: str) -> _Reader:
@@ -98,9 +112,28 @@ class _Reader:
         self.variables: Mapping[str, str] = facts.get("variables", {})
         self.keys: Mapping[str, list[str]] = facts.get("keys", {})
         self.bridged: Mapping[str, str] = facts.get("bridged", {})
+        self.bound: list[str] = facts.get("bound", [])
+        self.reads_file = bool(facts.get("file"))
+        """Whether a variable counts that only Hermes' own parser of .env sees."""
+        self.is_loose = bool(facts.get("loose"))
         self.is_strict = bool(facts.get("strict"))
         """Whether the platform is not started with a placeholder for a token."""
         self.lists = (facts.get("users"), facts.get("everyone"))
+
+    def loosely(self) -> str | None:
+        """The setting that starts the platform although nothing switches it on."""
+        if not self.is_loose:
+            return None
+        for place, path in _PLACES.items():
+            block = section(self.world.raw, *path, self.name)
+            if "enabled" in block:
+                return None
+            for key in block:
+                if key == "extra" and block[key] and place != "top":
+                    return f"{'.'.join((*path, self.name))}.extra in config.yaml"
+                if key in self.keys.get(place, ()) and key not in ("token", "api_key"):
+                    return f"{'.'.join((*path, self.name))}.{key} in config.yaml"
+        return None
 
     def token(self, variable: str) -> Key:
         """A credential by its variable; a key of config.yaml can stand in for it."""
@@ -122,7 +155,15 @@ class _Reader:
         """A setting of the platform, if anything sets it."""
         field = key if key in ("token", "api_key", "home_channel") else f"extra.{key}"
         variable = self.variables.get(field)
-        return _answer([*(self._variable(variable) if variable else ()), *self._written(field)])
+        if field in self.bound and not self._is_switched_on():
+            variable = None
+        return _answer([*self._variable(variable), *self._written(field)])
+
+    def _is_switched_on(self) -> bool:
+        """Whether variables alone switch the platform on."""
+        forms = load_knowledge("enabling").get(self.name, [])
+        form = platforms.form_of(forms, self.world.release.version) or {}
+        return any(all(map(self.world.getenv, names)) for names in form.get("by", ()))
 
     def users(self) -> Answer | None:
         """The lists of who may talk to it, as one."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hermes_doctor.settings import runtime
-from hermes_doctor.settings.outcome import Runtime
+from hermes_doctor.settings.outcome import Runtime, Unresolved
 from hermes_doctor.settings.text import Text, stripped, text
 from hermes_doctor.settings.world import ABSENT, World
 
@@ -23,9 +23,13 @@ class Link:
     model: Text
     base_url: Text
     key: Text
+    odd: bool = False
+    """Whether its provider is not text."""
 
     def resolve(self, world: World) -> Runtime:
         """What a request of this entry would use."""
+        if self.odd and not world.release.since(0, 15):
+            raise Unresolved("malformed", f"the provider of {self.path} is not text")
         asked = self.provider or runtime.requested(world, here=False)[0]
         return runtime.resolve(world, asked, self.base_url, self.key)
 
@@ -66,8 +70,14 @@ def _link(world: World, path: str, block: Mapping[Any, Any]) -> Link:
         named = stripped(block.get("key_env") or block.get("api_key_env"))
         value = world.getenv(named) if named else ABSENT
         key = Text(value, named.source._replace(via=value.source)) if value else ABSENT
+    provider = block.get("provider")
     return Link(
-        path, stripped(block.get("provider")), stripped(block.get("model")), _bare(url), key
+        path=path,
+        provider=stripped(provider),
+        model=stripped(block.get("model")),
+        base_url=_bare(url),
+        key=key,
+        odd=bool(provider) and not isinstance(provider, str),
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -165,7 +166,10 @@ def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize("version", [(0, 13, 0), (0, 19, 0), (0, 99, 0), (0, 1, 0)])
 def test_hostile(text: str, version: tuple[int, ...]) -> None:
     """Whatever the files hold, there is an answer."""
-    stores = ({}, {"credential_pool": {"openrouter": [1, {}, {"priority": "x"}]}, "providers": []})
+    stores: tuple[dict[str, Any], ...] = (
+        {},
+        {"credential_pool": {"openrouter": [1, {}, {"priority": "x"}]}, "providers": []},
+    )
     for store in stores:
         resolved.of(
             world(text, "OPENROUTER_API_KEY=sk-x\nTELEGRAM_BOT_TOKEN=1:abcd\n", store, version)
