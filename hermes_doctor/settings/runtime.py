@@ -257,11 +257,12 @@ class _Resolver:
         """Whether `model.base_url` counts for a provider that is not named."""
         if not self.address or self.base_url:
             return False
+        named = self.written if isinstance(self.model.get("provider"), str) else ""
         if asked == "auto":
-            return self.written in ("", "auto")
+            return named in ("", "auto")
         if asked != "custom":
             return False
-        if self._means_custom(self.written):
+        if self._means_custom(named):
             return True
         return not urls.belongs(self.address, "openrouter.ai") and urls.is_loopback(self.address)
 
