@@ -120,8 +120,9 @@ class Asker:
         return not self._starts(name, {**base, variable: "changeme"})
 
     def _reads_file(self, name: str, base: dict[str, str]) -> bool:
+        """Asked with an open quote, which Hermes' own parser reads and python-dotenv does not."""
         file = self.home / ".env"
-        file.write_text("".join(f"{key}={value}\n" for key, value in base.items()))
+        file.write_text("".join(f'{key}="{value}\n' for key, value in base.items()))
         try:
             return self._starts(name, {})
         finally:
