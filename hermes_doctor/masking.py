@@ -109,6 +109,38 @@ def spoken(text: str) -> str:
     )
 
 
+_KEY_LIKE = (
+    r"(?i:(?:sk|pk|rk|gh[a-z]|xox[a-z]|hf|gsk|nvapi|glpat)[-_]\S*\d|eyj\S{12,}|aiza\S{12,})"
+    r"|.*?(?=[A-Za-z]*\d)[A-Za-z0-9]{16,}"
+)
+"""Not compiled here: `check` has no use for it."""
+
+
+def words(text: str) -> str:
+    """Names and sentences as they are, but for words that are more like a key or a token."""
+    return clean(
+        re.sub(
+            r"[A-Za-z0-9_-]{6,}",
+            lambda word: HIDDEN if re.match(_KEY_LIKE, word[0]) else word[0],
+            text,
+        )
+    )
+
+
+def address(text: str) -> str:
+    """An address without what is secret in it: name and password, query, odd parts of its path."""
+    scheme, there, rest = text.partition("://")
+    if not there:
+        scheme, rest = "", text
+    place, slash, path = rest.partition("?")[0].partition("/")
+    _, at, host = place.rpartition("@")
+    query = f"?{HIDDEN}" if "?" in rest else ""
+    return (
+        f"{scheme}{there}{HIDDEN + at if at else ''}{clean(host) if there else words(host)}"
+        f"{slash}{words(path)}{query}"
+    )
+
+
 def lines(texts: list[str]) -> list[str]:
     """All lines of a settings file, masked; text that runs over several lines is hidden whole."""
     shown: list[str] = []

@@ -253,6 +253,8 @@ LOOKS: tuple[tuple[str, ...], ...] = (
     ("check", "--deep", "--all-homes"),
     ("fix",),
     ("fix", "--json"),
+    ("config",),
+    ("config", "--json"),
 )
 
 

@@ -26,6 +26,7 @@ COMMANDS = {
     "timeline": [],
     "backup": ["create", "list", "verify", "restore", "prune"],
     "watch": ["install", "status", "remove"],
+    "config": [],
     "explain": [],
     "list": [],
     "demo": [],

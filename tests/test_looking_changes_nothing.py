@@ -37,6 +37,8 @@ LOOKS: tuple[tuple[str, ...], ...] = (
     ("fix",),
     ("fix", "--json"),
     ("fix", "CFG-YAML"),
+    ("config",),
+    ("config", "--json"),
     ("backup", "list"),
     ("backup", "list", "--json"),
     ("backup", "verify"),

@@ -10,14 +10,12 @@ hand; tests compare it with the releases' own code.
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
-import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from tools import real_home, releases
+from tools import lessons, releases
 
 KNOWLEDGE = Path(__file__).parent.parent / "hermes_doctor" / "knowledge"
 TARGET = KNOWLEDGE / "enabling.json"
@@ -29,22 +27,8 @@ Lesson = dict[str, dict[str, Any]]
 def ask(version: str) -> Lesson:
     """What one release says: for each of its platforms, what switches it on and off."""
     platforms = json.loads((KNOWLEDGE / "platforms.json").read_bytes())["platforms"]
-    with tempfile.TemporaryDirectory() as folder:
-        home = Path(folder) / "home"
-        home.mkdir()
-        quiet = {"HERMES_DISABLE_LAZY_INSTALLS": "1", "PIP_NO_INDEX": "1"}
-        done = subprocess.run(
-            [str(releases.python_of(version)), "-I", "-c", LESSON.read_text()],
-            env=real_home.environment(home) | quiet,
-            cwd=home,
-            input=json.dumps({name: facts["variables"] for name, facts in platforms.items()}),
-            capture_output=True,
-            text=True,
-            timeout=300,
-        )
-    if done.returncode:
-        raise RuntimeError(f"Hermes {version} failed: {done.stderr.strip()[-2000:]}")
-    lesson: Lesson = json.loads(done.stdout.splitlines()[-1])
+    question = {name: facts["variables"] for name, facts in platforms.items()}
+    lesson: Lesson = lessons.ask(version, LESSON, question)
     return lesson
 
 

@@ -6,7 +6,18 @@ from typing import Annotated
 
 import typer
 
-from hermes_doctor.cli import backup, check, demo, explain, fix, listing, timeline, undo, watching
+from hermes_doctor.cli import (
+    backup,
+    check,
+    config,
+    demo,
+    explain,
+    fix,
+    listing,
+    timeline,
+    undo,
+    watching,
+)
 
 EPILOG = """\b
 Start here:
@@ -38,6 +49,7 @@ app.command("undo", epilog=undo.EPILOG)(undo.undo)
 app.command("timeline", epilog=timeline.EPILOG)(timeline.timeline)
 app.add_typer(backup.app, name="backup")
 app.add_typer(watching.app, name="watch")
+app.command("config", epilog=config.EPILOG)(config.config)
 app.command("explain", epilog=explain.EPILOG)(explain.explain)
 app.command("list", epilog=listing.EPILOG)(listing.listing)
 app.command("demo", epilog=demo.EPILOG)(demo.demo)

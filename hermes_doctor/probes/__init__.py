@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from hermes_doctor.probes.virtualenv import Environments
     from hermes_doctor.probes.vitals import Stat, Vitals
     from hermes_doctor.probes.waiting import Stuck
+    from hermes_doctor.settings.resolved import Resolved
     from hermes_doctor.sqlite.condition import Condition
     from hermes_doctor.sqlite.header import Header
     from hermes_doctor.sqlite.reader import Answer
@@ -361,6 +362,13 @@ class Probes:
         from hermes_doctor.probes import settings
 
         return settings.read(self)
+
+    @once(limit=4)
+    def resolved(self) -> Resolved:
+        """What the next message would really use, and where each value comes from."""
+        from hermes_doctor.settings import gathering, resolved
+
+        return resolved.of(*gathering.gather(self))
 
     @once(limit=4)
     def platforms(self) -> list[Platform]:

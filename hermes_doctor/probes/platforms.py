@@ -65,14 +65,16 @@ def find(settings: Settings, installed: tuple[int, ...] | None) -> list[Platform
     known: Mapping[str, Any] = load_knowledge("platforms")["platforms"]
     found = []
     for name, forms in load_knowledge("enabling").items():
-        form = _form(forms, installed)
+        form = form_of(forms, installed)
         because = form and _because(settings, name, form)
         if form and because:
             found.append(_platform(settings, name, known[name], form, because))
     return found
 
 
-def _form(forms: list[dict[str, Any]], installed: tuple[int, ...] | None) -> dict[str, Any] | None:
+def form_of(
+    forms: list[dict[str, Any]], installed: tuple[int, ...] | None
+) -> dict[str, Any] | None:
     """What is known for this release: its own form, or that of the newest one before it."""
     dated = sorted(
         ((numbers(release), form) for form in forms for release in form["releases"]),

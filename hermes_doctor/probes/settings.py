@@ -50,9 +50,9 @@ def read(probes: Probes) -> Settings:
     """The settings of the running gateway, or of the one that would be started."""
     unsure = []
     try:
-        started_with = _started_with(probes)
+        before = started_with(probes)
     except CouldNotLook as doubt:
-        started_with = {}
+        before = {}
         unsure.append(str(doubt))
     file: dict[str, str] = {}
     try:
@@ -66,10 +66,11 @@ def read(probes: Probes) -> Settings:
         config = (written.values if written else None) or {}
     except CouldNotLook as doubt:
         unsure.append(str(doubt))
-    return Settings({**started_with, **file}, frozenset(file), config, tuple(unsure))
+    return Settings({**before, **file}, frozenset(file), config, tuple(unsure))
 
 
-def _started_with(probes: Probes) -> Mapping[str, str]:
+def started_with(probes: Probes) -> Mapping[str, str]:
+    """The environment that the gateway was, or would be, started with."""
     gateways = probes.gateways()
     if gateways:
         environment = probes.vitals(gateways[0].pid).environment

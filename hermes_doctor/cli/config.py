@@ -1,0 +1,46 @@
+"""`config`: what the next message would really use, and where each value comes from."""
+
+from __future__ import annotations
+
+import typer
+
+from hermes_doctor.cli.options import HomeOption, JsonOption
+
+EPILOG = """\b
+Examples:
+  hermes-doctor config
+  hermes-doctor config --home /opt/data
+  hermes-doctor config --json | jq '.next.key'
+
+\b
+It answers as the installed Hermes would, from the files alone: no Hermes code
+is run, nothing is sent, and keys are named, never shown.
+
+\b
+Exit codes:
+  0  told
+  2  could not run (bad usage, no home, a file that cannot be read)
+"""
+
+
+def config(home: HomeOption = None, json: JsonOption = False) -> int:
+    """Provider, address, model, key, fallback, side tasks and platforms as they really are."""
+    from hermes_doctor import __version__, home as homes
+    from hermes_doctor.model import CouldNotLook, Trouble
+    from hermes_doctor.probes import Probes
+    from hermes_doctor.render import config as rendered, document
+    from hermes_doctor.render.lines import show
+
+    probes = Probes(homes.find(home))
+    try:
+        found = probes.resolved()
+        installed = probes.installation()
+    except CouldNotLook as error:
+        raise Trouble(f"Cannot tell: {error}.") from None
+    version = installed.version if installed else None
+    if json:
+        made = rendered.document(probes.home.path, __version__, version, found)
+        typer.echo(document.dump(made))
+    else:
+        show(rendered.lines(probes.home.path, version, found))
+    return 0

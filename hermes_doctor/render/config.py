@@ -1,0 +1,272 @@
+"""What a gateway really goes by: in a terminal as a table, and as a document."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from hermes_doctor import masking
+from hermes_doctor.render.lines import BLANK, Line, row, tilde
+from hermes_doctor.settings.access import Access
+from hermes_doctor.settings.resolved import Resolved, Route, SideTask
+from hermes_doctor.settings.text import DEFAULT, Answer, Key, Source
+
+SCHEMA = "hermes-doctor/config/1"
+_WIDTH = 10
+_BAD = ("missing", "placeholder", "masked", "unresolved")
+
+
+def plain(value: str | None) -> str:
+    """A value that is no secret by its place, shown unless it looks like one all the same."""
+    text = value or ""
+    return masking.address(text) if "://" in text or "@" in text else masking.words(text)
+
+
+def lines(home: Path, hermes: str | None, found: Resolved) -> Iterator[Line]:
+    """The whole answer, first what the next message uses."""
+    said = f"Hermes {hermes}" if hermes else "no Hermes found"
+    yield row((tilde(home), "strong"), f"  {said}, rules of {_dotted(found.release)}")
+    fault = found.world.document.fault
+    if fault:
+        at = f" (line {fault.line})" if fault.line else ""
+        yield row(
+            ("✗ ", "error"),
+            f"config.yaml {fault.what}{at}: Hermes goes on without it",
+            hang=2,
+        )
+    yield BLANK
+    yield row(("The next message", "strong"))
+    yield from _next(found)
+    yield BLANK
+    yield row(("Fallback", "strong"))
+    if not found.fallback:
+        yield row(("none: when the provider fails, so does the message", "faint"), indent=2)
+    for number, route in enumerate(found.fallback, 1):
+        yield from _entry(number, route)
+    yield BLANK
+    yield row(("Side tasks", "strong"))
+    yield from _tasks(found.tasks)
+    yield BLANK
+    yield row(("Platforms", "strong"))
+    if not found.platforms:
+        yield row(("none would start", "warning"), indent=2)
+    for one in found.platforms:
+        yield from _platform(one)
+    if found.doubts:
+        yield BLANK
+    for doubt in found.doubts:
+        yield row(("? ", "warning"), f"not looked at: {doubt}", hang=2)
+
+
+def _next(found: Resolved) -> Iterator[Line]:
+    main = found.main
+    if main.trouble:
+        yield from _answered("provider", main.requested)
+        yield row(("✗ ", "error"), masking.words(main.trouble.why), indent=2, hang=2)
+    if found.used is None:
+        yield row(("✗ ", "error"), "no message is answered", indent=2, hang=2)
+        return
+    if found.used.path != "model":
+        yield row(f"so {found.used.path} is used instead:", indent=2)
+    yield from _route(found.used)
+
+
+def _route(route: Route) -> Iterator[Line]:
+    yield from _answered("provider", route.requested, route.provider)
+    yield from _answered("model", route.model)
+    if route.base_url:
+        yield from _answered("address", route.base_url)
+    if route.api_mode:
+        yield from _answered("protocol", route.api_mode)
+    if route.key:
+        yield from _key("key", route.key)
+
+
+def _answered(label: str, answer: Answer, became: Answer | None = None) -> Iterator[Line]:
+    value = plain(answer.value) or "(empty)"
+    if became and became.value != answer.value:
+        value += f" → {plain(became.value)}"
+    yield _told(label, value, _place(answer.source))
+    for other in answer.shadows:
+        yield _told("", f"not {plain(other.value)}", _place(other.source), "faint")
+
+
+def _key(label: str, key: Key) -> Iterator[Line]:
+    style = "error" if key.state in _BAD else ""
+    if key.source.kind == DEFAULT:
+        where = "" if key.state == "not needed" else "set nowhere"
+        named = (
+            f"{masking.words(key.name)} is missing" if key.state == "missing" else "none is sent"
+        )
+        yield _told(label, named, where, style)
+    else:
+        state = "" if key.state == "usable" else f" ({key.state})"
+        yield _told(label, f"{masking.words(key.name)}{state}", key.source.place, style)
+    for other in key.shadows:
+        yield _told("", f"not {masking.words(other.name)}", other.source.place, "faint")
+
+
+def _place(source: Source) -> str:
+    return masking.words(str(source))
+
+
+def _told(label: str, value: str, where: str, style: str = "") -> Line:
+    place = [(f"  {where}", "faint")] if where else []
+    return row(f"{label:<{_WIDTH}} ", (value, style), *place, indent=2, hang=_WIDTH + 1)
+
+
+def _entry(number: int, route: Route) -> Iterator[Line]:
+    name = f"{plain(route.requested.value)}  {plain(route.model.value)}"
+    if route.trouble:
+        yield row(
+            f"{number}  ",
+            (name, "error"),
+            f"  {masking.words(route.trouble.why)}",
+            indent=2,
+            hang=3,
+        )
+        return
+    key = route.key
+    said = f"key {masking.words(key.name)} {key.state}" if key else ""
+    address = plain(route.base_url.value) if route.base_url else ""
+    yield row(f"{number}  ", name, (f"  {address}  {said}", "faint"), indent=2, hang=3)
+
+
+def _tasks(tasks: tuple[SideTask, ...]) -> Iterator[Line]:
+    own = [task for task in tasks if task.provider.value != "auto" or task.model]
+    rest = len(tasks) - len(own)
+    for task in own:
+        model = plain(task.model.value) if task.model else "its default model"
+        value = f"{plain(task.provider.value)}  {model}"
+        source = task.model.source if task.model else task.provider.source
+        yield row(
+            f"{masking.words(task.name)}: ", value, (f"  {source.place}", "faint"), indent=2, hang=4
+        )
+    if rest:
+        every = "all" if not own else "the other"
+        yield row((f"{every} {rest} follow the main model", "faint"), indent=2)
+
+
+def _platform(one: Access) -> Iterator[Line]:
+    yield row((one.label, "strong"), (f"  by {one.because}", "faint"), indent=2, hang=4)
+    for token in one.tokens:
+        for line in _key("token", token):
+            yield line._replace(indent=4)
+    yield _who(one)._replace(indent=4)
+    for label, answer in (("dm", one.dm_policy), ("groups", one.group_policy)):
+        if answer:
+            for line in _answered(label, answer):
+                yield line._replace(indent=4)
+
+
+def _who(one: Access) -> Line:
+    count = people(one.users)
+    if one.everyone:
+        return _told("who", "anybody", _place(one.everyone.source), "warning")
+    if one.users is None:
+        return _told("who", "only who is paired", "no list of users is set")
+    said = "anybody" if count is None else f"{count} user{'s' if count != 1 else ''}"
+    return _told("who", said, _place(one.users.source))
+
+
+def people(users: Answer | None) -> int | None:
+    """How many users a list names; None when it names all."""
+    named = {word.strip() for word in ((users and users.value) or "").split(",")} - {""}
+    return None if "*" in named else len(named)
+
+
+def document(home: Path, version: str, hermes: str | None, found: Resolved) -> dict[str, Any]:
+    """The same for programs."""
+    fault = found.world.document.fault
+    return {
+        "schema": SCHEMA,
+        "version": version,
+        "home": str(home),
+        "hermes": {"version": hermes},
+        "rules_of": _dotted(found.release),
+        "fault": {"what": fault.what, "line": fault.line} if fault else None,
+        "main": _route_document(found.main),
+        "used": found.used.path if found.used else None,
+        "next": _route_document(found.used) if found.used else None,
+        "fallback": [_route_document(route) for route in found.fallback],
+        "auxiliary": [
+            {
+                "task": masking.words(task.name),
+                "provider": _answer_document(task.provider),
+                "model": _answer_document(task.model),
+                "base_url": _answer_document(task.base_url),
+                "api_mode": _answer_document(task.api_mode),
+                "key": _key_document(task.key),
+            }
+            for task in found.tasks
+        ],
+        "platforms": [_platform_document(one) for one in found.platforms],
+        "unknown": list(found.doubts),
+    }
+
+
+def _route_document(route: Route) -> dict[str, Any]:
+    trouble = route.trouble
+    return {
+        "path": route.path,
+        "requested": _answer_document(route.requested),
+        "provider": _answer_document(route.provider),
+        "model": _answer_document(route.model),
+        "base_url": _answer_document(route.base_url),
+        "api_mode": _answer_document(route.api_mode),
+        "key": _key_document(route.key),
+        "trouble": {"kind": trouble.kind, "why": masking.words(trouble.why)} if trouble else None,
+    }
+
+
+def _platform_document(one: Access) -> dict[str, Any]:
+    return {
+        "name": one.name,
+        "because": one.because,
+        "tokens": [_key_document(token) for token in one.tokens],
+        "users": {
+            "count": people(one.users),
+            "everyone": one.everyone is not None or people(one.users) is None,
+            "source": _source_document(one.users.source) if one.users else None,
+            "open_by": _source_document(one.everyone.source) if one.everyone else None,
+        },
+        "dm_policy": _answer_document(one.dm_policy),
+        "group_policy": _answer_document(one.group_policy),
+        "home_channel": one.home_channel is not None,
+    }
+
+
+def _answer_document(answer: Answer | None) -> dict[str, Any] | None:
+    if answer is None:
+        return None
+    return {
+        "value": plain(answer.value),
+        "source": _source_document(answer.source),
+        "shadows": [_answer_document(one) for one in answer.shadows],
+    }
+
+
+def _key_document(key: Key | None) -> dict[str, Any] | None:
+    if key is None:
+        return None
+    return {
+        "name": masking.words(key.name),
+        "state": key.state,
+        "source": _source_document(key.source),
+        "shadows": [_key_document(one) for one in key.shadows],
+    }
+
+
+def _source_document(source: Source) -> dict[str, Any]:
+    return {
+        "kind": source.kind,
+        "name": masking.words(source.name),
+        "file": source.file,
+        "line": source.line,
+        "via": _source_document(source.via) if source.via else None,
+    }
+
+
+def _dotted(release: tuple[int, ...]) -> str:
+    return ".".join(map(str, release))

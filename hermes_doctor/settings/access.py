@@ -1,0 +1,221 @@
+"""Which platforms would start, with which tokens, and who may talk to them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from hermes_doctor.knowledge import load_knowledge
+from hermes_doctor.probes import platforms
+from hermes_doctor.probes.settings import Settings
+from hermes_doctor.settings.secret import key_of
+from hermes_doctor.settings.text import DEFAULT, Answer, Key, Source, Text
+from hermes_doctor.settings.world import ABSENT, World, section
+
+GLOBAL_USERS, GLOBAL_EVERYONE = "GATEWAY_ALLOWED_USERS", "GATEWAY_ALLOW_ALL_USERS"
+_PLACES = {"top": (), "platforms": ("platforms",), "gateway": ("gateway", "platforms")}
+_OPEN = ("true", "1", "yes")
+_NO_CREDENTIAL = ("_ENABLED", "_URL", "_HOST", "_SERVER", "_CHANNEL", "_NICKNAME", "_TOPIC")
+_UNASKED = ("homeassistant", "webhook")
+"""Platforms whose messages Hermes never asks the sender of."""
+
+
+@dataclass(frozen=True)
+class Access:
+    """One platform that would start."""
+
+    name: str
+    label: str
+    because: str
+    """What switches it on."""
+    tokens: tuple[Key, ...]
+    """Its credentials; one that is needed and not there is `missing`."""
+    users: Answer | None
+    """Who may talk to it, as a list with commas."""
+    everyone: Answer | None
+    """What lets anybody talk to it."""
+    dm_policy: Answer | None
+    group_policy: Answer | None
+    allow_from: Answer | None
+    """The list that the platform's own policy goes by."""
+    home_channel: Answer | None
+
+    def admits(self, user: str) -> bool:
+        """Whether the gateway itself lets a user in who writes directly; pairings not counted."""
+        if self.name in _UNASKED:
+            return True
+        if self.everyone and self.everyone.source.name != GLOBAL_EVERYONE:
+            return True
+        if self.users is None:
+            return self.everyone is not None
+        listed = {one.strip() for one in (self.users.value or "").split(",")} - {""}
+        return bool({"*", user, user.partition("@")[0]} & listed)
+
+
+def accesses(world: World) -> Iterator[Access]:
+    """The platforms that a gateway of this release starts with these settings."""
+    known: Mapping[str, Any] = load_knowledge("platforms")["platforms"]
+    for name, because in _started(world):
+        own = reader(world, name)
+        token = own.token_text()
+        if own.is_strict and token and not world.release.is_usable(token):
+            continue
+        needed = [v for v in known[name]["variables"] if not v.endswith(_NO_CREDENTIAL)]
+        yield Access(
+            name=name,
+            label=known[name]["label"],
+            because=because,
+            tokens=tuple(own.token(variable) for variable in needed),
+            users=own.users(),
+            everyone=own.everyone(),
+            dm_policy=own.setting("dm_policy"),
+            group_policy=own.setting("group_policy"),
+            allow_from=own.setting("allow_from"),
+            home_channel=own.setting("home_channel"),
+        )
+
+
+def _started(world: World) -> Iterator[tuple[str, str]]:
+    """The platforms that would start, and what starts each."""
+    names = frozenset(world.readings.dotenv.values)
+    seen = Settings(world.variables, names, world.raw, ())
+    file = {**world.readings.own.values, **world.variables}
+    found = {one.name: one for one in platforms.find(seen, world.release.version)}
+    more = Settings(file, frozenset(world.readings.own.values), world.raw, ())
+    in_file = {one.name: one for one in platforms.find(more, world.release.version)}
+    for name in load_knowledge("enabling"):
+        own = reader(world, name)
+        one = found.get(name) or (in_file.get(name) if own.reads_file else None)
+        because = one.because if one else own.loosely()
+        if because:
+            yield name, because
+
+
+def reader(world: World, name: str) -> _Reader:
+    """The settings of a platform, whether it would start or not."""
+    forms = load_knowledge("access").get(name, [])
+    return _Reader(world, name, platforms.form_of(forms, world.release.version) or {})
+
+
+def token_text(world: World, name: str) -> Text:
+    """The token itself. A secret."""
+    return reader(world, name).token_text()
+
+
+class _Reader:
+    """The settings of one platform, each from the strongest place that has it."""
+
+    def __init__(self, world: World, name: str, facts: Mapping[str, Any]) -> None:
+        self.world = world
+        self.name = name
+        self.variables: Mapping[str, str] = facts.get("variables", {})
+        self.keys: Mapping[str, list[str]] = facts.get("keys", {})
+        self.bridged: Mapping[str, str] = facts.get("bridged", {})
+        self.bound: list[str] = facts.get("bound", [])
+        self.reads_file = bool(facts.get("file"))
+        """Whether a variable counts that only Hermes' own parser of .env sees."""
+        self.is_loose = bool(facts.get("loose"))
+        self.is_strict = bool(facts.get("strict"))
+        """Whether the platform is not started with a placeholder for a token."""
+        self.lists = (facts.get("users"), facts.get("everyone"))
+
+    def loosely(self) -> str | None:
+        """The setting that starts the platform although nothing switches it on."""
+        if not self.is_loose:
+            return None
+        for place, path in _PLACES.items():
+            block = section(self.world.raw, *path, self.name)
+            if "enabled" in block:
+                return None
+            for key in block:
+                if key == "extra" and block[key] and place != "top":
+                    return f"{'.'.join((*path, self.name))}.extra in config.yaml"
+                if key in self.keys.get(place, ()) and key not in ("token", "api_key"):
+                    return f"{'.'.join((*path, self.name))}.{key} in config.yaml"
+        return None
+
+    def token(self, variable: str) -> Key:
+        """A credential by its variable; a key of config.yaml can stand in for it."""
+        field = next((f for f, v in self.variables.items() if v == variable), None)
+        found = [*self._variable(variable), *(self._written(field) if field else ())]
+        missing = Text("", Source(DEFAULT, variable))
+        chosen = found[0] if found else missing
+        return key_of(self.world.release, chosen, [*found[1:], *self._weaker(variable)])
+
+    def token_text(self) -> Text:
+        """What the platform has as its token."""
+        variable = self.variables.get("token")
+        return next(iter((*self._variable(variable), *self._written("token"))), ABSENT)
+
+    def _weaker(self, variable: str) -> list[Text]:
+        return self.world.layers(variable)[1:]
+
+    def setting(self, key: str) -> Answer | None:
+        """A setting of the platform, if anything sets it."""
+        field = key if key in ("token", "api_key", "home_channel") else f"extra.{key}"
+        variable = self.variables.get(field)
+        if field in self.bound and not self._is_switched_on():
+            variable = None
+        return _answer([*self._variable(variable), *self._written(field)])
+
+    def _is_switched_on(self) -> bool:
+        """Whether variables alone switch the platform on."""
+        forms = load_knowledge("enabling").get(self.name, [])
+        form = platforms.form_of(forms, self.world.release.version) or {}
+        return any(all(map(self.world.getenv, names)) for names in form.get("by", ()))
+
+    def users(self) -> Answer | None:
+        """The lists of who may talk to it, as one."""
+        variable = self.lists[0]
+        own = [*self._variable(variable), *self._bridged(variable)] if variable else []
+        shared = list(self._variable(GLOBAL_USERS))
+        if own and shared:
+            both = Text(f"{own[0]},{shared[0]}", own[0].source)
+            return _answer([both, *own[1:]])
+        return _answer(own or shared)
+
+    def everyone(self) -> Answer | None:
+        """What lets anybody in; the setting for all platforms counts only without any list."""
+        variable = self.lists[1]
+        own = [one for one in self._variable(variable) if variable and one.lower() in _OPEN]
+        if own or self.users():
+            return _answer(own)
+        return _answer([one for one in self._variable(GLOBAL_EVERYONE) if one.lower() in _OPEN])
+
+    def _variable(self, name: str | None) -> Iterator[Text]:
+        value = self.world.getenv(name) if name else ABSENT
+        if value:
+            yield value
+
+    def _written(self, field: str) -> Iterator[Text]:
+        """What config.yaml says, the strongest place first."""
+        key = field.removeprefix("extra.")
+        spellings = (key,) if key == field else (key, field)
+        for place in _PLACES:
+            for spelt in spellings:
+                if spelt in self.keys.get(place, ()):
+                    yield from self._value(place, spelt)
+
+    def _bridged(self, variable: str) -> Iterator[Text]:
+        for place in _PLACES:
+            for key, became in self.bridged.items():
+                where, _, spelt = key.partition(" ")
+                if where == place and became == variable:
+                    yield from self._value(place, spelt)
+
+    def _value(self, place: str, key: str) -> Iterator[Text]:
+        path = (*_PLACES[place], self.name, *key.split("."))
+        value = section(self.world.raw, *path[:-1]).get(path[-1])
+        if value is None or value == "" or isinstance(value, dict):
+            return
+        said = ",".join(map(str, value)) if isinstance(value, list) else str(value)
+        yield Text(said, self.world.document.source(*path))
+
+
+def _answer(found: list[Text]) -> Answer | None:
+    if not found:
+        return None
+    return Answer(
+        str(found[0]), found[0].source, tuple(Answer(str(one), one.source) for one in found[1:])
+    )

@@ -1,0 +1,66 @@
+"""The models for side tasks: vision, compression, titles and the like."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from hermes_doctor.settings.text import DEFAULT, Source, Text
+from hermes_doctor.settings.world import ABSENT, World, section
+
+_AUTO = Text("auto", Source(DEFAULT, "as the main model"))
+
+
+@dataclass(frozen=True)
+class Task:
+    """What one side task uses; `auto` is the main provider, or whatever has a key."""
+
+    name: str
+    provider: Text
+    model: Text
+    base_url: Text
+    key: Text
+    api_mode: Text
+
+
+def tasks(world: World) -> list[Task]:
+    """Every side task that this release knows or that config.yaml names."""
+    written = section(world.config, "auxiliary")
+    known = world.release.topic("auxiliary")
+    named = [name for name, block in written.items() if isinstance(block, dict)]
+    return [_task(world, str(name)) for name in dict.fromkeys((*known, *named))]
+
+
+def _task(world: World, name: str) -> Task:
+    block = {**world.release.topic("auxiliary").get(name, {}), **_written(world, name)}
+    provider, model, url, key, mode = (
+        _said(block, k) for k in ("provider", "model", "base_url", "api_key", "api_mode")
+    )
+    if not key and world.release.since(0, 19):
+        named = _said(block, "key_env") if block.get("key_env") else _said(block, "api_key_env")
+        value = world.getenv(named) if named else ABSENT
+        key = Text(value, named.source._replace(via=value.source)) if value else ABSENT
+    if world.release.since(0, 18) and model.lower() == "auto":
+        model = ABSENT
+    direct = world.release.addresses.get(f"auxiliary {provider.lower()}")
+    if direct:
+        url = url or Text(direct, Source(DEFAULT, str(provider)))
+        provider = provider.like("custom")
+    if url and key:
+        return Task(name, provider.like("custom"), model, url, key, mode)
+    if not provider or provider == "auto":
+        return Task(name, _AUTO, model, ABSENT, ABSENT, mode)
+    return Task(name, provider, model, url, ABSENT if url else key, mode)
+
+
+def _written(world: World, name: str) -> Mapping[Any, Any]:
+    block = section(world.config, "auxiliary").get(name)
+    return block if isinstance(block, dict) else {}
+
+
+def _said(block: Mapping[Any, Any], key: str) -> Text:
+    """A value as Hermes makes text of it: an empty one becomes the word `None`."""
+    value = block.get(key, "")
+    found = value if isinstance(value, Text) else Text(str(value))
+    return found.like(found.strip())

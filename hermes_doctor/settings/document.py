@@ -1,0 +1,138 @@
+"""config.yaml as the gateway reads it, with the place of everything that is in it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import yaml
+
+from hermes_doctor.probes import configuration
+from hermes_doctor.probes.configuration import Fault
+from hermes_doctor.settings.text import CONFIG, Source, Text
+from hermes_doctor.values import NamedTuple
+
+Path = tuple[str | int, ...]
+_MOST_NODES = 200_000
+_STRING = "tag:yaml.org,2002:str"
+
+
+class Place(NamedTuple):
+    """Where a key or a value stands: line and column from 1, and its bytes in the file."""
+
+    line: int
+    column: int
+    start: int
+    end: int
+
+
+class Document:
+    """One YAML file. `values` is empty when there is a `fault`, as it is to Hermes."""
+
+    def __init__(self, data: bytes, file: str = configuration.NAME) -> None:
+        self.data = data
+        self.file = file
+        self.values: Mapping[Any, Any] = {}
+        self.duplicates: list[tuple[Path, tuple[int, ...]]] = []
+        """Keys that stand more than once in one mapping, with their lines; the last one counts."""
+        self.places: dict[Path, Place] = {}
+        self.keys: dict[Path, Place] = {}
+        _, self.fault = configuration.parse(data)
+        if self.fault is None:
+            self._read()
+
+    def source(self, *path: str | int) -> Source:
+        """The place of a value for an answer; of what it stands in when it is not there."""
+        here = path
+        while here and here not in self.places:
+            here = here[:-1]
+        at = self.keys.get(here) or self.places.get(here)
+        return Source(CONFIG, dotted(path), self.file, at.line if at else None)
+
+    def _read(self) -> None:
+        text = self.data.decode("utf-8")
+        self._mark = len(text) - len(text.removeprefix("\ufeff"))
+        self._text = text
+        self._offsets: dict[int, int] = {0: 0}
+        loader = configuration.loader_for(text)(text[self._mark :])
+        try:
+            root = loader.get_single_node()
+            if root is None:
+                return
+            names: dict[int, Path] = {}
+            self._walk(root, names)
+            self.values = _Values(names, self).of(root)
+        except RecursionError:
+            self.fault = Fault("refers to itself")
+        except Exception as error:  # noqa: BLE001 (PyYAML raises nearly anything)
+            self.fault = Fault(f"holds a value that YAML cannot build ({type(error).__name__})")
+        finally:
+            loader.dispose()
+
+    def _walk(self, root: yaml.Node, names: dict[int, Path]) -> None:
+        """Note the place of every node; what an alias repeats keeps the place of its anchor."""
+        left: list[tuple[yaml.Node, Path]] = [(root, ())]
+        while left and len(names) < _MOST_NODES:
+            node, path = left.pop()
+            self.places[path] = self._place(node)
+            if id(node) in names:
+                continue
+            names[id(node)] = path
+            if isinstance(node, yaml.SequenceNode):
+                left += [(one, (*path, number)) for number, one in enumerate(node.value)]
+            elif isinstance(node, yaml.MappingNode):
+                left += self._pairs(node, path)
+
+    def _pairs(self, node: yaml.MappingNode, path: Path) -> Iterator[tuple[yaml.Node, Path]]:
+        seen: dict[str, list[tuple[yaml.Node, yaml.Node]]] = {}
+        for key, value in node.value:
+            if isinstance(key, yaml.ScalarNode):
+                seen.setdefault(str(key.value), []).append((key, value))
+        for name, pairs in seen.items():
+            key, value = pairs[-1]
+            self.keys[(*path, name)] = self._place(key)
+            yield value, (*path, name)
+            if len(pairs) > 1 and name != "<<":
+                lines = tuple(key.start_mark.line + 1 for key, _ in pairs)
+                self.duplicates.append(((*path, name), lines))
+
+    def _place(self, node: yaml.Node) -> Place:
+        start, end = node.start_mark, node.end_mark
+        first, last = start.index + self._mark, end.index + self._mark
+        return Place(start.line + 1, start.column + 1, first, last)
+
+    def span(self, place: Place) -> tuple[int, int]:
+        """The bytes of a place, for an edit that touches nothing else."""
+        return len(self._text[: place.start].encode()), len(self._text[: place.end].encode())
+
+
+class _Values(yaml.constructor.SafeConstructor):
+    """Builds the values as PyYAML does, every text with its place."""
+
+    def __init__(self, names: dict[int, Path], document: Document) -> None:
+        super().__init__()
+        self.names = names
+        self.document = document
+
+    def of(self, root: yaml.Node) -> Mapping[Any, Any]:
+        built: Any = self.construct_document(root)
+        return built if isinstance(built, dict) else {}
+
+    def text(self, node: yaml.ScalarNode) -> str:
+        value: str = self.construct_scalar(node)
+        path = self.names.get(id(node))
+        if path is None:  # a key
+            return value
+        line = node.start_mark.line + 1
+        return Text(value, Source(CONFIG, dotted(path), self.document.file, line))
+
+
+_Values.add_constructor(_STRING, _Values.text)  # type: ignore[type-var]
+
+
+def dotted(path: Path) -> str:
+    """A path as people write it."""
+    said = ""
+    for part in path:
+        said += f"[{part}]" if isinstance(part, int) else f".{part}" if said else part
+    return said

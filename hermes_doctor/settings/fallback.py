@@ -1,0 +1,95 @@
+"""The fallback chain: what Hermes tries when the first provider has no credentials or fails."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from hermes_doctor.settings import runtime
+from hermes_doctor.settings.outcome import Runtime, Unresolved
+from hermes_doctor.settings.text import Text, stripped, text
+from hermes_doctor.settings.world import ABSENT, World
+
+_PLACES = ("fallback_providers", "fallback_model")
+
+
+@dataclass(frozen=True)
+class Link:
+    """One entry of the chain. `${NAME}` in it is not expanded by Hermes."""
+
+    path: str
+    provider: Text
+    model: Text
+    base_url: Text
+    key: Text
+    odd: bool = False
+    """Whether its provider is not text."""
+
+    def resolve(self, world: World) -> Runtime:
+        """What a request of this entry would use."""
+        if self.odd and not world.release.since(0, 15):
+            raise Unresolved("malformed", f"the provider of {self.path} is not text")
+        asked = self.provider or runtime.requested(world, here=False)[0]
+        return runtime.resolve(world, asked, self.base_url, self.key)
+
+
+def chain(world: World) -> list[Link]:
+    """The entries that count; whatever has another shape, Hermes passes over in silence."""
+    found: list[Link] = []
+    seen: set[tuple[str, str, str]] = set()
+    for path, block in _entries(world):
+        link = _link(world, path, block)
+        if not link.provider or not link.model:
+            continue
+        same = (link.provider.lower(), link.model.lower(), link.base_url.lower())
+        if world.release.since(0, 15) and same in seen:
+            continue
+        seen.add(same)
+        found.append(link)
+    return found
+
+
+def _entries(world: World) -> Iterator[tuple[str, Mapping[Any, Any]]]:
+    for place in _PLACES:
+        raw = world.raw.get(place)
+        blocks = raw if isinstance(raw, list) else [raw]
+        many = isinstance(raw, list)
+        for number, block in enumerate(blocks):
+            if isinstance(block, dict):
+                yield (f"{place}[{number}]" if many else place), block
+        if raw and not world.release.since(0, 15):
+            return  # older releases look at the second place only when the first is empty
+
+
+def _link(world: World, path: str, block: Mapping[Any, Any]) -> Link:
+    url = stripped(block.get("base_url")) if isinstance(block.get("base_url"), str) else ABSENT
+    key = text(block.get("api_key"))
+    key = key.like(key.strip())
+    if not key and world.release.since(0, 15):
+        named = stripped(block.get("key_env") or block.get("api_key_env"))
+        value = world.getenv(named) if named else ABSENT
+        key = Text(value, named.source._replace(via=value.source)) if value else ABSENT
+    provider = block.get("provider")
+    return Link(
+        path=path,
+        provider=stripped(provider),
+        model=stripped(block.get("model")),
+        base_url=_bare(url),
+        key=key,
+        odd=bool(provider) and not isinstance(provider, str),
+    )
+
+
+def _bare(url: Text) -> Text:
+    return url.like(url.rstrip("/"))
+
+
+def tried(world: World) -> list[Link]:
+    """The entries that a gateway tries when the first provider has no credentials.
+
+    Older releases try those as well that name no provider or no model.
+    """
+    if world.release.since(0, 15):
+        return chain(world)
+    return [_link(world, path, block) for path, block in _entries(world)]

@@ -1,0 +1,34 @@
+"""What comes out when a provider is resolved: what a request would use, or why there is nothing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from hermes_doctor.settings.text import DEFAULT, Source, Text
+
+NO_KEY = Text("no-key-required", Source(DEFAULT, "no key"))
+
+
+class Unresolved(Exception):
+    """There is no provider for this request."""
+
+    def __init__(self, kind: str, why: str, *, falls_back: bool = True) -> None:
+        super().__init__(why)
+        self.kind = kind
+        """`unknown`, `none`, `key`, `login`, `disabled`, `address` or `malformed`."""
+        self.falls_back = falls_back
+        """Whether Hermes tries the fallback chain instead."""
+
+
+@dataclass
+class Runtime:
+    """What a request would use. The key is a secret."""
+
+    provider: str
+    base_url: Text
+    api_mode: str
+    key: Text
+    urls: list[Text] = field(default_factory=list)
+    """Addresses that are set and do not count."""
+    keys: list[Text] = field(default_factory=list)
+    """Keys that are set and do not count."""

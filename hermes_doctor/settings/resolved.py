@@ -1,0 +1,191 @@
+"""The answers: what the next message would really use, and where every value comes from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from hermes_doctor.settings import auxiliary, fallback, runtime
+from hermes_doctor.settings.access import Access, accesses
+from hermes_doctor.settings.outcome import Runtime, Unresolved
+from hermes_doctor.settings.secret import key_of
+from hermes_doctor.settings.text import DEFAULT, Answer, Key, Source, Text
+from hermes_doctor.settings.world import ABSENT, World
+
+_NOWHERE = Source(DEFAULT, "not set")
+
+
+@dataclass(frozen=True)
+class Trouble:
+    """Why a provider cannot be used."""
+
+    kind: str
+    why: str
+
+
+@dataclass(frozen=True)
+class Route:
+    """One way to a model: what was asked for, and what a request would use."""
+
+    path: str
+    """Where it is configured: `model`, or an entry of the fallback chain."""
+    requested: Answer
+    model: Answer
+    provider: Answer | None
+    base_url: Answer | None
+    api_mode: Answer | None
+    key: Key | None
+    trouble: Trouble | None = None
+
+
+@dataclass(frozen=True)
+class SideTask:
+    """What a side task uses; nothing but `auto` means that it follows the main model."""
+
+    name: str
+    provider: Answer
+    model: Answer | None
+    base_url: Answer | None
+    api_mode: Answer | None
+    key: Key | None
+
+
+@dataclass(frozen=True)
+class Resolved:
+    """All that a gateway of this home goes by."""
+
+    release: tuple[int, ...]
+    """The release whose rules were applied."""
+    main: Route
+    """What config.yaml asks for first."""
+    used: Route | None
+    """What the next message would use: `main`, a fallback, or nothing."""
+    fallback: tuple[Route, ...]
+    tasks: tuple[SideTask, ...]
+    platforms: tuple[Access, ...]
+    world: World
+    """What it was made from. Holds secrets."""
+    doubts: tuple[str, ...] = ()
+    """What could not be read, and why."""
+
+
+def of(world: World, doubts: tuple[str, ...] = ()) -> Resolved:
+    """The answers for a world."""
+    main, falls_back = _main(world)
+    chain = tuple(_link(world, link) for link in fallback.chain(world))
+    used: Route | None = main
+    if main.trouble:
+        used = _instead(world, main) if falls_back else None
+    return Resolved(
+        release=world.release.version,
+        main=main,
+        used=used,
+        fallback=chain,
+        tasks=tuple(_task(one) for one in auxiliary.tasks(world)),
+        platforms=tuple(accesses(world)),
+        world=world,
+        doubts=doubts,
+    )
+
+
+def _main(world: World) -> tuple[Route, bool]:
+    asked = Text("auto")
+    others: list[Text] = []
+    model = model_answer(world)
+    try:
+        asked, others = runtime.requested(world)
+        found = runtime.resolve(world, asked)
+    except Unresolved as error:
+        trouble = Trouble(error.kind, str(error))
+        return _route(world, "model", asked, others, model, None, trouble), error.falls_back
+    if not model.value:
+        model = _default_model(world, found.provider)
+    return _route(world, "model", asked, others, model, found, None), False
+
+
+def model_answer(world: World) -> Answer:
+    """The model's name as the gateway sends it: as it is written, without `${NAME}` expanded."""
+    model = world.gateway.get("model")
+    if not isinstance(model, dict):
+        written = model if isinstance(model, str) else ""
+        return Answer(str(written), world.source(written, "model") if written else _NOWHERE)
+    able = [(key, model[key]) for key in ("default", "model") if model.get(key)]
+    if not able:
+        return Answer("", _NOWHERE)
+    made = [Answer(str(value), world.source(value, "model", key)) for key, value in able]
+    return Answer(made[0].value, made[0].source, tuple(made[1:]))
+
+
+def _default_model(world: World, provider: str) -> Answer:
+    found = world.release.topic("models").get(provider, "")
+    return Answer(str(found), Source(DEFAULT, f"what {provider} has when none is set"))
+
+
+def _instead(world: World, main: Route) -> Route | None:
+    """The first entry of the chain that has credentials; the main model where it names none."""
+    routes = (_link(world, link) for link in fallback.tried(world))
+    found = next((one for one in routes if not one.trouble), None)
+    if found is None or found.model.value:
+        return found
+    model = main.model
+    if not model.value and found.provider and found.provider.value:
+        model = _default_model(world, found.provider.value)
+    return replace(found, model=model)
+
+
+def _link(world: World, link: fallback.Link) -> Route:
+    model = Answer(str(link.model), link.model.source)
+    try:
+        found = link.resolve(world)
+    except Unresolved as error:
+        trouble = Trouble(error.kind, str(error))
+        return _route(world, link.path, link.provider, [], model, None, trouble)
+    return _route(world, link.path, link.provider, [], model, found, None)
+
+
+def _route(
+    world: World,
+    path: str,
+    asked: Text,
+    others: list[Text],
+    model: Answer,
+    found: Runtime | None,
+    trouble: Trouble | None,
+) -> Route:
+    said: Any = Answer(str(asked), asked.source, tuple(answer(one) for one in others))
+    if found is None:
+        return Route(path, said, model, None, None, None, None, trouble)
+    url = found.base_url
+    return Route(
+        path=path,
+        requested=said,
+        model=model,
+        provider=Answer(found.provider, asked.source),
+        base_url=Answer(str(url), url.source, tuple(answer(one) for one in found.urls)),
+        api_mode=Answer(str(found.api_mode), _mode_source(found.api_mode)),
+        key=key_of(world.release, found.key, found.keys),
+    )
+
+
+def _mode_source(mode: str) -> Source:
+    told = Source(DEFAULT, "told from the provider and the address")
+    return mode.source if isinstance(mode, Text) else told
+
+
+def answer(value: Text) -> Answer:
+    """A value that is no secret, as an answer."""
+    return Answer(str(value), value.source)
+
+
+def _task(task: auxiliary.Task) -> SideTask:
+    def maybe(value: Text) -> Answer | None:
+        return answer(value) if value else None
+
+    return SideTask(
+        name=task.name,
+        provider=answer(task.provider),
+        model=maybe(task.model),
+        base_url=maybe(task.base_url),
+        api_mode=maybe(task.api_mode),
+        key=key_of(None, task.key, []) if task.key != ABSENT else None,
+    )

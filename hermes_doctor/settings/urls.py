@@ -1,0 +1,73 @@
+"""What Hermes reads from the address of a provider: which protocol it speaks, and whose it is."""
+
+from __future__ import annotations
+
+from urllib.parse import urlparse
+
+from hermes_doctor.settings.release import Release
+
+CHAT, RESPONSES, MESSAGES = "chat_completions", "codex_responses", "anthropic_messages"
+_LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1", "0.0.0.0"})
+_ASKED_ELSEWHERE = ("OPENAI", "OPENROUTER", "OLLAMA")
+
+
+def host(url: str) -> str:
+    """The host of an address with or without a scheme; empty when there is none."""
+    raw = url.strip()
+    try:
+        return (urlparse(raw if "://" in raw else f"//{raw}").hostname or "").rstrip(".")
+    except ValueError:
+        return ""
+
+
+def belongs(url: str, domain: str) -> bool:
+    """Whether the host is this domain or below it."""
+    name = host(url)
+    return name == domain or name.endswith(f".{domain}")
+
+
+def is_loopback(url: str) -> bool:
+    """Whether the address is this machine's own."""
+    return host(url) in _LOOPBACK
+
+
+def mode(url: str, release: Release) -> str | None:
+    """The protocol that an address stands for; None when it tells nothing."""
+    name = host(url)
+    if name in ("api.x.ai", "api.openai.com"):
+        return RESPONSES
+    if name == "api.anthropic.com" and release.since(0, 18):
+        return MESSAGES
+    bare = url.strip().lower().rstrip("/")
+    ends = ("/anthropic", "/anthropic/v1") if release.since(0, 17) else ("/anthropic",)
+    path = urlparse(bare).path.rstrip("/") if release.since(0, 17) else bare
+    if path.endswith(ends) or (name == "api.kimi.com" and "/coding" in bare):
+        return MESSAGES
+    return None
+
+
+def vendor_variable(url: str) -> str | None:
+    """The variable that Hermes derives from a host: `api.groq.com` makes `GROQ_API_KEY`."""
+    name = host(url)
+    labels = [label for label in name.split(".") if label]
+    if not labels or ":" in name or any(char.isdigit() for char in name.split(".")[-1]):
+        return None
+    while labels and labels[0] in ("api", "www"):
+        labels.pop(0)
+    if len(labels) < 2:
+        return None
+    word = "".join(char if char.isalnum() else "_" for char in labels[-2]).upper()
+    if not word[:1].isalpha() or word in _ASKED_ELSEWHERE:
+        return None
+    return f"{word}_API_KEY"
+
+
+def may_be_anthropic(url: str, release: Release) -> bool:
+    """Whether an address plausibly speaks Anthropic's protocol; older releases do not ask."""
+    if not release.since(0, 18):
+        return bool(url)
+    name = host(url)
+    official = name == "api.anthropic.com" or name.endswith((".anthropic.com", ".claude.com"))
+    return bool(name) and (
+        official or name.endswith(".azure.com") or mode(url, release) == MESSAGES
+    )

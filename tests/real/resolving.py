@@ -1,0 +1,161 @@
+"""The same questions to our resolver and to a real release."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from hermes_doctor.home import Home
+from hermes_doctor.probes import environment
+from hermes_doctor.probes.installation import release as numbers
+from hermes_doctor.settings import (
+    access,
+    auxiliary,
+    envfile,
+    fallback,
+    gathering,
+    resolved,
+    runtime,
+)
+from hermes_doctor.settings.document import Document
+from hermes_doctor.settings.outcome import Runtime, Unresolved
+from hermes_doctor.settings.release import Release
+from hermes_doctor.settings.text import Answer
+from hermes_doctor.settings.world import World
+from tests.real.made_homes import Made
+from tests.real.made_words import TASKS
+from tools import lessons, real_home, releases
+
+LESSON = Path(lessons.__file__).with_name("resolver_lesson.py")
+Fields = dict[str, Any]
+MISSING = "—"
+
+
+def world(home: Path, made: Made, version: str) -> World:
+    """What our resolver sees of a home that is written."""
+    release = Release(numbers(version))
+    config = home / "config.yaml"
+    env = environment.read(Home(home))
+    return World(
+        release=release,
+        document=Document(config.read_bytes() if config.exists() else b""),
+        readings=envfile.read(env, release, made.environment) if env else envfile.NOTHING,
+        started_with=made.environment,
+        store=gathering.store(home / "auth.json"),
+        now=time.time(),
+    )
+
+
+def ours(seen: World) -> Fields:
+    """Our answers."""
+    found = resolved.of(seen)
+    main = _runtime(lambda: runtime.resolve(seen, runtime.requested(seen)[0]))
+    used, model = main, None
+    if found.used is None:
+        used = {"trouble": found.main.trouble and found.main.trouble.kind}
+    else:
+        model = found.used.model.value
+        if found.used.path != "model":
+            path = found.used.path
+            link = next(one for one in fallback.tried(seen) if one.path == path)
+            used = _runtime(lambda: link.resolve(seen))
+    return {
+        "main": main,
+        "used": used,
+        "model": model,
+        "fallback": [
+            {"model": str(link.model), **_runtime(lambda link=link: link.resolve(seen))}  # type: ignore[misc]
+            for link in fallback.chain(seen)
+        ],
+        "tasks": {t.name: _task(t) for t in auxiliary.tasks(seen) if t.name in TASKS},
+        "platforms": {one.name: _platform(seen, one) for one in found.platforms},
+    }
+
+
+def _runtime(ask: Callable[[], Runtime]) -> Fields:
+    try:
+        found = ask()
+    except Unresolved as error:
+        return {"trouble": error.kind}
+    return {
+        "provider": found.provider,
+        "base_url": str(found.base_url),
+        "api_mode": str(found.api_mode),
+        "key": _hashed(found.key),
+    }
+
+
+def _task(task: auxiliary.Task) -> list[str | None]:
+    plain = (task.provider, task.model, task.base_url, _hashed(task.key), task.api_mode)
+    return [str(one) if one else None for one in plain]
+
+
+def _platform(seen: World, one: access.Access) -> Fields:
+    def value(answer: Answer | None) -> str | None:
+        return answer.value if answer else None
+
+    return {
+        "token": _hashed(access.token_text(seen, one.name)),
+        "home_channel": value(one.home_channel),
+        "dm_policy": value(one.dm_policy),
+        "group_policy": value(one.group_policy),
+        "allow_from": value(one.allow_from),
+        "u-1": one.admits("u-1"),
+        "stranger": one.admits("stranger"),
+    }
+
+
+def _hashed(value: str) -> str | None:
+    return hashlib.sha256(str(value).encode()).hexdigest()[:12] if value else None
+
+
+def theirs(version: str, folder: Path, homes: list[tuple[Path, Made]]) -> list[Fields]:
+    """What Hermes itself answers, for each home."""
+    scratch = folder / "scratch"
+    scratch.mkdir()
+    sealed = {"HERMES_MANAGED_DIR": str(folder / "nothing")}
+    asked = [
+        json.dumps({"home": str(home), "environment": made.environment, "tasks": TASKS})
+        for home, made in homes
+    ]
+    done = subprocess.run(
+        [str(releases.python_of(version)), "-I", str(LESSON)],
+        env=real_home.environment(scratch) | lessons.QUIET | sealed,
+        cwd=scratch,
+        input="\n".join(asked) + "\n",
+        capture_output=True,
+        text=True,
+        timeout=1800,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    return [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+
+
+def compare(mine: Fields, real: Fields) -> tuple[int, dict[str, tuple[Any, Any]]]:
+    """How many fields there are, and those that differ: ours and theirs."""
+    mine["tasks"] = {name: mine["tasks"].get(name) or [None] * 5 for name in real.get("tasks", {})}
+    mine["tasks"] = {n: t if t[0] else ["auto", *t[1:]] for n, t in mine["tasks"].items()}
+    ours_flat, real_flat = dict(_flat(mine)), dict(_flat(real))
+    names = ours_flat.keys() | real_flat.keys()
+    differing = {
+        name: (ours_flat.get(name, MISSING), real_flat.get(name, MISSING))
+        for name in sorted(names)
+        if ours_flat.get(name, MISSING) != real_flat.get(name, MISSING)
+    }
+    return len(names), differing
+
+
+def _flat(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+    if isinstance(value, dict):
+        for name, one in value.items():
+            yield from _flat(one, f"{path}.{name}" if path else name)
+    elif isinstance(value, list):
+        for number, one in enumerate(value):
+            yield from _flat(one, f"{path}[{number}]")
+    else:
+        yield path, value

@@ -1,0 +1,40 @@
+"""Makes hermes_doctor/knowledge/access.json: asks every release what its platforms go by.
+
+python -m tools.learn_access            all releases, some minutes
+python -m tools.learn_access 0.19.0     prints what one release says
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from tools import learn_platforms, lessons, releases
+
+TARGET = learn_platforms.KNOWLEDGE / "access.json"
+LESSON = Path(__file__).parent / "access_lesson.py"
+
+
+def ask(version: str) -> dict[str, dict[str, Any]]:
+    """What one release says: for each of its platforms, where its settings come from."""
+    platforms = json.loads((learn_platforms.KNOWLEDGE / "platforms.json").read_bytes())
+    question = {name: facts["variables"] for name, facts in platforms["platforms"].items()}
+    said: dict[str, dict[str, Any]] = lessons.ask(version, LESSON, question)
+    return said
+
+
+def main() -> None:
+    """Ask all releases and write the file, or print what some say."""
+    named = sys.argv[1:]
+    answers = {version: ask(version) for version in named or releases.ALL}
+    text = learn_platforms.document(learn_platforms.combine(answers))
+    if named:
+        print(text, end="")
+    else:
+        TARGET.write_text(text)
+
+
+if __name__ == "__main__":
+    main()
