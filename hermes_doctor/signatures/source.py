@@ -22,12 +22,23 @@ _VERSIONS = re.compile(
     r"(?:(?:[<>]=?|==|!=)\d+(?:\.\d+){0,3})(?:,(?:[<>]=?|==|!=)\d+(?:\.\d+){0,3})*"
 )
 _PLACE = re.compile(r"\{(\w+)\}")
-_LINE_FIELDS = frozenset({"pattern", "logger", "level", "traceback", "examples", "near"})
+_LINE_FIELDS = frozenset(
+    {"pattern", "anywhere", "logger", "level", "traceback", "examples", "near"}
+)
 _RULE_FIELDS = _LINE_FIELDS | {
     "id", "code", "severity", "title", "detail", "source", "platform", "versions", "window",
     "threshold", "within", "followed_by", "cleared_by", "settle", "per_session", "outlives_start",
     "unless_ok", "fix",
 }  # fmt: skip
+
+_OTHERS = (
+    r"(?:\[[^\]]{0,60}\] )?(?:Unauthorized|Rejected|Dropping|Dropped|Ignoring|Ignored|Denied)\b"
+    r"|inbound message|Tool [\w.-]{1,80} |Job '|Job \w{1,40} |response ready|Auto voice reply"
+    r"|Unrecognized slash command|Non-retryable client error|\W{0,4}API call failed"
+)
+"""How lines begin that carry what strangers, tools or models said: names, output, words."""
+_ANYWHERE = rf"^(?!{_OTHERS})(?=.{{0,400}}?(?:%s))\W{{0,8}}[\w. ]{{1,40}}"
+"""Shows the first words only: those are Hermes' own, what stands before the match need not be."""
 
 
 class Fault(NamedTuple):
@@ -181,7 +192,7 @@ def _line(raw: Mapping[str, Any], level: str = "warning") -> Line:
         raise Wrong(f"`pattern` {fault}")
     names = [name.lower() for name in LEVELS]
     return Line(
-        pattern=pattern,
+        pattern=_ANYWHERE % pattern if yes(raw, "anywhere") else pattern,
         literals=patterns.literals(pattern),
         level=_choice(raw, "level", names, level).upper(),
         loggers=texts(raw, "logger"),
