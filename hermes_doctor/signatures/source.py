@@ -143,6 +143,9 @@ def _rule(raw: Mapping[str, Any], made: list[Sample]) -> Rule:
     platform = text(raw, "platform", "")
     title = text(raw, "title")
     taken = set(re.compile(line.pattern).groupindex) | ({"platform"} if platform else set())
+    for shown in (title, text(raw, "detail", "")):
+        if not set(_PLACE.sub("", shown)).isdisjoint("{}"):
+            raise Wrong("`title` and `detail` use braces for nothing but {name}")
     for name in (*_PLACE.findall(title), *_PLACE.findall(text(raw, "detail", ""))):
         if name not in taken:
             raise Wrong(f"`title` or `detail` names {{{name}}}, which the pattern does not take")

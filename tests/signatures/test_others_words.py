@@ -7,6 +7,8 @@ import pytest
 from hermes_doctor.logs.entry import Entry
 from hermes_doctor.plugins import builtin
 from hermes_doctor.signatures import source
+from hermes_doctor.signatures.findings import findings
+from hermes_doctor.signatures.incidents import Ledger
 from hermes_doctor.signatures.matching import Matcher
 from tests.signatures.logging import entry
 
@@ -77,3 +79,50 @@ def test_systemd_is_not_quoted_by_the_gateway() -> None:
         for logger in ("systemd", "", "gateway.run")
     }
     assert "svc-ended" in found["systemd"] and not found[""] and not found["gateway.run"]
+
+
+@pytest.mark.parametrize(
+    ("level", "logger", "text", "secret"),
+    [
+        (
+            "ERROR",
+            "cron.scheduler",
+            "Job 'Remind me of my test at 9' failed: ValueError: x",
+            "test",
+        ),
+        ("ERROR", "cron.scheduler", "Job 'It's about my test' failed: ValueError: x", "test"),
+        (
+            "WARNING",
+            "agent.conversation_loop",
+            "API call failed (attempt 1/3) error_type=AuthenticationError thread=a:1"
+            " provider=custom base_url=https://llm.example/u/hunter2 model=m summary=HTTP 401: x",
+            "hunter2",
+        ),
+        (
+            "WARNING",
+            "gateway.platforms.base",
+            "Failed to send 'my test' to kelly: [Errno 28] No space left on device: '/x'",
+            "test",
+        ),
+    ],
+)
+def test_what_is_quoted(level: str, logger: str, text: str, secret: str) -> None:
+    """Prompts, messages and what an address holds are shown nowhere."""
+    ledger = Ledger([rule._replace(threshold=1, settle=0.0) for rule in WRITTEN.rules], now=9.0)
+    ledger.take(Entry(1.0, level, logger, text))
+
+    found = list(findings(ledger.incidents(), lambda _: "log"))
+
+    assert found and all(secret not in repr(one) for one in found)
+
+
+def test_jobs_are_told_apart() -> None:
+    """Two prompts that begin alike are two jobs; a short name is shown as it is."""
+    ledger = Ledger(WRITTEN.rules, now=9.0)
+    for at, name in enumerate(("remind me of it", "remind me of that", "nightly-report")):
+        text = f"Job '{name}' failed: ValueError: x"
+        ledger.take(Entry(1.0 + at, "ERROR", "cron.scheduler", text))
+
+    subjects = {one.subject for one in findings(ledger.incidents(), lambda _: "log")}
+
+    assert len(subjects) == 3 and "nightly-report" in subjects
