@@ -88,3 +88,21 @@ def test_what_rules_name_is_there() -> None:
     assert [rule.id for rule in loaded.rules if rule.fix and rule.code not in fixes[rule.fix]] == []
     assert {name for rule in loaded.rules for name in rule.unless_ok} <= checks
     assert {code for one in loaded.causes for code in (one.code, *one.explains)} <= codes
+
+
+def test_platforms_are_not_blamed_for_one_another() -> None:
+    """Where a log names the platform of both sides, a cause holds for the same one only."""
+    held = folder.Folder(RULES).held
+    named: dict[str, bool] = {}
+    for rule in held.rules:
+        names = bool(rule.platform) or "(?P<platform>" in rule.line.pattern
+        named[rule.code] = named.get(rule.code, True) and names
+    about = {code for code, names in named.items() if names} - {"ENV-REDACTED"}  # of a file, too
+
+    loose = {
+        (cause.code, code)
+        for cause in held.causes
+        for code in cause.explains
+        if not cause.same_platform and {cause.code, code} <= about
+    }
+    assert loose == set()
