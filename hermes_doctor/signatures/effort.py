@@ -113,13 +113,15 @@ def _chars(tree: Any, sample: str) -> frozenset[str]:
         parts = list(inside(kind, value))
         for one in parts:
             found |= _chars(one, sample)
-        if not parts:
+        if kind is kinds.LITERAL:
+            found |= {chr(value), chr(value).swapcase()}
+        elif not parts:
             found |= {char for char in sample if _holds(kind, value, char)}
     return frozenset(found)
 
 
 def _holds(kind: Any, value: Any, char: str) -> bool:
-    either = {ord(char), *map(ord, char.swapcase()[:1])}
+    either = {ord(char), ord(char.swapcase()[0])}
     if kind is kinds.LITERAL:
         return value in either
     if kind is kinds.NOT_LITERAL:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from hermes_doctor.signatures.rule import FIELDS, KINDS, LEVELS, Line, Rule
 from hermes_doctor.values import NamedTuple
 
 MOST = 1 << 20
+MOST_NODES, DEEPEST = 50_000, 50
 _ID = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 CODE = re.compile(r"[A-Z][A-Z0-9]*(-[A-Z0-9]+)*")
 _SPAN = re.compile(r"(\d{1,6})([smhd])")
@@ -107,7 +108,9 @@ def mappings(path: Path, what: str, faults: list[Fault]) -> Iterator[tuple[int, 
         if taken.size > MOST:
             raise Wrong("is larger than 1 MB")
         whole = data.decode()
+        _bounded(yaml.parse(whole, loader))
         node = yaml.compose(whole, loader)
+        _weight(node, {})
         content = yaml.load(whole, loader)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
@@ -127,6 +130,28 @@ def mappings(path: Path, what: str, faults: list[Fault]) -> Iterator[tuple[int, 
             yield number, raw
         else:
             faults.append(Fault(path, number, "must be a mapping of names to values"))
+
+
+def _bounded(events: Iterable[Any]) -> None:
+    """Refuse what is nested so deeply that reading it could end the program."""
+    depth = 0
+    for event in events:
+        name = type(event).__name__
+        depth += name.endswith("StartEvent") - name.endswith("EndEvent")
+        if depth > DEEPEST:
+            raise Wrong("is nested too deeply")
+
+
+def _weight(node: Any, known: dict[int, int]) -> int:
+    """Of how many nodes it is made once every alias stands for what it means."""
+    if id(node) not in known:
+        known[id(node)] = MOST_NODES + 1  # one that holds itself is endless
+        children = node.value if isinstance(getattr(node, "value", None), list) else ()
+        flat = [one for child in children for one in (child if type(child) is tuple else (child,))]
+        known[id(node)] = 1 + sum(_weight(one, known) for one in flat)
+    if known[id(node)] > MOST_NODES:
+        raise Wrong(f"holds more than {MOST_NODES} values, aliases counted")
+    return known[id(node)]
 
 
 def _rule(raw: Mapping[str, Any], made: list[Sample]) -> Rule:

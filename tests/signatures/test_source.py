@@ -107,9 +107,20 @@ def test_the_line_of_a_mistake(tmp_path: Path) -> None:
     assert (fault.line, "another rule 'a-rule'" in fault.what) == (second, True)
 
 
-@pytest.mark.parametrize(
-    "text", ["rules: [", "- a", "rules: 1", "rules:\n- 1\n", "x: 1\nrules: []\n", "\x00", "a: *b"]
+_BOMB = "".join(
+    f"  - &a{n} {{<<: [{', '.join([f'*a{n - 1}'] * 9) if n else ''}], k{n}: 1}}\n" for n in range(9)
 )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "rules: [", "- a", "rules: 1", "rules:\n- 1\n", "x: 1\nrules: []\n", "\x00", "a: *b",
+        "rules: " + "[" * 100_000, "rules: " + "{a: " * 100_000, "rules: &a [*a]",
+        "rules:\n" + _BOMB,
+    ],
+    ids=lambda text: text[:20],
+)  # fmt: skip
 def test_a_file_that_holds_no_rules(text: str, tmp_path: Path) -> None:
     """Whatever it holds, it is one fault and no traceback."""
     (tmp_path / "own.yaml").write_text(text, encoding="utf-8")
