@@ -16,6 +16,8 @@ from hermes_doctor.signatures.rule import KEYS
 
 _LONG, _REASON = 200, 120
 _NAMED = tuple(name for name in KEYS if name != "session")
+_EARLIEST, _LATEST = 86_400.0, 253_370_000_000.0
+"""From 1970 to the end of 9998: no zone leads out of what a date can be."""
 _PROMPTED = ("job", "task")
 _IDENTIFIER = pattern(r"[\w.:-]{1,24}|[0-9a-fA-F-]{1,40}", re.ASCII)
 _PLACE = pattern(r"\{(\w+)\}")
@@ -52,7 +54,7 @@ def _finding(same: list[Incident], subject: str, where: Callable[[Entry], str]) 
         evidence=tuple(
             Evidence(where(q.entry), f"{_time(q.entry.at)} {shown(q.text)}") for q in kept
         ),
-        since=datetime.fromtimestamp(first, UTC),
+        since=moment(first),
         fix=rule.fix,
         data={"rule": rule.id, "unless_ok": tuple(rule.unless_ok), **_keys(last)},
     )
@@ -106,4 +108,9 @@ def _often(count: int, same: list[Incident], sessions: set[str]) -> str:
 
 
 def _time(at: float) -> str:
-    return datetime.fromtimestamp(at, UTC).strftime("%H:%M:%S")
+    return moment(at).strftime("%H:%M:%S")
+
+
+def moment(at: float) -> datetime:
+    """A time of a log as a date; a line may claim one that no calendar has."""
+    return datetime.fromtimestamp(min(max(at, _EARLIEST), _LATEST), UTC)
