@@ -174,6 +174,7 @@ def test_text_over_several_lines() -> None:
         ("/bot123456789:AAEhBP0av28fW3xQ9sJx2nCy8wT4vE7rK1M/getMe", "AAEhBP0av28"),
         ("eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.abc", "eyJhbGciOiJI"),
         ("token Zx81kQpL0aV7mNc3TgYhRs5WdEuJ92bF was refused", "Zx81kQpL0a"),
+        ("refused: Zx81kQpL0aV7mNc3TgYhRs5WdEuJ92bF. Try again", "Zx81kQpL0a"),
     ],
 )
 def test_what_a_log_says(text: str, secret: str) -> None:

@@ -78,7 +78,7 @@ def _filled(text: str, incident: Incident) -> str:
 
 
 def _keys(incident: Incident) -> dict[str, str]:
-    return {name: _told(name, value) for name, value in incident.key.items()}
+    return {name: shown(_told(name, value)) for name, value in incident.key.items()}
 
 
 def _told(name: str, value: str) -> str:

@@ -38,7 +38,7 @@ _OTHERS = (
     r"|Unrecognized slash command|Non-retryable client error|\W{0,4}API call failed"
 )
 """How lines begin that carry what strangers, tools or models said: names, output, words."""
-_ANYWHERE = rf"^(?!{_OTHERS})(?=.{{0,400}}?(?:%s))\W{{0,8}}[\w. ]{{1,40}}"
+_ANYWHERE = rf"^(?!{_OTHERS})(?=.{{0,400}}?(?:%s))\W{{0,8}}[\w. -]{{1,40}}"
 """Shows the first words only: those are Hermes' own, what stands before the match need not be."""
 
 
