@@ -28,6 +28,16 @@ LINES = {
     "tool": ("WARNING", "agent.tool_executor", "Tool terminal returned error (1.0s): {}"),
     "old tool": ("WARNING", "run_agent", 'Tool terminal returned error (1.0s): {{"output": "{}"'),
     "click": ("WARNING", "hermes_plugins.slack_platform", "[Slack] Ignoring click by {} (U7)"),
+    "file": (
+        "WARNING",
+        "hermes_plugins.discord_platform.adapter",
+        "[Discord] Failed to cache document {}: x",
+    ),
+    "thought": (
+        "WARNING",
+        "agent.conversation_loop",
+        "Reasoning-only response (no visible content) after exhausting retries: {}",
+    ),
     "job": ("ERROR", "cron.scheduler", "Job '{}' failed: RuntimeError: x"),
 }
 

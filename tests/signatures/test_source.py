@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from hermes_doctor.signatures import patterns, source
+from hermes_doctor.signatures import effort, matching, patterns, source
 
 GOOD: dict[str, Any] = {
     "id": "a-rule",
@@ -92,6 +92,11 @@ def test_a_mistake_is_named(change: dict[str, Any], said: str, tmp_path: Path) -
     assert [rule.id for rule in found.rules] == ["another"]
     [fault] = found.faults
     assert said in str(fault) and str(fault).startswith("own.yaml:")
+
+
+def test_effort_is_counted_for_what_is_given() -> None:
+    """A pattern is judged by the longest text that it can meet."""
+    assert effort.TEXT == matching.MOST
 
 
 def test_the_line_of_a_mistake(tmp_path: Path) -> None:
