@@ -37,8 +37,8 @@ _OTHERS = (
     r"|File too large|Daily upload limit|Unsupported document|Document too large|Failed to cache"
     r"|Failed to parse JSON|API FAIL|Send failed HTTP|response_url POST)"
     r"|inbound message|response ready|Auto voice reply|Unrecognized slash command|Job '"
-    r"|Job \w{1,40} |Tool [\w.-]{1,80} |MM API|MM file upload|SimpleX: command|Reasoning-only response"
-    r"|Non-retryable client error|\W{0,4}API call failed"
+    r"|Job \w{1,40} |Tool [\w.-]{1,80} |MM API|MM file upload|SimpleX: command"
+    r"|Reasoning-only response|Non-retryable client error|\W{0,4}API call failed"
 )
 """How lines begin that carry what strangers, tools or models said: names, output, words."""
 _ANYWHERE = rf"^(?!{_OTHERS})(?=.{{0,400}}?(?:%s))\W{{0,8}}[\w. -]{{1,40}}"
