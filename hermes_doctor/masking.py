@@ -88,14 +88,16 @@ def like_a_secret(name: str) -> bool:
 
 _SPOKEN = pattern(
     r"""(?ix)
-    (?P<url>\b[a-z][a-z0-9+.-]*://)[^\s/@]+@            # a name and password in an address
+    (?P<url>\b[a-z][a-z0-9+.-]*://)(?:[^\s/@]+|[^\s/@:]*:[^\s@"'<>]{1,200})@  # name and password
+    | (?P<path>\b[a-z][a-z0-9+.-]*://[^\s"'<>?@]{1,200}?/)      # a key as a part of an address
+        (?=[\w-]{0,100}\d)(?=[\w-]{0,100}[a-z])[\w-]{16,}[^\s"'<>]*
     | (?P<query>[?&][\w.-]*=)[^\s&"'<>]+               # what an address hands over
     | (?P<scheme>\b(?:bearer|basic|bot)\s+)[\w.~+/=-]{8,}
     | (?P<named>\b[\w-]*(?:key|token|secret|passw(?:or)?d|authorization|cookie|credential)
         [\w-]*["']?\s*[:=]\s*["']?(?:(?:bearer|basic|bot)\s+)?)[^\s"',;)}\]]+
     | \b(?:sk|pk|rk|gh[a-z]|xox[a-z]|github_pat|glpat|hf|gsk|nvapi)[-_][\w-]{6,}
     | \beyJ[\w.-]{16,} | \b(?:AKIA|AIza)[\w-]{12,} | (?<!\d)\d{6,12}:[\w-]{30,}
-    | (?<![\w/.-])(?=[\w+/-]*\d)(?=[\w+/-]*[a-z])(?=[\w+/-]*[A-Z])[\w+/-]{28,}={0,2}(?![\w/.-])
+    | (?<![\w/.-])(?=[\w+/-]*\d)(?=[\w+/-]*[a-z])(?=[\w+/-]*[A-Z])[\w+/-]{28,}={0,2}(?![\w/-]|\.\w)
     """
 )
 

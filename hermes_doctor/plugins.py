@@ -133,7 +133,7 @@ def _signatures(roots: Sequence[tuple[str, Path]]) -> Signatures:
         if why:
             broken.append(Broken(place, why))
             continue
-        folder = Folder(place)
+        folder = Folder(place, ours=id == checks.ID)
         found.append(folder)
         broken += [Broken(one.path, f"line {one.line}: {one.what}") for one in folder.faults]
         if folder.codes:

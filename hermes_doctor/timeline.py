@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from hermes_doctor.model import CouldNotLook, Trouble
@@ -96,7 +96,7 @@ def _incidents(
     probes: Probes, rules: Sequence[Rule], since: datetime, doubts: list[str]
 ) -> Iterator[Event]:
     from hermes_doctor.signatures.asking import ask
-    from hermes_doctor.signatures.findings import title
+    from hermes_doctor.signatures.findings import moment, title
 
     span = max(0.0, time.time() - since.timestamp())
     stretched = [rule._replace(window=max(rule.window, span)) for rule in rules]
@@ -104,17 +104,17 @@ def _incidents(
     for incident in asked.incidents:
         rule = incident.rule
         yield Event(
-            _moment(incident.first),
+            moment(incident.first),
             "incident",
             title(incident),
             asked.where(incident.quotes[0].entry),
             rule.severity,
             rule.code,
             incident.number,
-            _moment(incident.last),
+            moment(incident.last),
         )
         if incident.cleared_at is not None:
-            over = _moment(incident.cleared_at)
+            over = moment(incident.cleared_at)
             yield Event(over, "recovery", f"over: {title(incident)}", code=rule.code)
     doubts += [f"{source}: {why}" for source, why, _ in asked.unread]
 
@@ -163,7 +163,3 @@ def _runs(probes: Probes, doubts: list[str]) -> Iterator[Event]:
         severity = "" if run.state in (DONE, UNDONE) else "warning"
         what = f"{run.kind}{f' of {cured}' if cured else ''}: {run.state}"
         yield Event(at, run.kind, what, id, severity, until=until)
-
-
-def _moment(at: float) -> datetime:
-    return datetime.fromtimestamp(at, UTC)

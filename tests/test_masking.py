@@ -160,6 +160,10 @@ def test_text_over_several_lines() -> None:
     ("text", "secret"),
     [
         ("Client error for url 'https://bot:hunter2@api.example.com/x'", "hunter2"),
+        ("at https://bot:hun/ter2@api.example.com/x", "ter2"),
+        ("https://hooks.example/services/T0/B0/n3VqP0sKxT7rYbW2mZ8cLdF5h", "n3VqP0sKxT7r"),
+        ("url=https://mcp.example/9f86d081884c7d659a2feaa0c55ad015/sse", "9f86d081884c"),
+        ("https://x.example/0f86d081884c7d659/a/n3VqP0sKxT7rYbW2mZ8c, then", "n3VqP0sKxT7r"),
         ("GET https://api.example.com/v1?access_token=abcdef&x=1", "abcdef"),
         ("Authorization: Bearer abcdef.ghijkl", "abcdef.ghijkl"),
         ("{'api_key': 'hunter2hunter2'}", "hunter2hunter2"),
@@ -170,6 +174,7 @@ def test_text_over_several_lines() -> None:
         ("/bot123456789:AAEhBP0av28fW3xQ9sJx2nCy8wT4vE7rK1M/getMe", "AAEhBP0av28"),
         ("eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.abc", "eyJhbGciOiJI"),
         ("token Zx81kQpL0aV7mNc3TgYhRs5WdEuJ92bF was refused", "Zx81kQpL0a"),
+        ("refused: Zx81kQpL0aV7mNc3TgYhRs5WdEuJ92bF. Try again", "Zx81kQpL0a"),
     ],
 )
 def test_what_a_log_says(text: str, secret: str) -> None:
@@ -185,6 +190,9 @@ def test_what_a_log_says(text: str, secret: str) -> None:
         "sqlite3.DatabaseError: database disk image is malformed",
         "✗ telegram failed to connect: timed out after 30s",
         "/home/user/.hermes/state.db: locked by process 12345",
+        "/home/op/.hermes/kanban.db.corrupt.0123456789abcdef.bak",
+        "http://127.0.0.1:8000/v1/chat/completions timed out",
+        "connected to wss://msg-frontier.feishu.cn/ws/v2",
         "openrouter/anthropic/claude-opus-4.5 is not a valid model ID",
     ],
 )

@@ -22,6 +22,8 @@ Exit codes:
   2  could not run (bad usage, no home)
 """
 _UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+_FIRST = datetime(1970, 1, 2, tzinfo=UTC)
+"""Nothing was written down before, and no zone leads out of what a date can be."""
 
 
 def timeline(
@@ -57,7 +59,7 @@ def moment(text: str) -> datetime:
 
     now = datetime.now(UTC)
     if match := re.fullmatch(r"(\d{1,5})\s*([mhdw])", text.strip()):
-        return now - timedelta(**{_UNITS[match[2]]: int(match[1])})
+        return max(_FIRST, now - timedelta(**{_UNITS[match[2]]: int(match[1])}))
     try:
         at = datetime.fromisoformat(text.strip()).astimezone(UTC)
     except (ValueError, OverflowError, OSError):
@@ -66,4 +68,4 @@ def moment(text: str) -> datetime:
         ) from None
     if at > now:
         raise Trouble(f"--since {text!r} lies in the future.")
-    return at
+    return max(_FIRST, at)

@@ -44,7 +44,7 @@ def entries(unit: Unit, span: Span, most: int | None, tell: Tell) -> Iterator[En
     except CouldNotLook as why:
         tell(Unread(source, str(why)))
         return
-    found = [record for record in map(_record, answer.out.splitlines()) if record]
+    found = [record for record in map(_record, answer.out.split("\n")) if record]
     if why_not := _silence(answer.code, answer.err, bool(found)):
         tell(Unread(source, why_not))
     if len(found) >= count:

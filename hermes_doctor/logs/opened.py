@@ -71,9 +71,15 @@ class Packed(Opened):
 
     def __init__(self, path: Path, name: str) -> None:
         super().__init__(path, name)
+        self._on_disk = self.size
         self.size = UNPACKED
         self.damaged = False
         self._again()
+
+    def claims(self) -> int:
+        """How many bytes are in it, as its end says; that may be a lie, so `size` bounds it."""
+        last = super().read(max(0, self._on_disk - 4), 4)
+        return max(int.from_bytes(last, "little"), self._on_disk)
 
     def _again(self) -> None:
         self._unpack = zlib.decompressobj(wbits=31)
@@ -124,8 +130,8 @@ class Packed(Opened):
         """The same; what is packed may be damaged, or be endless."""
         if self.damaged:
             return "it is damaged; what follows the damage was not read"
-        full = self._start + len(self._ready) >= UNPACKED
-        return f"only its first {shown(UNPACKED)} were read" if full else super().lacks()
+        full = self._start + len(self._ready) >= self.size
+        return f"only its first {shown(self.size)} were read" if full else super().lacks()
 
 
 def blocks(file: Opened, start: int, size: int = BLOCK) -> Lines:

@@ -121,13 +121,19 @@ def _parts(
         seen.add(file.place)
         if file.written < since - _AGE:
             break
+        holds = file.claims() if isinstance(file, Packed) else file.size
+        if isinstance(file, Packed) and left is not None:
+            file.size = left  # the last lines of a packed file cost as much as all of it
+            if holds > file.size:
+                tell(Unread(name, "it is packed, and only `--deep` unpacks so much", partly=True))
+                break
         newer = parts[-1].clock if parts else None
         part, reached = _part(file, form, since, left, zone, newer)
         parts.append(part)
         if reached:
             break
         if left is not None:
-            left -= file.size
+            left -= holds
             if left < 0:
                 tell(Unread(name, f"only the last {shown(most or 0)} were read", partly=True))
                 break

@@ -24,12 +24,12 @@ _SEVERITIES = {"critical": "✗", "error": "✗", "warning": "!", "info": "·"}
 
 def lines(home: Path, told: Timeline) -> Iterator[Line]:
     """Day by day, in the local time of whoever looks."""
-    since = told.since.astimezone()
+    since = _local(told.since)
     yield row((tilde(home), "strong"), f" since {since:%Y-%m-%d %H:%M} (times are local)")
     if not told.events:
         yield BLANK
         yield row("Nothing happened that left a trace.")
-    for day, events in groupby(told.events, key=lambda one: one.at.astimezone().date()):
+    for day, events in groupby(told.events, key=lambda one: _local(one.at).date()):
         yield BLANK
         yield row((f"{day:%A} {day.isoformat()}", "strong"))
         for event in events:
@@ -47,7 +47,7 @@ def _event(event: Event) -> Iterator[Line]:
     code = [(f"{event.code} ", style)] if event.code else []
     where = [(f"  {event.where}", "faint")] if event.where else []
     yield row(
-        (f"{event.at.astimezone():%H:%M:%S} ", "faint"),
+        (f"{_local(event.at):%H:%M:%S} ", "faint"),
         (f"{mark} ", style),
         *code,
         f"{event.what}{_often(event)}",
@@ -57,11 +57,19 @@ def _event(event: Event) -> Iterator[Line]:
     )
 
 
+def _local(at: datetime) -> datetime:
+    """Here; the first and the last day of all time have no such thing everywhere."""
+    try:
+        return at.astimezone()
+    except (OverflowError, ValueError, OSError):
+        return at
+
+
 def _often(event: Event) -> str:
     if event.times < 2 or event.until is None:
         return ""
-    until = event.until.astimezone()
-    same = until.date() == event.at.astimezone().date()
+    until = _local(event.until)
+    same = until.date() == _local(event.at).date()
     return f" (×{event.times}, until {until:{'%H:%M:%S' if same else '%Y-%m-%d %H:%M'}})"
 
 

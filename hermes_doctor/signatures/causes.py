@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -64,19 +64,17 @@ def _circle(causes: Iterable[Cause]) -> list[str]:
     for cause in causes:
         follows.setdefault(cause.code, set()).update(cause.explains)
     done: set[str] = set()
-
-    def walk(code: str, way: list[str]) -> list[str]:
-        if code in way:
-            return [*way[way.index(code) :], code]
-        if code in done:
-            return []
-        for other in sorted(follows.get(code, ())):
-            if found := walk(other, [*way, code]):
-                return found
-        done.add(code)
-        return []
-
-    for code in sorted(follows):
-        if found := walk(code, []):
-            return found
+    for start in sorted(follows):
+        way: list[tuple[str, Iterator[str]]] = []
+        code: str | None = start
+        while code is not None or way:
+            if code is not None and code in (walked := [one for one, _ in way]):
+                return [*walked[walked.index(code) :], code]
+            if code is not None and code not in done:
+                way.append((code, iter(sorted(follows.get(code, ())))))
+            if not way:
+                break
+            code = next(way[-1][1], None)
+            if code is None:
+                done.add(way.pop()[0])
     return []

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
+from stat import S_ISDIR
 from typing import TYPE_CHECKING
 
 from hermes_doctor.api import Check, CouldNotLook, Finding, Partly, Skip
+from hermes_doctor.files import reason
 
 if TYPE_CHECKING:
     from hermes_doctor.probes import Probes
@@ -24,8 +27,7 @@ def check_of(id: str, folder: Folder) -> Check:
 def _look(probes: Probes, folder: Folder) -> Iterator[Finding | CouldNotLook | Partly]:
     from hermes_doctor.signatures.asking import ask
 
-    if not (probes.home / "logs").is_dir():
-        raise Skip("there is no log yet")
+    _there(probes.home / "logs")
     asked = ask(probes, folder.held.rules)
     if asked.incidents:
         from hermes_doctor.signatures.findings import findings
@@ -33,3 +35,15 @@ def _look(probes: Probes, folder: Folder) -> Iterator[Finding | CouldNotLook | P
         yield from findings(asked.incidents, asked.where)
     for source, why, partly in asked.unread:
         yield Partly(f"{source}: {why}") if partly else CouldNotLook(f"{source}: {why}")
+
+
+def _there(logs: Path) -> None:
+    """Say why nothing can be asked; what is in the place of the folder is no sign of health."""
+    try:
+        kind = logs.stat().st_mode
+    except (OSError, ValueError) as error:
+        if isinstance(error, FileNotFoundError) and not logs.is_symlink():
+            raise Skip("there is no log yet") from None
+        raise CouldNotLook(f"logs: {reason(error, logs)}") from None
+    if not S_ISDIR(kind):
+        raise CouldNotLook("logs: is not a folder")

@@ -34,9 +34,12 @@ class Held(NamedTuple):
 class Folder:
     """A folder of rules; those that are compiled are read when a log is."""
 
-    def __init__(self, place: Path) -> None:
+    def __init__(self, place: Path, *, ours: bool = False) -> None:
         self.place = place
-        compiled = (place / CODES).is_file()
+        self.ours = ours
+        """Only what comes with the tool is compiled: what lies there elsewhere was checked by
+        nobody."""
+        compiled = ours and (place / CODES).is_file()
         self.faults = () if compiled else self.held.faults
         self.codes = (
             tuple((place / CODES).read_bytes().decode().split()) if compiled else self.held.codes
@@ -46,7 +49,7 @@ class Folder:
     def held(self) -> Held:
         """All of it."""
         path = self.place / COMPILED
-        return unpacked(path.read_bytes()) if path.is_file() else written(self.place)
+        return unpacked(path.read_bytes()) if self.ours and path.is_file() else written(self.place)
 
 
 def written(folder: Path) -> Held:

@@ -8,12 +8,18 @@ import re._parser as parser  # type: ignore[import-not-found]
 from collections.abc import Iterator
 from typing import Any
 
+from hermes_doctor.signatures import effort
+
 SHORT = 3
 """A part shorter than this is in every line."""
+LONGEST = 2000
 
 
 def faults(pattern: str, fields: tuple[str, ...]) -> Iterator[str]:
     """What is wrong with a pattern, in words."""
+    if len(pattern) > LONGEST:
+        yield f"is longer than {LONGEST} characters"
+        return
     try:
         tree = parser.parse(pattern)
     except (re.error, RecursionError, OverflowError) as error:
@@ -22,11 +28,11 @@ def faults(pattern: str, fields: tuple[str, ...]) -> Iterator[str]:
     for name in tree.state.groupdict:
         if name not in fields:
             yield f"takes {name!r}, which is none of {', '.join(fields)}"
-    if _nested(tree):
-        yield "repeats a repetition, which can take for ever"
-    if _wide(tree) > 1:
-        yield "has `.*` twice, which can take very long; say what stands between"
-    if _open_end(tree):
+    if effort.nested(tree):
+        yield "repeats a repetition or a choice, which can take for ever"
+    elif effort.ways(tree, pattern) > effort.MOST:
+        yield "can share out a line in too many ways; say what stands between, or begin with `^`"
+    if effort.shows_all(tree):
         yield "ends with `.*`, and what it matches is shown; let it end before that"
     if re.compile(pattern).search(""):
         yield "matches an empty line"
@@ -55,63 +61,13 @@ def _needed(tree: Any) -> Iterator[set[str]]:
         run = ""
         if kind is kinds.SUBPATTERN and not value[1] and not value[2]:
             yield from _needed(value[3])
+        elif kind is kinds.ASSERT and value[0] > 0:
+            yield from _needed(value[1])
         elif kind is kinds.BRANCH:
             ways = [_best(one) for one in value[1]]
             if all(ways):
                 yield set().union(*ways)
-        elif kind in (kinds.MAX_REPEAT, kinds.MIN_REPEAT) and value[0] > 0:
+        elif kind in effort.REPEATS and value[0] > 0:
             yield from _needed(value[2])
     if len(run) >= SHORT:
         yield {run}
-
-
-def _inside(kind: Any, value: Any) -> Iterator[Any]:
-    """The trees inside one part of a tree."""
-    if kind is kinds.SUBPATTERN:
-        yield value[3]
-    elif kind is kinds.BRANCH:
-        yield from value[1]
-    elif kind in _REPEATS:
-        yield value[2]
-    elif kind in (kinds.ASSERT, kinds.ASSERT_NOT):
-        yield value[1]
-
-
-_REPEATS = (kinds.MAX_REPEAT, kinds.MIN_REPEAT, kinds.POSSESSIVE_REPEAT)
-_LONG = 20
-
-
-def _nested(tree: Any, inside: bool = False) -> bool:
-    """Whether something that repeats without a bound holds another such."""
-    for kind, value in tree:
-        endless = kind in _REPEATS and value[1] > _LONG
-        if endless and inside:
-            return True
-        if any(_nested(one, inside or endless) for one in _inside(kind, value)):
-            return True
-    return False
-
-
-def _wide(tree: Any) -> int:
-    """How many `.*` follow on one another at most."""
-    found = 0
-    for kind, value in tree:
-        if kind in _REPEATS and value[1] > _LONG and value[2][0][0] is kinds.ANY:
-            found += 1
-        else:
-            found += max((_wide(one) for one in _inside(kind, value)), default=0)
-    return found
-
-
-def _open_end(tree: Any) -> bool:
-    """Whether it ends with everything up to the end of the line, in a group `reason` or not."""
-    if not len(tree):
-        return False
-    kind, value = tree[-1]
-    if kind is kinds.AT and len(tree) > 1:
-        kind, value = tree[-2]
-    if kind in _REPEATS and value[2][0][0] is kinds.ANY:
-        return bool(value[1] > 200)
-    if kind is kinds.SUBPATTERN:
-        return _open_end(value[3])
-    return kind is kinds.BRANCH and any(_open_end(one) for one in value[1])

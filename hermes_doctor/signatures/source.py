@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from hermes_doctor.signatures.rule import FIELDS, KINDS, LEVELS, Line, Rule
 from hermes_doctor.values import NamedTuple
 
 MOST = 1 << 20
+MOST_NODES, DEEPEST = 50_000, 50
 _ID = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 CODE = re.compile(r"[A-Z][A-Z0-9]*(-[A-Z0-9]+)*")
 _SPAN = re.compile(r"(\d{1,6})([smhd])")
@@ -22,12 +23,26 @@ _VERSIONS = re.compile(
     r"(?:(?:[<>]=?|==|!=)\d+(?:\.\d+){0,3})(?:,(?:[<>]=?|==|!=)\d+(?:\.\d+){0,3})*"
 )
 _PLACE = re.compile(r"\{(\w+)\}")
-_LINE_FIELDS = frozenset({"pattern", "logger", "level", "traceback", "examples", "near"})
+_LINE_FIELDS = frozenset(
+    {"pattern", "anywhere", "logger", "level", "traceback", "examples", "near"}
+)
 _RULE_FIELDS = _LINE_FIELDS | {
     "id", "code", "severity", "title", "detail", "source", "platform", "versions", "window",
     "threshold", "within", "followed_by", "cleared_by", "settle", "per_session", "outlives_start",
     "unless_ok", "fix",
 }  # fmt: skip
+
+_OTHERS = (
+    r"(?:\[[^\]]{0,60}\] )?(?:(?:Unauthorized|Rejected|Dropping|Dropped|Ignoring|Ignored|Denied)\b"
+    r"|File too large|Daily upload limit|Unsupported document|Document too large|Failed to cache"
+    r"|Failed to parse JSON|API FAIL|Send failed HTTP|response_url POST)"
+    r"|inbound message|response ready|Auto voice reply|Unrecognized slash command|Job '"
+    r"|Job \w{1,40} |Tool [\w.-]{1,80} |MM API|MM file upload|SimpleX: command"
+    r"|Reasoning-only response|Non-retryable client error|\W{0,4}API call failed"
+)
+"""How lines begin that carry what strangers, tools or models said: names, output, words."""
+_ANYWHERE = rf"^(?!{_OTHERS})(?=.{{0,400}}?(?:%s))\W{{0,8}}[\w. -]{{1,40}}"
+"""Shows the first words only: those are Hermes' own, what stands before the match need not be."""
 
 
 class Fault(NamedTuple):
@@ -96,7 +111,9 @@ def mappings(path: Path, what: str, faults: list[Fault]) -> Iterator[tuple[int, 
         if taken.size > MOST:
             raise Wrong("is larger than 1 MB")
         whole = data.decode()
+        _bounded(yaml.parse(whole, loader))
         node = yaml.compose(whole, loader)
+        _weight(node, {})
         content = yaml.load(whole, loader)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
@@ -118,6 +135,28 @@ def mappings(path: Path, what: str, faults: list[Fault]) -> Iterator[tuple[int, 
             faults.append(Fault(path, number, "must be a mapping of names to values"))
 
 
+def _bounded(events: Iterable[Any]) -> None:
+    """Refuse what is nested so deeply that reading it could end the program."""
+    depth = 0
+    for event in events:
+        name = type(event).__name__
+        depth += name.endswith("StartEvent") - name.endswith("EndEvent")
+        if depth > DEEPEST:
+            raise Wrong("is nested too deeply")
+
+
+def _weight(node: Any, known: dict[int, int]) -> int:
+    """Of how many nodes it is made once every alias stands for what it means."""
+    if id(node) not in known:
+        known[id(node)] = MOST_NODES + 1  # one that holds itself is endless
+        children = node.value if isinstance(getattr(node, "value", None), list) else ()
+        flat = [one for child in children for one in (child if type(child) is tuple else (child,))]
+        known[id(node)] = 1 + sum(_weight(one, known) for one in flat)
+    if known[id(node)] > MOST_NODES:
+        raise Wrong(f"holds more than {MOST_NODES} values, aliases counted")
+    return known[id(node)]
+
+
 def _rule(raw: Mapping[str, Any], made: list[Sample]) -> Rule:
     allow(raw, _RULE_FIELDS)
     line = _line(raw)
@@ -132,6 +171,9 @@ def _rule(raw: Mapping[str, Any], made: list[Sample]) -> Rule:
     platform = text(raw, "platform", "")
     title = text(raw, "title")
     taken = set(re.compile(line.pattern).groupindex) | ({"platform"} if platform else set())
+    for shown in (title, text(raw, "detail", "")):
+        if not set(_PLACE.sub("", shown)).isdisjoint("{}"):
+            raise Wrong("`title` and `detail` use braces for nothing but {name}")
     for name in (*_PLACE.findall(title), *_PLACE.findall(text(raw, "detail", ""))):
         if name not in taken:
             raise Wrong(f"`title` or `detail` names {{{name}}}, which the pattern does not take")
@@ -181,7 +223,7 @@ def _line(raw: Mapping[str, Any], level: str = "warning") -> Line:
         raise Wrong(f"`pattern` {fault}")
     names = [name.lower() for name in LEVELS]
     return Line(
-        pattern=pattern,
+        pattern=_ANYWHERE % pattern if yes(raw, "anywhere") else pattern,
         literals=patterns.literals(pattern),
         level=_choice(raw, "level", names, level).upper(),
         loggers=texts(raw, "logger"),

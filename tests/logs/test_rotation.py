@@ -136,6 +136,36 @@ def test_bomb(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert [gap.partly for gap in found.unread] == [True]
 
 
+def test_bound_of_what_is_packed(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A quick look unpacks no more than it reads of other files, whatever the packed one claims."""
+    got = 0
+    real = opened.Packed.read
+
+    def note(self: opened.Packed, start: int, length: int) -> bytes:
+        nonlocal got
+        data = real(self, start, length)
+        got += len(data)
+        return data
+
+    monkeypatch.setattr(opened.Packed, "read", note)
+    data = (line(NOON, "x" * 1000).encode() + b"\n") * 2_000
+    packed = gzip.compress(data)
+    path = home / "logs" / "gateway.log.1.gz"
+    write(path, packed, NOON)
+
+    [gap] = unread(home, most=300_000)
+    assert (gap.source, gap.partly, got) == ("logs/gateway.log.1.gz", True, 0)
+    assert "--deep" in gap.why and unread(home, most=None) == []
+
+    got = 0
+    write(path, packed[:-4] + (1000).to_bytes(4, "little"), NOON)
+    [gap] = unread(home, most=300_000)
+    assert gap.partly and 0 < got < 600_000
+
+    write(path, gzip.compress(data[:200_000]), NOON)
+    assert unread(home, most=300_000) == []
+
+
 def test_bound_over_all_files(home: Path) -> None:
     """A bound holds for a log with all its files; what lies behind it is named."""
     for number, name in enumerate(["gateway.log", "gateway.log.1", "gateway.log.2"]):

@@ -15,11 +15,16 @@ _LINE = re.compile(
     r"(?: \[(?P<session>[^\]\s]+)\])? (?P<logger>[A-Za-z_][\w.-]*): (?P<text>.*)"
 )
 
+_OTHER = re.compile(r"(?P<logger>systemd|kernel|\(\w+\)): (?P<text>.*)")
+"""What the journal keeps of others than the gateway."""
+
 
 def entry(line: str, kind: str = "log") -> Entry:
     """The entry that a line is; what follows in further lines belongs to it."""
     head, *more = line.split("\n")
     match = _LINE.fullmatch(head)
+    if kind == "journal" and (other := _OTHER.fullmatch(head)):
+        return Entry(0.0, "INFO", other["logger"], other["text"], kind=kind)
     if match is None:
         return Entry(0.0, "", "", head, more=tuple(more), kind=kind)
     at = datetime.fromisoformat(match["at"]).replace(tzinfo=UTC).timestamp()

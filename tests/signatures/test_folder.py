@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -40,12 +41,38 @@ def test_a_round_trip(tmp_path: Path) -> None:
     assert again.rules[0].cleared_by[0].pattern == "all is well"
 
 
+def test_only_our_own_are_compiled(tmp_path: Path) -> None:
+    """In an operator's folder a compiled file is none of ours, and is not read."""
+    (tmp_path / "own.yaml").write_text(yaml.safe_dump({"rules": [GOOD]}))
+    (tmp_path / folder.COMPILED).write_text('{"rules": [["x"]]}')
+    (tmp_path / folder.CODES).write_text("é")
+
+    found = folder.Folder(tmp_path)
+
+    assert found.codes == ("DB-LOCKED",) and [rule.id for rule in found.held.rules] == ["a-rule"]
+
+
+@pytest.mark.parametrize("last", ["A9", "A0"])
+def test_a_long_chain_of_causes(last: str, tmp_path: Path) -> None:
+    """However long it is, it is followed to its end, and a circle is found."""
+    causes = [
+        {"cause": f"A{n}", "explains": [f"A{n + 1}"], "because": "x"} for n in range(3000)
+    ] + [{"cause": "A3000", "explains": [f"B-{last}"], "because": "x"}]
+    causes += [{"cause": "B-A0", "explains": ["A0"], "because": "x"}]
+    (tmp_path / "causes.yaml").write_text(json.dumps({"causes": causes}))
+
+    held = folder.Folder(tmp_path).held
+
+    assert bool(held.causes) is (last == "A9")
+    assert ["goes in a circle" in str(fault) for fault in held.faults] == [True] * (last == "A0")
+
+
 def test_the_compiled_rules_are_up_to_date() -> None:
     """`make signatures` makes them anew."""
     written = folder.written(RULES)
     assert written.faults == ()
     assert (RULES / folder.COMPILED).read_text(encoding="utf-8") == folder.packed(written)
-    assert folder.Folder(RULES).codes == written.codes
+    assert folder.Folder(RULES, ours=True).codes == written.codes
 
 
 @pytest.mark.parametrize(
@@ -73,7 +100,7 @@ def _role(sample: source.Sample, role: str) -> bool:
 
 def test_the_window_of_all_rules() -> None:
     """Logs are read for a day at most, the small records for a week: a look is bounded."""
-    ledger = Ledger(folder.Folder(RULES).held.rules, now=0.0)
+    ledger = Ledger(folder.Folder(RULES, ours=True).held.rules, now=0.0)
     assert ledger.since("log", "stderr", "journal") >= -86400
     assert ledger.since() >= -7 * 86400
 
@@ -88,3 +115,21 @@ def test_what_rules_name_is_there() -> None:
     assert [rule.id for rule in loaded.rules if rule.fix and rule.code not in fixes[rule.fix]] == []
     assert {name for rule in loaded.rules for name in rule.unless_ok} <= checks
     assert {code for one in loaded.causes for code in (one.code, *one.explains)} <= codes
+
+
+def test_platforms_are_not_blamed_for_one_another() -> None:
+    """Where a log names the platform of both sides, a cause holds for the same one only."""
+    held = folder.Folder(RULES, ours=True).held
+    named: dict[str, bool] = {}
+    for rule in held.rules:
+        names = bool(rule.platform) or "(?P<platform>" in rule.line.pattern
+        named[rule.code] = named.get(rule.code, True) and names
+    about = {code for code, names in named.items() if names} - {"ENV-REDACTED"}  # of a file, too
+
+    loose = {
+        (cause.code, code)
+        for cause in held.causes
+        for code in cause.explains
+        if not cause.same_platform and {cause.code, code} <= about
+    }
+    assert loose == set()

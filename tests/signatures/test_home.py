@@ -145,6 +145,35 @@ def test_no_log_yet(home: Path) -> None:
     assert [one["status"] for one in done.json["checks"]] == ["skipped"]
 
 
+@pytest.mark.parametrize("kind", ["file", "dangling", "loop"])
+def test_no_folder_of_logs(home: Path, kind: str) -> None:
+    """What lies in its place is not the same as no log yet."""
+    shutil.rmtree(home / "logs", ignore_errors=True)
+    if kind == "file":
+        (home / "logs").write_text("x")
+    else:
+        (home / "logs").symlink_to("logs" if kind == "loop" else "nowhere")
+    done = support.doctor("check", "--json", "--only", "logs", "--home", home)
+    assert [one["status"] for one in done.json["checks"]] == ["unknown"]
+
+
+@pytest.mark.parametrize("zone", ["UTC", "America/New_York", "Asia/Tokyo"])
+@pytest.mark.parametrize("since", ["0001-01-01", "0001-01-02", "99999w", "1969-01-01"])
+def test_timeline_of_all_time(
+    home: Path, since: str, zone: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first and the last day of the calendar are no trouble in any zone."""
+    monkeypatch.setenv("TZ", zone)
+    put(home, ago(30, CLOSED))
+    last = "9999-12-31 23:59:59,999 ERROR gateway.platforms.qqbot.adapter: [QQBot:1] Bot is banned."
+    with (home / "logs" / "errors.log").open("a") as log:
+        log.write(f"{last} Check QQ Open Platform.\n")
+    for more in ([], ["--json"]):
+        done = support.doctor("timeline", "--home", home, "--since", since, *more)
+        assert (done.code in (0, 2), "bug" in done.err) == (True, False), done.err
+    assert support.doctor("check", "--only", "logs", "--home", home).code in (0, 1, 3)
+
+
 def test_rules_of_an_operator(home: Path, tmp_path: Path) -> None:
     """A file of one's own is used as the built-in ones are; a mistake in it is named."""
     own = tmp_path / "mine" / "signatures"

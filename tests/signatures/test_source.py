@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from hermes_doctor.signatures import patterns, source
+from hermes_doctor.signatures import effort, matching, patterns, source
 
 GOOD: dict[str, Any] = {
     "id": "a-rule",
@@ -43,7 +43,22 @@ def test_a_whole_rule(tmp_path: Path) -> None:
         ({"patern": "x"}, "has no field 'patern'; is 'pattern' meant?"),
         ({"pattern": "("}, "is not a regular expression"),
         ({"pattern": "(a+)+b"}, "repeats a repetition"),
-        ({"pattern": "a.*b.*c"}, "has `.*` twice"),
+        ({"pattern": "(?:a{0,20}){0,20}!!|boom"}, "repeats a repetition"),
+        ({"pattern": "(?:1|11)+!"}, "repeats a repetition or a choice"),
+        ({"pattern": "(?:11?)+!"}, "repeats a repetition"),
+        ({"pattern": "boom|(?:a{1,60000}){1,20}"}, "repeats a repetition"),
+        ({"pattern": "a.*b.*c"}, "in too many ways"),
+        ({"pattern": "[^z]*[^z]*[^z]*[^z]*z|boom"}, "in too many ways"),
+        ({"pattern": r"\w*\w*\w*\w*\w*!"}, "in too many ways"),
+        ({"pattern": r"^a(?=.*b)\w*\w+\w+\d"}, "in too many ways"),
+        ({"pattern": "boom|" + "a?" * 1000}, "is longer than"),
+        ({"pattern": "(" * 900 + "boom" + ")" * 900}, "is not a regular expression"),
+        ({"pattern": r"boom[\s\S]*"}, "ends with `.*`"),
+        ({"pattern": "boom.*x?$"}, "ends with `.*`"),
+        ({"title": "oh {reason"}, "use braces for nothing but"),
+        ({"pattern": "(?P<reason>boom)", "title": "{reason!x}"}, "use braces for nothing but"),
+        ({"pattern": "(?P<reason>boom)", "title": "{reason:>9999}"}, "use braces for nothing but"),
+        ({"pattern": "(?P<reason>boom)", "detail": "{reason.real}"}, "use braces for nothing but"),
         ({"pattern": "failed: .*"}, "ends with `.*`"),
         ({"pattern": "failed: (?P<reason>.*)$"}, "ends with `.*`"),
         ({"pattern": "a?"}, "matches an empty line"),
@@ -79,6 +94,11 @@ def test_a_mistake_is_named(change: dict[str, Any], said: str, tmp_path: Path) -
     assert said in str(fault) and str(fault).startswith("own.yaml:")
 
 
+def test_effort_is_counted_for_what_is_given() -> None:
+    """A pattern is judged by the longest text that it can meet."""
+    assert effort.TEXT == matching.MOST
+
+
 def test_the_line_of_a_mistake(tmp_path: Path) -> None:
     """A second rule of the same id is named where it begins."""
     text = yaml.safe_dump(
@@ -92,9 +112,20 @@ def test_the_line_of_a_mistake(tmp_path: Path) -> None:
     assert (fault.line, "another rule 'a-rule'" in fault.what) == (second, True)
 
 
-@pytest.mark.parametrize(
-    "text", ["rules: [", "- a", "rules: 1", "rules:\n- 1\n", "x: 1\nrules: []\n", "\x00", "a: *b"]
+_BOMB = "".join(
+    f"  - &a{n} {{<<: [{', '.join([f'*a{n - 1}'] * 9) if n else ''}], k{n}: 1}}\n" for n in range(9)
 )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "rules: [", "- a", "rules: 1", "rules:\n- 1\n", "x: 1\nrules: []\n", "\x00", "a: *b",
+        "rules: " + "[" * 100_000, "rules: " + "{a: " * 100_000, "rules: &a [*a]",
+        "rules:\n" + _BOMB,
+    ],
+    ids=lambda text: text[:20],
+)  # fmt: skip
 def test_a_file_that_holds_no_rules(text: str, tmp_path: Path) -> None:
     """Whatever it holds, it is one fault and no traceback."""
     (tmp_path / "own.yaml").write_text(text, encoding="utf-8")
