@@ -9,6 +9,7 @@ from weakref import WeakKeyDictionary
 from hermes_doctor.model import CannotFix, CouldNotLook
 
 if TYPE_CHECKING:
+    from hermes_doctor.home import Home
     from hermes_doctor.model import Gateway
     from hermes_doctor.probes import Probes
     from hermes_doctor.probes.supervision import Supervision, Unit
@@ -139,6 +140,7 @@ def of_unit(probes: Probes, unit: Unit) -> Owned:
         from hermes_doctor.services.commands import account
         from hermes_doctor.services.systemd import Manager, SystemdUnit
 
+        _refuse_led_away(home, unit)
         user = account(unit.manager) if unit.manager is not None else None
         return SystemdUnit(home, unit.name, Manager(user))
     if unit.kind == kinds.LAUNCHD:
@@ -160,3 +162,15 @@ def of_unit(probes: Probes, unit: Unit) -> Owned:
             )
         return Container(home, unit.settings.get("Id") or unit.name, docker.engine())
     raise CannotFix(f"it belongs to {unit.name} ({unit.kind}), which this tool cannot steer")
+
+
+def _refuse_led_away(home: Home, unit: Unit) -> None:
+    """A unit that names no profile starts the one that the home was switched to meanwhile."""
+    from hermes_doctor.probes.processes import profile
+    from hermes_doctor.probes.supervisors.unit import flat, runs_gateway
+    from hermes_doctor.services.calling import refuse_led_away
+    from hermes_doctor.services.commands import owner_of
+
+    if runs_gateway(unit.program) and not profile(flat(unit.program)):
+        folder = unit.environment.get("HOME") or owner_of(home).folder
+        refuse_led_away(home, folder, unit.name)

@@ -1,0 +1,80 @@
+"""How Hermes is called so that it works on one home, and on no other.
+
+HERMES_HOME alone does not do that: for a root home Hermes goes on to the profile that
+`active_profile` names. And a name that it takes for no profile makes it give up.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from hermes_doctor.files import read
+from hermes_doctor.home import Home
+from hermes_doctor.masking import clean
+from hermes_doctor.model import CannotFix, CouldNotLook
+
+DEFAULT = "default"
+"""The name by which every release knows the root home."""
+_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
+
+
+def profile_words(home: Home, folder: str | None) -> list[str]:
+    """The words for a process whose HERMES_HOME is this home and whose HOME is that folder."""
+    root = _root(home, folder)
+    if home.profile:
+        # Without the words Hermes trusts a HERMES_HOME that lies in a folder of profiles.
+        known = home.profile != DEFAULT and _NAME.fullmatch(home.profile)
+        ours = root / "profiles" / home.profile == home.path
+        return ["--profile", home.profile] if known and ours else []
+    if root == home.path:
+        return ["--profile", DEFAULT]
+    if name := _active(root):
+        raise CannotFix(
+            f"Hermes would work on the profile {name} of {root} instead, which its active_profile "
+            f"names: `hermes profile use default` first"
+        )
+    return []
+
+
+def unit_name(home: Home, folder: str | None) -> str:
+    """The name that Hermes' installer gives to the unit of a home."""
+    import hashlib
+
+    root = _root(home, folder)
+    if home.path == root:
+        return "hermes-gateway.service"
+    if home.path.parent == root / "profiles" and _NAME.fullmatch(home.path.name):
+        return f"hermes-gateway-{home.path.name}.service"
+    digest = hashlib.sha256(str(home.path).encode("utf-8", "surrogateescape")).hexdigest()
+    return f"hermes-gateway-{digest[:8]}.service"
+
+
+def refuse_led_away(home: Home, folder: str | None, what: str) -> None:
+    """CannotFix where a command without words about the profile would work on another home."""
+    if home.profile is None and (name := _active(_root(home, folder))):
+        raise CannotFix(
+            f"{what} would run the gateway of the profile {name}, which active_profile names, "
+            f"instead of this home's: `hermes profile use default` first"
+        )
+
+
+def _root(home: Home, folder: str | None) -> Path:
+    """The home that Hermes takes for the root: all that lies in ~/.hermes belongs to that one."""
+    native = (Path(folder) if folder else Path("/")) / ".hermes"
+    try:
+        native = native.resolve()
+    except (OSError, RuntimeError):
+        return home.path
+    if folder and home.path.is_relative_to(native):
+        return native
+    return home.path.parent.parent if home.profile else home.path
+
+
+def _active(root: Path) -> str | None:
+    """The profile that a root home was switched to."""
+    try:
+        name = read(root / "active_profile", 4096)[0].decode().strip()
+    except (FileNotFoundError, CouldNotLook, UnicodeDecodeError):
+        return None
+    return clean(name)[:64] if name and name != DEFAULT else None
