@@ -44,6 +44,10 @@ def _of(probes: Probes) -> Owned:
         raise CannotFix(runtime.unseen)
     if not gateways and holder is not None:
         raise CannotFix(f"process {holder} holds gateway.lock, so that no gateway could start")
+    if not gateways:
+        from hermes_doctor.services.namesake import refuse_namesake
+
+        refuse_namesake(probes)
     refuse_inside([gateway.pid for gateway in gateways])
     if len(gateways) > 1:
         listed = " and ".join(str(gateway.pid) for gateway in gateways)

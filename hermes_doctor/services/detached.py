@@ -168,7 +168,7 @@ class Detached(Owned):
             raise CannotFix("no installation of Hermes was found that could run it")
         python = str(python_of(self.installation.where, self.owner))
         words = profile_words(self.home, self.environment(self.owner).get("HOME"))
-        return [python, "-m", "hermes_cli.main", *words, "gateway", "run", "--replace"]
+        return [python, "-m", "hermes_cli.main", *words, "gateway", "run"]
 
 
 def python_of(where: Path, user: Account) -> Path:

@@ -16,6 +16,7 @@ from hermes_doctor.model import CannotFix, CouldNotLook
 from hermes_doctor.probes.belonging import works_on
 from hermes_doctor.probes.vitals import own_number
 from hermes_doctor.services import marker
+from hermes_doctor.services.namesake import refuse_namesake
 from hermes_doctor.services.process import Held, Origin, held, origin
 from hermes_doctor.services.proof import proven
 
@@ -149,6 +150,7 @@ class Owned:
         until = time.monotonic() + limit
         os.close(self.hold())
         if self.running() is None:
+            refuse_namesake(self.probes())
             self.ask_to_start()
         try:
             self._said += proven(self, until, old=self._asked)

@@ -59,11 +59,11 @@ def test_no_word_for_it(tmp_path: Path) -> None:
 
 
 def test_background(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The gateway in the background is not led to the sticky profile."""
+    """The gateway in the background replaces nobody, and is not led to the sticky profile."""
     monkeypatch.setattr("hermes_doctor.services.detached.python_of", lambda *_: Path("/python"))
     support.put(home / "active_profile", "coder\n")
     service = Detached(Home(home.resolve()), RELEASE)
-    words = ["--profile", "default", "gateway", "run", "--replace"]
+    words = ["--profile", "default", "gateway", "run"]
     assert service._command() == ["/python", "-m", "hermes_cli.main", *words]
 
 
