@@ -170,11 +170,10 @@ def of_unit(probes: Probes, unit: Unit) -> Owned:
 
 def _refuse_led_away(home: Home, unit: Unit) -> None:
     """A unit that names no profile starts the one that the home was switched to meanwhile."""
-    from hermes_doctor.probes.processes import profile
     from hermes_doctor.probes.supervisors.unit import flat, runs_gateway
-    from hermes_doctor.services.calling import refuse_led_away
+    from hermes_doctor.services.calling import names_home, refuse_led_away
     from hermes_doctor.services.commands import owner_of
 
-    if runs_gateway(unit.program) and not profile(flat(unit.program)):
+    if runs_gateway(unit.program) and not names_home(flat(unit.program)):
         folder = unit.environment.get("HOME") or owner_of(home).folder
         refuse_led_away(home, folder, unit.name)

@@ -1,19 +1,25 @@
 """How Hermes is called so that it works on one home, and on no other.
 
 HERMES_HOME alone does not do that: for a root home Hermes goes on to the profile that
-`active_profile` names. And a name that it takes for no profile makes it give up.
+`active_profile` names. Nor does `--profile default` for `python -m hermes_cli.main`: that module is
+loaded a second time, under its own name, and by then the words are gone. And a name that Hermes
+takes for no profile makes it give up.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
-from hermes_doctor.files import read
+from hermes_doctor.files import read, read_head
 from hermes_doctor.home import Home
 from hermes_doctor.masking import clean
 from hermes_doctor.model import CannotFix, CouldNotLook
+from hermes_doctor.probes.processes import profile
+from hermes_doctor.services.commands import Account, refuse_untrusted
 
+MODULE = "hermes_cli.main"
 DEFAULT = "default"
 """The name by which every release knows the root home."""
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
@@ -50,8 +56,29 @@ def unit_name(home: Home, folder: str | None) -> str:
     return f"hermes-gateway-{digest[:8]}.service"
 
 
+def entry(home: Home, python: Path, user: Account, folder: str | None) -> list[str]:
+    """What runs Hermes: its module, or its script where the module would be led away."""
+    if home.profile or not _active(_root(home, folder)):
+        return [str(python), "-m", MODULE]
+    script = python.with_name("hermes")
+    try:
+        plain = b"python" in read_head(script, 4096)[0].partition(b"\n")[0]
+    except (FileNotFoundError, CouldNotLook):
+        plain = False
+    if not plain:
+        refuse_led_away(home, folder, f"Hermes without its script {script}")
+    refuse_untrusted(script, user)
+    return [str(python), str(script)]
+
+
+def names_home(words: Sequence[str]) -> bool:
+    """Whether a command says which profile it is for, so that Hermes keeps to it."""
+    named = profile(list(words))
+    return bool(named) and not (named == DEFAULT and MODULE in words)
+
+
 def refuse_led_away(home: Home, folder: str | None, what: str) -> None:
-    """CannotFix where a command without words about the profile would work on another home."""
+    """CannotFix where a command that does not name its home would work on another one."""
     if home.profile is None and (name := _active(_root(home, folder))):
         raise CannotFix(
             f"{what} would run the gateway of the profile {name}, which active_profile names, "

@@ -60,11 +60,17 @@ def test_no_word_for_it(tmp_path: Path) -> None:
 
 def test_background(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The gateway in the background replaces nobody, and is not led to the sticky profile."""
-    monkeypatch.setattr("hermes_doctor.services.detached.python_of", lambda *_: Path("/python"))
-    support.put(home / "active_profile", "coder\n")
+    folder = home.parent / "bin"
+    python = support.put(folder / "python", "#!/bin/sh\n", 0o755)
+    monkeypatch.setattr("hermes_doctor.services.detached.python_of", lambda *_: python)
     service = Detached(Home(home.resolve()), RELEASE)
     words = ["--profile", "default", "gateway", "run"]
-    assert service._command() == ["/python", "-m", "hermes_cli.main", *words]
+    assert service._command() == [str(python), "-m", "hermes_cli.main", *words]
+    support.put(home / "active_profile", "coder\n")
+    with pytest.raises(CannotFix, match="would run the gateway of the profile coder"):
+        service._command()  # the module is loaded twice, and the second time without the words
+    script = support.put(folder / "hermes", f"#!{python}\n", 0o755)
+    assert service._command() == [str(python), str(script), *words]
 
 
 def test_home_of_a_command() -> None:
@@ -82,10 +88,12 @@ def test_unit_of_a_switched_home(home: Path) -> None:
     plain = Unit(SYSTEMD_USER, "hermes.service", None, home, None, "active", {}, {}, None)
     mine = plain._replace(program=("hermes", "gateway", "run"), manager=os.geteuid())
     named = mine._replace(program=("hermes", "-p", "default", "gateway", "run"))
+    twice = mine._replace(program=("python", "-m", "hermes_cli.main", *named.program[1:]))
     services.of_unit(Probes(Home(home)), mine)
     support.put(home / "active_profile", "coder\n")
-    with pytest.raises(CannotFix, match="would run the gateway of the profile coder"):
-        services.of_unit(Probes(Home(home)), mine)
+    for one in (mine, twice):
+        with pytest.raises(CannotFix, match="would run the gateway of the profile coder"):
+            services.of_unit(Probes(Home(home)), one)
     services.of_unit(Probes(Home(home)), named)
 
 
