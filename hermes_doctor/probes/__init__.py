@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from hermes_doctor.probes.platforms import Platform
     from hermes_doctor.probes.pulse import Pulse
     from hermes_doctor.probes.reach import Reached
-    from hermes_doctor.probes.runs import UnfinishedRun
+    from hermes_doctor.probes.runs import LeftDown, UnfinishedRun
     from hermes_doctor.probes.runtime import Life, PlatformState, Runtime
     from hermes_doctor.probes.secrets import SecretFile
     from hermes_doctor.probes.settings import Settings
@@ -569,6 +569,13 @@ class Probes:
         from hermes_doctor.probes import installation
 
         return installation.find(self.home, self.gateways)
+
+    @once(limit=2)
+    def left_down(self) -> LeftDown | None:
+        """The run of this tool that stopped the gateway last and could not start it again."""
+        from hermes_doctor.probes import runs
+
+        return runs.left_down(self.home)
 
     @once(limit=2)
     def unfinished_runs(self) -> list[UnfinishedRun]:

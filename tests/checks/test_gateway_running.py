@@ -67,6 +67,31 @@ def test_stopped_on_purpose(home: Path) -> None:
     assert (found["GW-DOWN"].severity, found["GW-DOWN"].since) == (Severity.WARNING, end)
 
 
+@pytest.mark.parametrize(("words", "calm"), [(["stopped"], False), (["stopped", "started"], True)])
+def test_left_down_by_a_repair(home: Path, words: list[str], calm: bool) -> None:
+    """A stop that this tool announced and did not follow up is nobody's purpose."""
+    end = sham.ended(home, *CLEAN, gateway_state="stopped")
+    for n, word in enumerate(words):
+        told = {"gateway": word, "ended_at": (end + timedelta(minutes=n)).isoformat()}
+        place = home / "backups" / "doctor" / "runs" / f"20260101-00000{n}-abc"
+        support.put(place / "run.json", json.dumps({**told, "state": "rolled-back"}))
+
+    found = look(home)
+
+    assert set(found) == {"GW-DOWN"}
+    assert found["GW-DOWN"].severity is (Severity.WARNING if calm else Severity.ERROR)
+    assert ("could not start it again" in found["GW-DOWN"].detail) is not calm
+
+
+def test_stopped_since_a_repair_left_it_down(home: Path) -> None:
+    """Somebody has started it since, and stopped it on purpose."""
+    end = sham.ended(home, *CLEAN, gateway_state="stopped")
+    told = {"gateway": "stopped", "ended_at": (end - timedelta(days=9)).isoformat()}
+    place = home / "backups" / "doctor" / "runs" / "20260101-000000-abc"
+    support.put(place / "run.json", json.dumps({**told, "state": "rolled-back"}))
+    assert look(home)["GW-DOWN"].severity is Severity.WARNING
+
+
 def test_told_to_end(home: Path) -> None:
     """A SIGTERM of somebody else's: in order, but nobody wanted the gateway to be gone."""
     sham.ended(home, *FAILED)
