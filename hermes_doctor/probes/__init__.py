@@ -63,8 +63,12 @@ class Probes:
     raises `CouldNotLook` with the reason when there is no answer.
     """
 
-    def __init__(self, home: Home, *, deep: bool = False, network: bool = False) -> None:
+    def __init__(
+        self, home: Home, *, deep: bool = False, network: bool = False, alone: bool = True
+    ) -> None:
         self.home = home
+        self.alone = alone
+        """No other home is looked at beside it, so that what our environment says is meant here."""
         self.deep = deep
         self.network = network
         self.cells: dict[tuple[object, ...], Cell] = {}
@@ -458,12 +462,11 @@ class Probes:
     def pulse(self) -> Pulse:
         """Whether the event loop of the gateway turns; without one nobody can be asked."""
         gateways = self.gateways()
-        url = os.environ.get("GATEWAY_HEALTH_URL", "").strip()
-        if not gateways and not url:
-            raise CouldNotLook("no gateway is seen to run")
         from hermes_doctor.probes import listening, pulse
 
         if not gateways:
+            if not (url := self._health_url()):
+                raise CouldNotLook("no gateway is seen to run")
             return pulse.elsewhere(url, network=self.network)
         runtime = self.runtime()
         pids = [gateway.pid for gateway in gateways]
@@ -474,6 +477,17 @@ class Probes:
             vitals.environment, (env and env.text) or "", (config and config.values) or {}
         )
         return pulse.take(vitals, runtime, listening.of(pid), ports, self.space())
+
+    def _health_url(self) -> str:
+        """The address of a gateway elsewhere, if it is this home's: its own .env names it, or our
+        environment while no other home is looked at; and no gateway of another home is there."""
+        from hermes_doctor.probes import doors, settings
+
+        name = "GATEWAY_HEALTH_URL"
+        env = self.env()
+        own = settings.parse((env and env.text) or "") if env else {}
+        url = own.get(name) or (os.environ.get(name, "") if self.alone else "")
+        return "" if doors.is_of_another(url.strip(), self.home.path) else url.strip()
 
     @once(limit=2)
     def space(self) -> Space:
