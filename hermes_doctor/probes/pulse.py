@@ -40,7 +40,7 @@ class Pulse(NamedTuple):
     since: datetime | None = None
     """When it last was seen to turn, if it does not."""
     certain: bool = False
-    """It does not turn, and not for a moment only: by its heartbeat, or by callers who wait."""
+    """It does not turn, and not for a moment only: by its heartbeat, or since it is halted."""
     halted: bool = False
     """The whole process is stopped or its cgroup paused."""
     age: float | None = None
@@ -49,6 +49,11 @@ class Pulse(NamedTuple):
     """What its door or /health gave: one of the words of the health probe."""
     waiting: int | None = None
     """How many callers waited at its door when we came."""
+
+    @property
+    def mute(self) -> bool:
+        """It lets nobody in and has no heartbeat: whether it is stuck, only patience can tell."""
+        return self.turns is False and self.age is None and self.answer == health.SILENT
 
 
 def take(
@@ -100,8 +105,8 @@ def _judge(
         )
     if silent and age is not None:
         return found._replace(turns=False, what=f"{quiet}, {_span(age)} after its last heartbeat")
-    if silent:  # callers who came before us have waited longer than we did
-        return found._replace(turns=False, certain=bool(found.waiting), what=quiet)
+    if silent:  # one look cannot tell a long piece of work from a loop that is stuck
+        return found._replace(turns=False, what=quiet)
     if age is not None:
         return found._replace(turns=True, what=f"its last heartbeat is {_span(age)} old")
     if runtime.state == "starting":

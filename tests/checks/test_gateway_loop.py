@@ -94,12 +94,13 @@ def test_silent(home: Path, aged: Callable[[Path, float], None]) -> None:
 
 
 def test_silent_without_a_heartbeat(home: Path) -> None:
-    """An older release: certain as soon as somebody else has been waiting too."""
+    """An older release: no look is certain, however many wait; the fix has the patience for it."""
     with sham.gateway(home, api="silent", beat=False, platforms=SERVES):
         first = one(home)
         second = one(home)
 
-    assert (first.severity, second.severity) == (Severity.WARNING, Severity.CRITICAL)
+    assert (first.severity, second.severity) == (Severity.WARNING, Severity.WARNING)
+    assert (second.fix, second.data["certain"]) == ("restart-gateway", False)
     assert "wait at its door" in second.evidence[1].what
 
 

@@ -18,7 +18,8 @@ from hermes_doctor.handover import Handover
 from hermes_doctor.home import Home
 from hermes_doctor.journal import Journal, Journals
 from hermes_doctor.model import CannotFix, Gateway
-from hermes_doctor.probes import Probes
+from hermes_doctor.probes import Probes, health
+from hermes_doctor.probes.pulse import Pulse
 from hermes_doctor.probes.supervision import (
     DOCKER,
     LAUNCHD,
@@ -288,6 +289,33 @@ def test_stays_frozen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         service.stop(30)
         assert process.wait(5) == -signal.SIGKILL
         assert "since its loop was frozen" in service.notes()[0]
+    finally:
+        end(process)
+
+
+@pytest.mark.parametrize("patience", [0.6, 600.0])
+def test_silence_without_a_heartbeat(
+    patience: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A loop whose silence is the only sign is killed after a long silence, not by one look."""
+    monkeypatch.setattr("hermes_doctor.services.owned.SILENCE", patience)
+    for name in ("GRACE", "LOOK_EVERY"):
+        monkeypatch.setattr(f"hermes_doctor.services.owned.{name}", 0.2)
+    made = straw(tmp_path)
+    process = made.start(DRAIN="600")
+    mute = Pulse(process.pid, False, "it lets nobody in", answer=health.SILENT, waiting=3)
+    monkeypatch.setattr(Probes, "pulse", lambda self: mute)
+    monkeypatch.setattr(Detached, "_drains", lambda *_: False)
+    service = Detached(made.home, None)
+    try:
+        if patience < 1:
+            service.stop(60)
+            assert process.wait(5) == -signal.SIGKILL
+            assert "again and again for" in service.notes()[0]
+        else:
+            with pytest.raises(CannotFix, match="not proven frozen"):
+                service.stop(3)
+            assert process.poll() is None
     finally:
         end(process)
 
