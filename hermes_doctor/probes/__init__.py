@@ -476,7 +476,10 @@ class Probes:
         ports = pulse.ports(
             vitals.environment, (env and env.text) or "", (config and config.values) or {}
         )
-        return pulse.take(vitals, runtime, listening.of(pid), ports, self.space())
+        return pulse.take(
+            *(vitals, runtime, listening.of(pid), ports, self.space()),
+            closed=lambda: pulse.closed_to(self.gateway_user(), self.home / "state"),
+        )
 
     def _health_url(self) -> str:
         """The address of a gateway elsewhere, if it is this home's: its own .env names it, or our

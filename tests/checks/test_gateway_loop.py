@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from hermes_doctor.model import Finding, Severity, Status
-from hermes_doctor.probes import pulse
+from hermes_doctor.probes import Probes, pulse
+from hermes_doctor.probes.place import User
 from hermes_doctor.probes.space import Space
 from tests import sham, support
 from tests.looking import ask
@@ -151,6 +152,36 @@ def test_full_disk(
 
     assert (result.status, findings) == (Status.UNKNOWN, [])
     assert "disk is full" in (result.reason or "")
+
+
+@pytest.mark.parametrize("api", ["", "silent"])
+def test_closed_folder(
+    api: str, home: Path, aged: Callable[[Path, float], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A heartbeat that may not be written says nothing: judged as if there were none."""
+    monkeypatch.setattr(Probes, "gateway_user", lambda self: User(12345, frozenset()))
+    with sham.gateway(home, api=api, platforms=SERVES) if api else sham.gateway(home):
+        aged(home, 300)
+        hindered = one(home)
+        os.chmod(home / "state", 0o777)
+        able = one(home)
+
+    assert (hindered.severity, able.severity) == (Severity.WARNING, Severity.CRITICAL)
+    owner = os.stat(home / "state").st_uid
+    assert f"state/ belongs to uid {owner}" in hindered.evidence[0].what
+
+
+def test_rests_between_events(
+    home: Path, aged: Callable[[Path, float], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A main thread that waits for events turns, whatever keeps it from writing that down."""
+    monkeypatch.setattr("hermes_doctor.probes.vitals.waits_in", lambda pid: "do_epoll_wait")
+    with sham.gateway(home):
+        aged(home, 300)
+        assert ask(CHECK, home)[0].status is Status.OK
+    with sham.gateway(home, api="silent", platforms=SERVES):
+        aged(home, 300)
+        assert one(home).severity is Severity.WARNING
 
 
 def test_machine_that_slept(home: Path, aged: Callable[[Path, float], None]) -> None:
