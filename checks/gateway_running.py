@@ -46,6 +46,8 @@ def gateway_running(probes: Probes) -> Iterator[Finding]:
         return
     if runtime.unseen:
         raise CouldNotLook(runtime.unseen)
+    if server := probes.served_by():
+        raise Skip(f"the gateway of the root home serves this profile (process {server.pid})")
     lives = probes.diary()
     _elsewhere(probes)
     wanted = _wanted(probes, runtime)

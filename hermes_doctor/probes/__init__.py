@@ -308,6 +308,13 @@ class Probes:
             found = found._replace(lock_holder=0, unseen=why)
         return found
 
+    @once(limit=4)
+    def served_by(self) -> Gateway | None:
+        """The root home's gateway, where that works for this profile, which has none of its own."""
+        from hermes_doctor.probes import multiplexing
+
+        return None if self.gateways() else multiplexing.server_of(self.home)
+
     @once(limit=2)
     def diary(self) -> list[Life]:
         """The latest lives of gateways on this home, oldest first."""

@@ -47,6 +47,7 @@ def _of(probes: Probes) -> Owned:
     if not gateways:
         from hermes_doctor.services.namesake import refuse_namesake
 
+        _refuse_second(probes)
         refuse_namesake(probes)
     refuse_inside([gateway.pid for gateway in gateways])
     if len(gateways) > 1:
@@ -71,6 +72,19 @@ def refuse_inside(pids: list[int]) -> None:
 
     if os.environ.get("_HERMES_GATEWAY") or (pids and set(pids) & set(ancestors())):
         raise CannotFix(INSIDE)
+
+
+def _refuse_second(probes: Probes) -> None:
+    """A profile that the root home's gateway works for gets none of its own beside that."""
+    try:
+        server = probes.served_by()
+    except CouldNotLook as why:
+        raise CannotFix(str(why)) from None
+    if server is not None:
+        raise CannotFix(
+            f"the gateway of the root home (process {server.pid}) serves this profile: a second "
+            f"one would answer on the same accounts"
+        )
 
 
 def _refuse_strangers(probes: Probes, gateways: list[Gateway]) -> None:
