@@ -26,6 +26,8 @@ class UnfinishedRun(NamedTuple):
     started_at: datetime | None
     at_work: bool
     """A process holds the home's lock, so it has not been cut off: it is going on."""
+    waits: bool = False
+    """It asked the gateway to end, which takes its time."""
 
 
 class LeftDown(NamedTuple):
@@ -43,9 +45,9 @@ def left_down(home: Home) -> LeftDown | None:
             word, ended = said.get("gateway"), _time(said.get("ended_at"))
         except (FileNotFoundError, CouldNotLook, ValueError, AttributeError, RecursionError):
             continue
-        if word in ("stopped", "started"):
+        if word in ("asked", "stopped", "started"):
             aware = ended is not None and ended.tzinfo is not None
-            return LeftDown(name, ended) if word == "stopped" and ended and aware else None
+            return LeftDown(name, ended) if word != "started" and ended and aware else None
     return None
 
 
@@ -68,7 +70,8 @@ def unfinished(home: Home) -> list[UnfinishedRun]:
             found.append(UnfinishedRun(name, "unreadable", None, busy))
             continue
         if state not in FINAL:
-            found.append(UnfinishedRun(name, state, _time(started), busy))
+            waits = journal.get("gateway") == "asked"
+            found.append(UnfinishedRun(name, state, _time(started), busy, waits))
     return found
 
 

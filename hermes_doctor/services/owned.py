@@ -140,6 +140,10 @@ class Owned:
             time.sleep(LOOK_EVERY / 4)
         return None
 
+    def asked(self) -> int | None:
+        """The process that was asked to stop, whether it has ended or not."""
+        return self._asked
+
     def remember(self, file: Path) -> None:
         """Keep what a later command needs to start it as it was; an owner knows that itself."""
 

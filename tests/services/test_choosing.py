@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from hermes_doctor import services
-from hermes_doctor.handover import Handover
+from hermes_doctor.handover import Handover, bring_back
 from hermes_doctor.home import Home
 from hermes_doctor.journal import Journal, Journals
 from hermes_doctor.model import CannotFix, Gateway
@@ -39,6 +39,8 @@ from hermes_doctor.steps import GatewayStep
 from tests import support
 from tests.real.gateways import end
 from tests.services.faking import Straw, straw, until
+
+NONE = (False, "", (), None)
 
 
 def unit(kind: str, name: str, state: str = "active", **more: object) -> Unit:
@@ -258,6 +260,38 @@ def test_refused_stop(
     gateway.again(changed=True)
     assert time.monotonic() - begun < 10
     assert (process.poll(), log.gateway) == (None, None)
+
+
+def test_ends_later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A stop that takes effect after we have given up is not forgotten: it is started again."""
+    monkeypatch.setattr("hermes_doctor.handover.STOP_LIMIT", 1.0)
+    monkeypatch.setattr("hermes_doctor.services.proof.SETTLE", 0.3)
+    monkeypatch.setattr("hermes_doctor.services.proof.CONNECTING", 0.3)
+    made = straw(tmp_path)
+    begun: list[subprocess.Popen[bytes]] = []
+    monkeypatch.setattr(Detached, "ask_to_start", lambda self: begun.append(made.start()))
+    monkeypatch.setattr(Probes, "supervision", lambda self: Supervision(None, (), *NONE))
+    process = made.start(DRAIN="600")
+    log = Journal(id="1", kind="fix", home=str(made.home.path), vault="", started_at="", items=[])
+    book = Journals(made.home)
+    book.save(log)
+    gateway = Handover(
+        [GatewayStep(Detached(made.home, None), restart=True, why="a test")], log, book
+    )
+    try:
+        with pytest.raises(CannotFix, match="was asked to end"):
+            gateway.stop()
+        gateway.again(changed=True)
+        assert (log.gateway, log.asked) == ("asked", process.pid)
+        assert f"process {process.pid} ends as soon as it is done" in (log.note or "")
+        assert "Still process" in bring_back(made.home, book, log)
+        assert log.gateway == "asked"
+        end(process)
+        assert "runs again" in bring_back(made.home, book, log)
+        assert (log.gateway, log.asked) == ("started", None)
+    finally:
+        for one in (process, *begun):
+            end(one)
 
 
 def test_wakes_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
