@@ -59,10 +59,11 @@ def gateway_loop(probes: Probes) -> Iterator[Finding]:
             "No message is taken and none is answered, and it does not even heed a SIGTERM. A "
             "plugin, a hook or a slow disk blocks it."
             if pulse.certain
-            else "It may be at one long piece of work. If this stays for two minutes, it is stuck."
+            else "It may be at one long piece of work. If this stays for two minutes, it is stuck"
+            + ("; the fix watches it for so long." if pulse.mute else ".")
         ),
         evidence=tuple(evidence),
         since=pulse.since,
-        fix="restart-gateway" if pulse.certain else None,
+        fix="restart-gateway" if pulse.certain or pulse.mute else None,
         data=data,
     )

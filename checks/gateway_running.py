@@ -46,6 +46,8 @@ def gateway_running(probes: Probes) -> Iterator[Finding]:
         return
     if runtime.unseen:
         raise CouldNotLook(runtime.unseen)
+    if server := probes.served_by():
+        raise Skip(f"the gateway of the root home serves this profile (process {server.pid})")
     lives = probes.diary()
     _elsewhere(probes)
     wanted = _wanted(probes, runtime)
@@ -53,7 +55,7 @@ def gateway_running(probes: Probes) -> Iterator[Finding]:
         yield _never(probes)
         return
     last = _last(runtime, lives)
-    end = _end(probes, runtime, last, wanted)
+    end = _by_us(probes, runtime, lives) or _end(probes, runtime, last, wanted)
     if end.cause:
         yield end.cause
     since = end.cause.since if end.cause else (last and last.ended) or runtime.updated_at
@@ -201,6 +203,16 @@ def _end(
     error = f" ({last.error})" if last.error else ""
     why = f"It ended with an error of its own{error}; logs/errors.log has its last words."
     return End(None, why, (diary,))
+
+
+def _by_us(probes: Probes, runtime: Runtime, lives: list[Life]) -> End | None:
+    """This tool announced the stop, which looks as if somebody had wanted it to stay down."""
+    run = probes.left_down()
+    starts = [*runtime.starts, *(life.began for life in lives)]
+    if run is None or any(start > run.ended_at for start in starts):
+        return None
+    what = "hermes-doctor stopped it for a repair and could not start it again."
+    return End(None, what, (Evidence(f"backups/doctor/runs/{run.id}", "left it stopped"),))
 
 
 def _told(last: Life) -> str:

@@ -17,11 +17,19 @@ def unfinished_runs(probes: Probes) -> Iterator[Finding | CouldNotLook]:
         yield Finding(
             code="RUN-CUTOFF",
             severity=Severity.ERROR,
-            title="a run of hermes-doctor was cut off",
+            title=(
+                "a run of hermes-doctor waits for the gateway to end"
+                if run.waits
+                else "a run of hermes-doctor was cut off"
+            ),
             subject=run.id,
             detail=(
-                "It was killed, or the power failed. The next `fix --apply`, `undo` or `backup "
-                "restore` on this home ends it: it is finished or taken back, and says which."
+                "It asked the gateway to end, which was at a long answer. The next `fix --apply`, "
+                "`undo` or `backup restore` on this home starts the gateway again."
+                if run.waits
+                else "It was killed, or the power failed. The next `fix --apply`, `undo` or "
+                "`backup restore` on this home ends it: it is finished or taken back, and says "
+                "which."
             ),
             evidence=(Evidence(f"backups/doctor/runs/{run.id}", f"it stopped while {run.state}"),),
             since=run.started_at,

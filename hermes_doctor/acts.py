@@ -17,7 +17,9 @@ from hermes_doctor.home import Home
 from hermes_doctor.journal import ActRecord
 from hermes_doctor.model import CannotFix
 from hermes_doctor.probes import Probes
-from hermes_doctor.probes.supervisors.systemd import of_user
+from hermes_doctor.probes.belonging import is_same
+from hermes_doctor.probes.supervisors.systemd import definitions, of_user
+from hermes_doctor.services.calling import profile_words, refuse_led_away
 from hermes_doctor.services.commands import ask, insist, owner_of
 from hermes_doctor.services.detached import python_of
 from hermes_doctor.services.systemd import Manager, manager_of
@@ -154,12 +156,14 @@ class InstallService(Act):
             raise CannotFix("no installation of Hermes was found")
         if installation.release < OLDEST_INSTALLER:
             raise CannotFix(f"the installer of Hermes {installation.version} asks questions")
-        profile = ["--profile", self.home.profile] if self.home.profile else []
         owner = owner_of(self.home)
+        refuse_led_away(self.home, owner.folder, "the unit that Hermes makes")
         python = str(python_of(installation.where, owner))
+        words = profile_words(self.home, owner.folder)
+        before = self._units()
         said = ask(
             [
-                *(python, "-m", "hermes_cli.main", *profile, "gateway", "install"),
+                *(python, "-m", "hermes_cli.main", *words, "gateway", "install"),
                 *("--no-start-now", "--start-on-login"),
             ],
             user=owner,
@@ -167,13 +171,28 @@ class InstallService(Act):
             limit=120,
             cwd=self.home.path,
         )
-        if snapshot(self.path).kind != "file":
-            raise CannotFix(f"Hermes' installer made no {self.unit}: {said.text or said.code}")
+        made = {name: home for name, home in self._units().items() if name not in before}
+        mine = made.get(self.unit)
+        if mine is None or not is_same(mine, self.home.path):
+            for name in made:
+                self._remove(name)
+            what = "another home's" if mine else f"no {self.unit}"
+            raise CannotFix(f"Hermes' installer made {what}: {said.text or said.code}")
 
     def take_back(self) -> None:
-        if snapshot(self.path).kind == "file":
-            self.manager.insist("disable", self.unit)
-            durable.remove(self.path)
+        self._remove(self.unit)
+
+    def _units(self) -> dict[str, Path | None]:
+        """The units of gateways that lie beside it, and the homes that they are for."""
+        scope = of_user(owner_of(self.home).uid)
+        found = definitions(scope) if scope else []
+        return {one.name: one.home for one in found if one.path == self.path.parent / one.name}
+
+    def _remove(self, name: str) -> None:
+        path = self.path.parent / name
+        if snapshot(path).kind == "file":
+            self.manager.insist("disable", name)
+            durable.remove(path)
             self.manager.insist("daemon-reload")
 
 

@@ -19,6 +19,8 @@ STOP_LIMIT, START_LIMIT = 300.0, 180.0
 ORIGIN = "origin.json"
 """Beside the journal while the gateway is down: what it takes to start it as it was."""
 STOPPED, STARTED = "stopped", "started"
+ASKED = "asked"
+"""It was asked to end, is at a long answer, and will end: the next command starts it again."""
 
 
 class Handover:
@@ -71,7 +73,11 @@ class Handover:
             pid = self.service.settled(STOP_LIMIT)
             if pid is None:
                 self._start(self.service)
-            self.log.gateway = None if pid is not None and pid == self._pid else STARTED
+            elif pid == self._pid and pid == self.service.asked():
+                self.log.gateway, self.log.asked = ASKED, pid
+                self.log.note = f"{self.log.note}; {will_end(pid)}"
+            else:
+                self.log.gateway = None if pid == self._pid else STARTED
         except (CannotFix, CouldNotLook, OSError) as error:
             why = error if isinstance(error, CannotFix | CouldNotLook) else type(error).__name__
             self.log.note = f"{self.log.note}; the gateway could not be started again ({why})"
@@ -98,6 +104,14 @@ class Handover:
         self.book.save(self.log)
 
 
+def will_end(pid: int) -> str:
+    """What is said of a process that was asked to end and is not through yet."""
+    return (
+        f"process {pid} ends as soon as it is done, and the next `hermes-doctor fix --apply` "
+        f"starts the gateway again"
+    )
+
+
 def forget(book: Journals, log: Journal) -> None:
     """Remove what was kept of a gateway that is up again, or that nobody brings up any more."""
     with contextlib.suppress(OSError):
@@ -109,16 +123,19 @@ def bring_back(home: Home, book: Journals, log: Journal) -> str:
     from hermes_doctor import services
     from hermes_doctor.probes import Probes
 
-    if log.gateway != STOPPED:
+    if log.gateway not in (STOPPED, ASKED):
         return ""
     try:
         service = services.of(Probes(home))
         service.recall(book.folder(log) / ORIGIN)
         pid = service.settled(STOP_LIMIT)
+        if pid is not None and pid == log.asked:
+            return f" Still {will_end(pid)}."
         if pid is None:
             service.start(START_LIMIT)
             pid = service.running()
-        log.gateway = STARTED
+        log.gateway, log.asked = STARTED, None
     except (CannotFix, CouldNotLook, OSError) as why:
+        log.gateway, log.asked = STOPPED, None
         return f" The gateway was stopped for it and could not be started again ({why}): start it."
     return f" The gateway, which it had stopped, runs again (process {pid})."

@@ -105,7 +105,10 @@ class Journal:
     tool: str = __version__
     uid: int = field(default_factory=os.geteuid)
     gateway: str | None = None
-    """stopped while the gateway is down because of this run, started once it is up again."""
+    """stopped while the gateway is down because of this run, started once it is up again; asked
+    when it was told to end and is not through yet."""
+    asked: int | None = None
+    """The process that was told to end and is not through yet."""
     items: list[ItemRecord] = field(default_factory=list)
     paths: list[PathRecord] = field(default_factory=list)
     acts: list[ActRecord] = field(default_factory=list)

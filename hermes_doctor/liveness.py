@@ -20,6 +20,8 @@ PATIENCE = timedelta(minutes=10)
 def ladder(probes: Probes) -> tuple[Rung, ...]:
     """All rungs, the lowest first."""
     rungs: list[Rung] = []
+    if served := _served(probes):
+        return served
     for name, look in _RUNGS:
         broken = [rung for rung in rungs if rung.hold is Hold.FAILED]
         fallen = next((rung for rung in broken if rung.name in (PROCESS, LOOP)), None)
@@ -32,6 +34,22 @@ def ladder(probes: Probes) -> tuple[Rung, ...]:
             hold, what, since = Hold.UNKNOWN, str(doubt), None
         rungs.append(Rung(name, hold, what, since))
     return tuple(rungs)
+
+
+def _served(probes: Probes) -> tuple[Rung, ...]:
+    """The rungs of a profile that another home's gateway works for: all but the first are there."""
+    try:
+        server = probes.served_by()
+    except CouldNotLook:
+        return ()
+    if server is None:
+        return ()
+    first = f"process {server.pid}, the gateway of the root home, serves this profile"
+    rest = "told for the root home, whose gateway serves this profile"
+    return (
+        Rung(PROCESS, Hold.OK, first, server.started_at),
+        *(Rung(name, Hold.UNKNOWN, rest, None) for name, _ in _RUNGS if name != PROCESS),
+    )
 
 
 Seen = tuple[Hold, str, datetime | None]

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from hermes_doctor import acting, durable, journal as journals, lock, paths
 from hermes_doctor.files import listing
-from hermes_doctor.handover import bring_back, forget
+from hermes_doctor.handover import ASKED, bring_back, forget
 from hermes_doctor.home import Home, is_database
 from hermes_doctor.interrupts import interruptible, uninterrupted
 from hermes_doctor.journal import Journal, Journals
@@ -80,8 +80,9 @@ def _end(home: Home, book: Journals, journal: Journal, verify: Verify) -> Ended:
         book.save(journal)
         paths.clean(home, journal)
         text += bring_back(home, book, journal)
-        forget(book, journal)
-        journal.close()
+        if journal.gateway != ASKED:
+            forget(book, journal)
+            journal.close()
         book.save(journal)
     return Ended(text, journal.state in (journals.DONE, journals.PARTLY), journal.kind)
 
@@ -90,6 +91,8 @@ def _finish_or_take_back(home: Home, journal: Journal, verify: Verify) -> str:
     """Decide what becomes of a cut-off run, and do it."""
     vault = Vault(home, journal.root(home))
     started = f"Run {journal.id} ({journal.kind}) was cut off"
+    if journal.gateway == ASKED and journal.state == journals.ENDING:
+        return f"Run {journal.id} ({journal.kind}) waits for the end of the gateway."
     if journal.state == journals.ENDING:
         return f"{started} while it was cleaning up. It is finished."
     if journal.state in (journals.BACKING_UP, journals.STAGING):
@@ -155,7 +158,9 @@ def pending(home: Home, options: str) -> list[str]:
     except (Trouble, CouldNotLook, OSError):
         return []
     return [
-        f"Run {journal.id} ({journal.kind}) was cut off while {journal.state}. "
-        f"This brings it to an end: hermes-doctor fix --apply{options}"
+        f"Run {journal.id} ({journal.kind}) "
+        + ("waits" if journal.gateway == ASKED else f"was cut off while {journal.state}")
+        + (" for the end of the gateway. " if journal.gateway == ASKED else ". ")
+        + f"This brings it to an end: hermes-doctor fix --apply{options}"
         for journal in cut_off
     ]

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from hermes_doctor import acting, durable, journal as journals, paths, rights, working
 from hermes_doctor.files import snapshot
-from hermes_doctor.handover import Handover, forget
+from hermes_doctor.handover import ASKED, Handover, forget, will_end
 from hermes_doctor.home import Home, is_database, main_of
 from hermes_doctor.interrupts import interruptible, uninterrupted
 from hermes_doctor.journal import ItemRecord, Journal, Journals, PathRecord, State
@@ -133,7 +133,7 @@ class Run:
                     self._abandon(log, book, gateway, guards, error)
                 if isinstance(error, Refused):
                     return _refused(log, error)
-                raise _explained(error) from error
+                raise _explained(error, log) from error
             try:
                 with uninterrupted():
                     self._commit(targets, log, book)
@@ -149,7 +149,7 @@ class Run:
                 _note(items)
                 if isinstance(error, CannotFix | Trouble):
                     return log
-                raise _explained(error) from error
+                raise _explained(error, log) from error
         return log
 
     # -- before anything changes -----------------------------------------------------------
@@ -397,6 +397,8 @@ class Run:
         log.finish(journals.ABANDONED, f"nothing was changed: {_why(error)}")
         guards.close()
         gateway.again(changed=True)
+        if log.gateway == ASKED and log.note:
+            log.note = log.note.replace("nothing was changed", "no file was changed", 1)
         self._end(log, book)
 
     # -- the change, and after -------------------------------------------------------------
@@ -496,8 +498,9 @@ class Run:
         """Remove what lies about, and close; on a full disk the last word may have to wait."""
         with contextlib.suppress(OSError):
             paths.clean(self.home, log)
-        forget(book, log)
-        log.close()
+        if log.gateway != ASKED:  # else the next command has to bring it to its end
+            forget(book, log)
+            log.close()
         with contextlib.suppress(OSError):
             book.save(log)
 
@@ -581,8 +584,10 @@ def _why(error: BaseException) -> str:
     return type(error).__name__
 
 
-def _explained(error: BaseException) -> BaseException:
+def _explained(error: BaseException, log: Journal) -> BaseException:
     """An error of the disk as one clear line; anything else as it is."""
+    if log.gateway == ASKED and log.asked and isinstance(error, CouldNotLook | CannotFix):
+        return Trouble(f"{error}. No file was changed; {will_end(log.asked)}.")
     if isinstance(error, OSError):
         name = f" ({Path(error.filename).name})" if isinstance(error.filename, str) else ""
         return Trouble(f"{os.strerror(error.errno or 0)}{name}. Nothing was changed.")

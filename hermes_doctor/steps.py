@@ -393,6 +393,9 @@ class Service(Protocol):
     def settled(self, limit: float) -> int | None:
         """Wait for the end of a process that was asked to stop; the one that runs then."""
 
+    def asked(self) -> int | None:
+        """The process that `stop` has asked to end, whether it has or not."""
+
     def remember(self, file: Path) -> None:
         """Keep in a private file what a later command needs to start it as it was."""
 

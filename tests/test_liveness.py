@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor import liveness
+from hermes_doctor import liveness, services
 from hermes_doctor.home import Home
-from hermes_doctor.model import Hold, Report, Rung, Status
+from hermes_doctor.model import CannotFix, Hold, Report, Rung, Status
 from hermes_doctor.probes import Probes, health, listening, pulse, traffic
 from hermes_doctor.probes.supervision import Supervision
 from hermes_doctor.render import document, examined
@@ -72,6 +72,40 @@ def test_nothing_runs(home: Path) -> None:
     assert tuple(found) == NAMES
     assert {rung.hold for rung in found.values()} == {Hold.FAILED}
     assert {rung.since for rung in found.values()} == {end}
+
+
+def test_served_by_the_root_home(home: Path) -> None:
+    """A profile that the root's gateway works for is not down, and gets no second gateway."""
+    coder = support.healthy(home / "profiles" / "coder")
+    sham.ended(coder, ("gateway.exit_clean", {}))
+    path = home / "gateway_state.json"
+    with sham.gateway(home) as running:
+        alone = climb(coder)
+        served = {**json.loads(path.read_text()), "served_profiles": ["default", "coder"]}
+        support.put(path, json.dumps(served))
+        found = climb(coder)
+        result, findings = ask("gateway-running", coder)
+        with pytest.raises(CannotFix, match=f"process {running.pid}. serves this profile"):
+            services.of(Probes(Home(coder)))
+    gone = climb(coder)
+
+    assert alone["process"].hold is gone["process"].hold is Hold.FAILED
+    assert found["process"].hold is Hold.OK
+    assert f"process {running.pid}, the gateway of the root home" in found["process"].what
+    assert {found[name].hold for name in NAMES[1:]} == {Hold.UNKNOWN}
+    assert (result.status, findings) == (Status.SKIPPED, [])
+    assert "serves this profile" in (result.reason or "")
+
+
+@pytest.mark.parametrize("names", [None, "coder", {"coder": 1}, [["coder"]], [1, None]])
+def test_odd_lists_of_served_profiles(home: Path, names: object) -> None:
+    """What is no list of names serves nobody."""
+    coder = support.healthy(home / "profiles" / "coder")
+    with sham.gateway(home):
+        path = home / "gateway_state.json"
+        said = {**json.loads(path.read_text()), "served_profiles": names}
+        support.put(path, json.dumps(said))
+        assert Probes(Home(coder)).served_by() is None
 
 
 def test_running(home: Path) -> None:

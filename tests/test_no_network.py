@@ -83,6 +83,7 @@ def test_network_asks(busy: Path) -> None:
             "bots.qq.com",
             "api.telegram.org",
             "discord.com",
+            "gateway.example",
             "gateway.discord.gg",
             "slack.com",
             "wss-primary.slack.com",

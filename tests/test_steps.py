@@ -21,6 +21,7 @@ from hermes_doctor.home import Home
 from hermes_doctor.journal import ItemRecord, Journal, Journals
 from hermes_doctor.lock import locked
 from hermes_doctor.model import CannotFix, Trouble
+from hermes_doctor.probes import Probes
 from hermes_doctor.recovery import recover
 from hermes_doctor.repair import Item, Run
 from hermes_doctor.restoring import proven, undo_plan
@@ -546,6 +547,10 @@ class Child:
         """It ends at once."""
         return self.running()
 
+    def asked(self) -> int | None:
+        """What was asked to end has ended."""
+        return None
+
     def remember(self, file: Path) -> None:
         """There is nothing to know."""
 
@@ -565,6 +570,42 @@ def service(home: Path) -> Iterator[Child]:
     if child.process is not None:
         child.process.kill()
         child.process.wait(5)
+
+
+class Slow(Child):
+    """One that heeds the stop when it is done with its answer."""
+
+    def stop(self, limit: float) -> None:
+        """It goes on."""
+        raise CannotFix(f"process {self.running()} was asked to end and still works")
+
+    def asked(self) -> int | None:
+        """The one that goes on."""
+        return self.running()
+
+
+def test_ends_later(home: Path) -> None:
+    """No file was changed, but the gateway will end: the run stays open until it is up again."""
+    service = Slow(home / ".env")
+    service.start(5)
+    assert service.process is not None
+    before = crashing.state(home)
+    step = GatewayStep(service, restart=True, why="a test")
+    try:
+        with pytest.raises(Trouble, match=r"No file was changed; process .* ends as soon as"):
+            apply(home, item(replaced(home / ".env", b"NEW=1\n"), step))
+    finally:
+        service.process.kill()
+        service.process.wait(5)
+    assert crashing.state(home) == before
+    [log] = Journals(Home(home)).all()
+    assert (log.state, log.gateway, log.final) == ("ending", "asked", False)
+    assert [run.waits for run in Probes(Home(home)).unfinished_runs()] == [True]
+    with locked(Home(home)):
+        [ended] = recover(Home(home), ill)
+    assert "waits for the end of the gateway" in ended.text
+    [log] = Journals(Home(home)).all()
+    assert (log.final, log.gateway) == (True, "stopped"), "there is no Hermes that could run it"
 
 
 def test_restart(home: Path, service: Child) -> None:

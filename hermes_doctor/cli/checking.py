@@ -38,7 +38,7 @@ def run(
 
         named = one.path if all_homes else asked.named_home(home)
         repeat = asked.repeated(named, plugins, deep=deep, network=network)
-        probes = Probes(one, deep=deep, network=network)
+        probes = Probes(one, deep=deep, network=network, alone=len(homes) == 1)
         with _progress(deep and not json, len(checks), probes.progress) as step:
             report = examination.report(
                 probes,

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from hermes_doctor.probes.platforms import Platform
     from hermes_doctor.probes.pulse import Pulse
     from hermes_doctor.probes.reach import Reached
-    from hermes_doctor.probes.runs import UnfinishedRun
+    from hermes_doctor.probes.runs import LeftDown, UnfinishedRun
     from hermes_doctor.probes.runtime import Life, PlatformState, Runtime
     from hermes_doctor.probes.secrets import SecretFile
     from hermes_doctor.probes.settings import Settings
@@ -64,8 +64,12 @@ class Probes:
     raises `CouldNotLook` with the reason when there is no answer.
     """
 
-    def __init__(self, home: Home, *, deep: bool = False, network: bool = False) -> None:
+    def __init__(
+        self, home: Home, *, deep: bool = False, network: bool = False, alone: bool = True
+    ) -> None:
         self.home = home
+        self.alone = alone
+        """No other home is looked at beside it, so that what our environment says is meant here."""
         self.deep = deep
         self.network = network
         self.cells: dict[tuple[object, ...], Cell] = {}
@@ -305,6 +309,13 @@ class Probes:
             found = found._replace(lock_holder=0, unseen=why)
         return found
 
+    @once(limit=4)
+    def served_by(self) -> Gateway | None:
+        """The root home's gateway, where that works for this profile, which has none of its own."""
+        from hermes_doctor.probes import multiplexing
+
+        return None if self.gateways() else multiplexing.server_of(self.home)
+
     @once(limit=2)
     def diary(self) -> list[Life]:
         """The latest lives of gateways on this home, oldest first."""
@@ -466,12 +477,11 @@ class Probes:
     def pulse(self) -> Pulse:
         """Whether the event loop of the gateway turns; without one nobody can be asked."""
         gateways = self.gateways()
-        url = os.environ.get("GATEWAY_HEALTH_URL", "").strip()
-        if not gateways and not url:
-            raise CouldNotLook("no gateway is seen to run")
         from hermes_doctor.probes import listening, pulse
 
         if not gateways:
+            if not (url := self._health_url()):
+                raise CouldNotLook("no gateway is seen to run")
             return pulse.elsewhere(url, network=self.network)
         runtime = self.runtime()
         pids = [gateway.pid for gateway in gateways]
@@ -481,7 +491,21 @@ class Probes:
         ports = pulse.ports(
             vitals.environment, (env and env.text) or "", (config and config.values) or {}
         )
-        return pulse.take(vitals, runtime, listening.of(pid), ports, self.space())
+        return pulse.take(
+            *(vitals, runtime, listening.of(pid), ports, self.space()),
+            closed=lambda: pulse.closed_to(self.gateway_user(), self.home / "state"),
+        )
+
+    def _health_url(self) -> str:
+        """The address of a gateway elsewhere, if it is this home's: its own .env names it, or our
+        environment while no other home is looked at; and no gateway of another home is there."""
+        from hermes_doctor.probes import doors, settings
+
+        name = "GATEWAY_HEALTH_URL"
+        env = self.env()
+        own = settings.parse((env and env.text) or "") if env else {}
+        url = own.get(name) or (os.environ.get(name, "") if self.alone else "")
+        return "" if doors.is_of_another(url.strip(), self.home.path) else url.strip()
 
     @once(limit=2)
     def space(self) -> Space:
@@ -582,6 +606,13 @@ class Probes:
         from hermes_doctor.probes import installation
 
         return installation.find(self.home, self.gateways)
+
+    @once(limit=2)
+    def left_down(self) -> LeftDown | None:
+        """The run of this tool that stopped the gateway last and could not start it again."""
+        from hermes_doctor.probes import runs
+
+        return runs.left_down(self.home)
 
     @once(limit=2)
     def unfinished_runs(self) -> list[UnfinishedRun]:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+from hermes_doctor.files import snapshot
+from hermes_doctor.model import CouldNotLook
 from hermes_doctor.patterns import pattern
 from hermes_doctor.probes import health, space, vitals
 from hermes_doctor.probes.runtime import Beat, Runtime
@@ -15,6 +18,9 @@ from hermes_doctor.probes.sockets import Connection
 from hermes_doctor.probes.space import Space
 from hermes_doctor.probes.vitals import Vitals
 from hermes_doctor.values import NamedTuple
+
+if TYPE_CHECKING:
+    from hermes_doctor.probes.place import User
 
 FRESH, OLD = 90.0, 120.0
 SKEW = 5.0
@@ -40,7 +46,7 @@ class Pulse(NamedTuple):
     since: datetime | None = None
     """When it last was seen to turn, if it does not."""
     certain: bool = False
-    """It does not turn, and not for a moment only: by its heartbeat, or by callers who wait."""
+    """It does not turn, and not for a moment only: by its heartbeat, or since it is halted."""
     halted: bool = False
     """The whole process is stopped or its cgroup paused."""
     age: float | None = None
@@ -50,6 +56,11 @@ class Pulse(NamedTuple):
     waiting: int | None = None
     """How many callers waited at its door when we came."""
 
+    @property
+    def mute(self) -> bool:
+        """It lets nobody in and has no heartbeat: whether it is stuck, only patience can tell."""
+        return self.turns is False and self.age is None and self.answer == health.SILENT
+
 
 def take(
     process: Vitals,
@@ -57,13 +68,18 @@ def take(
     listens: Iterable[Connection],
     ports: Iterable[int],
     room: Space | None,
+    closed: Callable[[], str] = str,
 ) -> Pulse:
-    """Feel the pulse of one process that listens there and may have its API server at a port."""
+    """Feel the pulse of one process that listens there and may have its API server at a port.
+
+    `closed` tells why it cannot write its heartbeat, and is asked when that is old.
+    """
     since = _seen(process, runtime)
     if process.halted:
         what = "its cgroup is paused" if process.frozen else "it was stopped by a signal (SIGSTOP)"
         return Pulse(process.pid, False, what, since, certain=True, halted=True)
     age = beat_age(runtime.beat, process)
+    hindered = closed() if age is not None and age > FRESH else ""
     serves = runtime.platforms.get("api_server")
     door = _door(listens, set(ports), serves is not None and serves.state == "connected")
     asked = health.Answer(health.NOT_ASKED)
@@ -75,11 +91,14 @@ def take(
         turns=None,
         what="",
         since=since,
-        age=age,
+        age=None if hindered else age,
         answer=asked.word,
         waiting=door.unread if door else None,
     )
-    return _judge(found, asked, process, runtime, room)
+    judged = _judge(found, asked, process, runtime, room)
+    if hindered and not judged.turns:
+        judged = judged._replace(what=f"{judged.what}; {hindered}")
+    return judged
 
 
 def _judge(
@@ -95,18 +114,33 @@ def _judge(
         return found._replace(what=f"{excuse}, so that neither heartbeat nor answer would prove it")
     if age is not None and age > OLD:
         old = f"its last heartbeat is {_span(age)} old"
+        rests = _rests(found.pid or 0)
+        if rests and not silent:
+            return found._replace(
+                turns=True, what=f"its main thread waits for events, though {old}"
+            )
         return found._replace(
-            turns=False, certain=True, what=f"{old} and {quiet}" if silent else old
+            turns=False, certain=not rests, what=f"{old} and {quiet}" if silent else old
         )
     if silent and age is not None:
         return found._replace(turns=False, what=f"{quiet}, {_span(age)} after its last heartbeat")
-    if silent:  # callers who came before us have waited longer than we did
-        return found._replace(turns=False, certain=bool(found.waiting), what=quiet)
+    if silent:  # one look cannot tell a long piece of work from a loop that is stuck
+        return found._replace(turns=False, what=quiet)
     if age is not None:
         return found._replace(turns=True, what=f"its last heartbeat is {_span(age)} old")
     if runtime.state == "starting":
         return found._replace(what="it is still starting")
     return _by_rest(found)
+
+
+def _rests(pid: int) -> bool:
+    """Whether its main thread is seen to wait for events, as a loop that is stuck never does."""
+    for look in range(LOOKS):
+        if look:
+            time.sleep(STEP)
+        if vitals.waits_for_events(pid):
+            return True
+    return False
 
 
 def _by_rest(found: Pulse) -> Pulse:
@@ -115,7 +149,7 @@ def _by_rest(found: Pulse) -> Pulse:
     places = set()
     for _ in range(LOOKS if found.pid else 0):
         place = vitals.waits_in(found.pid or 0)
-        if "epoll" in place or "ep_poll" in place:
+        if vitals.is_for_events(place):
             return found._replace(turns=True, what="its main thread waits for events")
         places.add(place)
         time.sleep(STEP)
@@ -195,6 +229,24 @@ def ports(environment: Mapping[str, str] | None, env: str, config: Mapping[Any, 
 
 def _plain(value: object) -> str:
     return str(value)[:6]
+
+
+def closed_to(user: User, folder: Path) -> str:
+    """Why this user cannot write a heartbeat into a folder; empty where nothing is seen to hinder.
+
+    Hermes writes a new file beside the old one and gives it its name, so the folder decides.
+    """
+    try:
+        taken = snapshot(folder.resolve())
+        if taken.kind != "directory":
+            return ""
+        if space.of(folder).read_only:
+            return f"it cannot write its heartbeat, since {folder.name}/ is read-only"
+    except (CouldNotLook, OSError, RuntimeError):
+        return ""
+    if user.may_write(taken):
+        return ""
+    return f"it cannot write its heartbeat, since {folder.name}/ belongs to uid {taken.uid}"
 
 
 def _excuse(process: Vitals, room: Space | None) -> str:

@@ -14,6 +14,8 @@ from hermes_doctor.values import NamedTuple
 FINAL = frozenset({"done", "partly", "rolled-back", "abandoned", "undone"})
 GOING = frozenset({"backing-up", "staging", "committing", "verifying", "ending"})
 LIMIT = 32 * MEGABYTE
+MOST = 20
+"""Receipts that are read for the latest that tells of the gateway."""
 
 
 class UnfinishedRun(NamedTuple):
@@ -24,6 +26,29 @@ class UnfinishedRun(NamedTuple):
     started_at: datetime | None
     at_work: bool
     """A process holds the home's lock, so it has not been cut off: it is going on."""
+    waits: bool = False
+    """It asked the gateway to end, which takes its time."""
+
+
+class LeftDown(NamedTuple):
+    """A run that stopped the gateway for its work and could not start it again."""
+
+    id: str
+    ended_at: datetime
+
+
+def left_down(home: Home) -> LeftDown | None:
+    """The latest run that had to do with the gateway, if it left that down."""
+    for name in sorted(listing(home.runs), reverse=True)[:MOST]:
+        try:
+            said = json.loads(read(home.runs / name / "run.json", LIMIT)[0])
+            word, ended = said.get("gateway"), _time(said.get("ended_at"))
+        except (FileNotFoundError, CouldNotLook, ValueError, AttributeError, RecursionError):
+            continue
+        if word in ("asked", "stopped", "started"):
+            aware = ended is not None and ended.tzinfo is not None
+            return LeftDown(name, ended) if word != "started" and ended and aware else None
+    return None
 
 
 def unfinished(home: Home) -> list[UnfinishedRun]:
@@ -45,7 +70,8 @@ def unfinished(home: Home) -> list[UnfinishedRun]:
             found.append(UnfinishedRun(name, "unreadable", None, busy))
             continue
         if state not in FINAL:
-            found.append(UnfinishedRun(name, state, _time(started), busy))
+            waits = journal.get("gateway") == "asked"
+            found.append(UnfinishedRun(name, state, _time(started), busy, waits))
     return found
 
 

@@ -97,6 +97,8 @@ class Runtime(NamedTuple):
     """Why a gateway may run although none is seen; the holder of the lock is 0 then."""
     active_agents: int | None = None
     """How many agents it said to be at work; before 0.18 only when it started or ended."""
+    served: frozenset[str] = frozenset()
+    """The profiles that the gateway of a root home said to work for beside it."""
 
     @property
     def ever(self) -> bool:
@@ -128,6 +130,7 @@ def find(home: Home) -> Runtime:
         markers=markers,
         doubts=tuple(doubts),
         active_agents=_count(state.get("active_agents")),
+        served=_names(state.get("served_profiles")),
     )
 
 
@@ -190,6 +193,11 @@ def _whole(value: object, end: int) -> int | None:
 def _count(value: object) -> int | None:
     good = isinstance(value, int) and not isinstance(value, bool)
     return max(0, value) if good and isinstance(value, int) else None
+
+
+def _names(value: object) -> frozenset[str]:
+    every = value[:1000] if isinstance(value, list) else []
+    return frozenset(one for one in every if isinstance(one, str))
 
 
 def _owner(value: object) -> Owner | None:

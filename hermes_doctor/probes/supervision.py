@@ -161,7 +161,7 @@ def _on_linux(home: Home, pid: int | None, unsure: list[str]) -> tuple[list[Unit
         return [*units, held], held
     above_all = ancestors(pid)
     for unit in units:
-        if place.unit == unit.name and place.manager == unit.manager and _runs(unit, pid):
+        if place.unit == unit.name and place.manager == unit.manager and _runs(unit, pid, home):
             return units, unit
     if in_container():
         from hermes_doctor.probes.supervisors import docker
@@ -172,13 +172,18 @@ def _on_linux(home: Home, pid: int | None, unsure: list[str]) -> tuple[list[Unit
     return units, _other(above_all, home)
 
 
-def _runs(unit: Unit, pid: int) -> bool:
+def _runs(unit: Unit, pid: int, home: Home) -> bool:
     """Whether a process in a unit's group is what the unit keeps alive, not a bystander."""
-    if unit.pid is None:
-        return runs_gateway(unit.program)
     if unit.pid == pid:
         return True
-    return runs_gateway(unit.program) and any(one.pid == unit.pid for one in ancestors(pid))
+    from hermes_doctor.probes.supervisors import wrapping
+
+    if unit.pid is None:
+        return runs_gateway(unit.program) and wrapping.concerns(unit, home.path)
+    line = wrapping.between(unit.pid, pid)
+    if line is None or any(one.name.startswith(_BY_HAND) for one in line):
+        return False
+    return wrapping.concerns(unit, home.path) and wrapping.wraps(unit.pid, pid, home.path)
 
 
 def _units(home: Home, pid: int | None, place: Place, unsure: list[str]) -> list[Unit]:

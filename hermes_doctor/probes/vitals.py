@@ -159,6 +159,16 @@ def waits_in(pid: int) -> str:
     return place if place.isidentifier() else ""
 
 
+def is_for_events(place: str) -> bool:
+    """Whether a place in the kernel is the one where an event loop rests."""
+    return "epoll" in place or "ep_poll" in place
+
+
+def waits_for_events(pid: int) -> bool:
+    """Whether the main thread of a process waits there now."""
+    return is_for_events(waits_in(pid))
+
+
 def _text(pid: int, name: str) -> str:
     try:
         with open(f"/proc/{pid}/{name}", "rb") as file:

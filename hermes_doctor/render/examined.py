@@ -38,6 +38,8 @@ def _gateway(report: Report) -> str:
     if report.gateways is None:
         return "gateway unknown"
     if not report.gateways:
+        if report.ladder and report.ladder[0].hold is Hold.OK:  # another home's serves it
+            return report.ladder[0].what
         since = report.ladder[0].since if report.ladder else None
         return f"gateway not running{f' since {_time(since)}' if since else ''}"
     pids = ", ".join(str(gateway.pid) for gateway in report.gateways)

@@ -9,6 +9,7 @@ from weakref import WeakKeyDictionary
 from hermes_doctor.model import CannotFix, CouldNotLook
 
 if TYPE_CHECKING:
+    from hermes_doctor.home import Home
     from hermes_doctor.model import Gateway
     from hermes_doctor.probes import Probes
     from hermes_doctor.probes.supervision import Supervision, Unit
@@ -43,6 +44,11 @@ def _of(probes: Probes) -> Owned:
         raise CannotFix(runtime.unseen)
     if not gateways and holder is not None:
         raise CannotFix(f"process {holder} holds gateway.lock, so that no gateway could start")
+    if not gateways:
+        from hermes_doctor.services.namesake import refuse_namesake
+
+        _refuse_second(probes)
+        refuse_namesake(probes)
     refuse_inside([gateway.pid for gateway in gateways])
     if len(gateways) > 1:
         listed = " and ".join(str(gateway.pid) for gateway in gateways)
@@ -66,6 +72,19 @@ def refuse_inside(pids: list[int]) -> None:
 
     if os.environ.get("_HERMES_GATEWAY") or (pids and set(pids) & set(ancestors())):
         raise CannotFix(INSIDE)
+
+
+def _refuse_second(probes: Probes) -> None:
+    """A profile that the root home's gateway works for gets none of its own beside that."""
+    try:
+        server = probes.served_by()
+    except CouldNotLook as why:
+        raise CannotFix(str(why)) from None
+    if server is not None:
+        raise CannotFix(
+            f"the gateway of the root home (process {server.pid}) serves this profile: a second "
+            f"one would answer on the same accounts"
+        )
 
 
 def _refuse_strangers(probes: Probes, gateways: list[Gateway]) -> None:
@@ -139,6 +158,7 @@ def of_unit(probes: Probes, unit: Unit) -> Owned:
         from hermes_doctor.services.commands import account
         from hermes_doctor.services.systemd import Manager, SystemdUnit
 
+        _refuse_led_away(home, unit)
         user = account(unit.manager) if unit.manager is not None else None
         return SystemdUnit(home, unit.name, Manager(user))
     if unit.kind == kinds.LAUNCHD:
@@ -160,3 +180,14 @@ def of_unit(probes: Probes, unit: Unit) -> Owned:
             )
         return Container(home, unit.settings.get("Id") or unit.name, docker.engine())
     raise CannotFix(f"it belongs to {unit.name} ({unit.kind}), which this tool cannot steer")
+
+
+def _refuse_led_away(home: Home, unit: Unit) -> None:
+    """A unit that names no profile starts the one that the home was switched to meanwhile."""
+    from hermes_doctor.probes.supervisors.unit import flat, runs_gateway
+    from hermes_doctor.services.calling import names_home, refuse_led_away
+    from hermes_doctor.services.commands import owner_of
+
+    if runs_gateway(unit.program) and not names_home(flat(unit.program)):
+        folder = unit.environment.get("HOME") or owner_of(home).folder
+        refuse_led_away(home, folder, unit.name)

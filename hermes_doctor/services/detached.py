@@ -14,6 +14,7 @@ from hermes_doctor.files import MEGABYTE, read
 from hermes_doctor.home import Home
 from hermes_doctor.model import CannotFix, CouldNotLook
 from hermes_doctor.services import marker
+from hermes_doctor.services.calling import entry, profile_words
 from hermes_doctor.services.commands import Account, login, owner_of, refuse_untrusted
 from hermes_doctor.services.owned import Owned
 from hermes_doctor.services.process import Held, Origin, origin
@@ -165,9 +166,10 @@ class Detached(Owned):
     def _command(self) -> list[str]:
         if self.installation is None:
             raise CannotFix("no installation of Hermes was found that could run it")
-        profile = ["--profile", self.home.profile] if self.home.profile else []
-        python = str(python_of(self.installation.where, self.owner))
-        return [python, "-m", "hermes_cli.main", *profile, "gateway", "run", "--replace"]
+        python = python_of(self.installation.where, self.owner)
+        folder = self.environment(self.owner).get("HOME")
+        begin = entry(self.home, python, self.owner, folder)
+        return [*begin, *profile_words(self.home, folder), "gateway", "run"]
 
 
 def python_of(where: Path, user: Account) -> Path:

@@ -12,6 +12,7 @@ from hermes_doctor import services
 from hermes_doctor.acts import InstallService
 from hermes_doctor.model import CannotFix
 from hermes_doctor.probes.supervisors import systemd
+from hermes_doctor.services.calling import refuse_led_away, unit_name
 from hermes_doctor.services.commands import owner_of
 from hermes_doctor.services.detached import Detached
 from hermes_doctor.services.moving import Moving
@@ -36,7 +37,12 @@ def service_installation(probes: Probes) -> Iterator[Step]:
     if scope is None:
         raise CannotFix("the owner of the home has no name on this machine")
     refuse_passing(probes.home.path)
-    name = systemd.hermes_name(probes.home.path, scope.user)
+    folder = str(scope.user)
+    refuse_led_away(probes.home, folder, "the unit that Hermes makes")
+    name = unit_name(probes.home, folder)
+    taken = next((one for one in found.others if one.name == name), None)
+    if taken is not None:
+        raise CannotFix(f"Hermes would write it over {name}, which is the unit of {taken.home}")
     act = InstallService(probes.home, name)
     unit = SystemdUnit(probes.home, name, manager_of(probes.home, system=False))
     yield act

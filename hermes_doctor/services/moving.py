@@ -7,7 +7,7 @@ from pathlib import Path
 
 from hermes_doctor.services.detached import Detached
 from hermes_doctor.services.owned import Owned
-from hermes_doctor.services.process import Held, ancestors
+from hermes_doctor.services.process import Held
 from hermes_doctor.services.systemd import SystemdUnit
 
 
@@ -29,7 +29,7 @@ class Moving(Owned):
 
     def ask_to_stop(self, process: Held) -> None:
         main = self.unit.manager.tell(self.unit.name, "MainPID")
-        mine = main in map(str, (process.pid, *ancestors(process.pid)))
+        mine = self.unit.runs(main, process.pid)
         self.alone.origin = self.origin
         (self.unit if mine else self.alone).ask_to_stop(process)
 

@@ -11,11 +11,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hermes_doctor import working
 from hermes_doctor.home import Home
 from hermes_doctor.model import CannotFix, CouldNotLook
 from hermes_doctor.probes.belonging import works_on
+from hermes_doctor.probes.pulse import OLD
 from hermes_doctor.probes.vitals import own_number
 from hermes_doctor.services import marker
+from hermes_doctor.services.namesake import refuse_namesake
 from hermes_doctor.services.process import Held, Origin, held, origin
 from hermes_doctor.services.proof import proven
 
@@ -26,6 +29,8 @@ if TYPE_CHECKING:
 LOOK_EVERY = 2.0
 GRACE, WAKING = 5.0, 20.0
 """Seconds that a loop must stay frozen before it is killed, and that of one held still before."""
+SILENCE = OLD
+"""The same for a loop without a heartbeat, whose silence we have to watch ourselves."""
 DOUBT = 5.0
 """Seconds within which a process that was asked to end says so."""
 DEATH = 10.0
@@ -114,7 +119,7 @@ class Owned:
                     f"not its gateway; look again in a few minutes"
                 )
             self.origin = origin(pid)
-            frozen = self._frozen(pid)
+            frozen = self._stuck(pid)
             told = datetime.now(UTC)
             self.ask_to_stop(process)
             self._asked = pid
@@ -135,6 +140,10 @@ class Owned:
             time.sleep(LOOK_EVERY / 4)
         return None
 
+    def asked(self) -> int | None:
+        """The process that was asked to stop, whether it has ended or not."""
+        return self._asked
+
     def remember(self, file: Path) -> None:
         """Keep what a later command needs to start it as it was; an owner knows that itself."""
 
@@ -149,6 +158,7 @@ class Owned:
         until = time.monotonic() + limit
         os.close(self.hold())
         if self.running() is None:
+            refuse_namesake(self.probes())
             self.ask_to_start()
         try:
             self._said += proven(self, until, old=self._asked)
@@ -175,15 +185,15 @@ class Owned:
 
     # -- stopping --------------------------------------------------------------------------
 
-    def _frozen(self, pid: int) -> Pulse | None:
-        """The proof that the loop of a process is frozen now."""
+    def _stuck(self, pid: int) -> Pulse | None:
+        """What says that the loop of a process is frozen now, or may be."""
         try:
             pulse = self.probes().pulse()
         except CouldNotLook:
             return None
-        if pulse is None or pulse.pid != pid or pulse.turns is not False or not pulse.certain:
+        if pulse is None or pulse.pid != pid or pulse.turns is not False:
             return None
-        return pulse
+        return pulse if pulse.certain or pulse.mute else None
 
     def _drains(self, pid: int, told: datetime) -> bool:
         """Whether it said, since it was told to end, that it is about to: so it turned again."""
@@ -200,14 +210,18 @@ class Owned:
         asked = since = time.monotonic()
         held = frozen is not None and frozen.halted
         while not process.ended(LOOK_EVERY):
-            frozen = self._frozen(process.pid)
+            frozen = self._stuck(process.pid)
             if frozen is None or self._drains(process.pid, told):
                 since = time.monotonic()
             else:
                 held = held or frozen.halted
-                if time.monotonic() - since >= (WAKING if held else GRACE):
-                    self._kill(process, frozen.what)
+                spent = time.monotonic() - since
+                needed = WAKING if held else GRACE if frozen.certain else SILENCE
+                if spent >= needed:
+                    more = "" if frozen.certain else f", again and again for {spent:.0f} s"
+                    self._kill(process, frozen.what + more)
                     return
+                working.tell(f"watching whether process {process.pid} is stuck", spent / needed)
             if time.monotonic() - asked >= limit:
                 raise CannotFix(
                     f"process {process.pid} was asked to end and still works after {limit:g} s; "

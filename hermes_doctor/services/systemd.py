@@ -9,10 +9,11 @@ from pathlib import Path
 from hermes_doctor.home import Home
 from hermes_doctor.model import CannotFix
 from hermes_doctor.probes.supervisors.unitfile import seconds
+from hermes_doctor.probes.supervisors.wrapping import wraps
 from hermes_doctor.services import marker
 from hermes_doctor.services.commands import Account, Said, ask, insist, login, owner_of
 from hermes_doctor.services.owned import Owned
-from hermes_doctor.services.process import Held, ancestors
+from hermes_doctor.services.process import Held
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9:_.@\\-]{0,200}\.service")
 _LASTING = ("failed",)
@@ -140,13 +141,17 @@ class SystemdUnit(Owned):
 
     def ask_to_stop(self, process: Held) -> None:
         main = self.manager.tell(self.name, "MainPID")
-        if main not in map(str, (process.pid, *ancestors(process.pid))):  # uv or a shell may be it
+        if not self.runs(main, process.pid):
             raise CannotFix(
                 f"process {process.pid} is not a process of {self.name}, whose main one is {main}"
             )
         marker.leave(self.home, process)
         # Only asked for: systemd's own limit may be longer than ours for a frozen loop.
         self.manager.insist("stop", "--no-block", self.name)
+
+    def runs(self, main: str, pid: int) -> bool:
+        """Whether the main process of the unit is this gateway, or no more than its wrapper."""
+        return main.isdigit() and main != "0" and wraps(int(main), pid, self.home.path)
 
     def ask_to_start(self) -> None:
         self._await_the_end_of_the_stop()

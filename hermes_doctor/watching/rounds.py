@@ -15,7 +15,7 @@ from typing import Protocol
 from hermes_doctor import home as homes
 from hermes_doctor.examination import crash
 from hermes_doctor.home import Home
-from hermes_doctor.model import CouldNotLook, Report, Severity, Status
+from hermes_doctor.model import CouldNotLook, Hold, Report, Severity, Status
 from hermes_doctor.watching import changes, clocks
 from hermes_doctor.watching.clocks import Clock, Reading
 from hermes_doctor.watching.events import Event, Kind
@@ -274,5 +274,6 @@ def stands(report: Report) -> str:
     if report.gateways is None:
         return f"{said}; gateway unknown"
     if not report.gateways:
-        return f"{said}; no gateway runs"
+        served = report.ladder and report.ladder[0].hold is Hold.OK
+        return f"{said}; {report.ladder[0].what if served else 'no gateway runs'}"
     return f"{said}; gateway runs (process {report.gateways[0].pid})"

@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from hermes_doctor.model import Finding, Severity, Status
-from hermes_doctor.probes import pulse
+from hermes_doctor.probes import Probes, pulse
+from hermes_doctor.probes.place import User
 from hermes_doctor.probes.space import Space
 from tests import sham, support
 from tests.looking import ask
@@ -94,12 +95,13 @@ def test_silent(home: Path, aged: Callable[[Path, float], None]) -> None:
 
 
 def test_silent_without_a_heartbeat(home: Path) -> None:
-    """An older release: certain as soon as somebody else has been waiting too."""
+    """An older release: no look is certain, however many wait; the fix has the patience for it."""
     with sham.gateway(home, api="silent", beat=False, platforms=SERVES):
         first = one(home)
         second = one(home)
 
-    assert (first.severity, second.severity) == (Severity.WARNING, Severity.CRITICAL)
+    assert (first.severity, second.severity) == (Severity.WARNING, Severity.WARNING)
+    assert (second.fix, second.data["certain"]) == ("restart-gateway", False)
     assert "wait at its door" in second.evidence[1].what
 
 
@@ -150,6 +152,36 @@ def test_full_disk(
 
     assert (result.status, findings) == (Status.UNKNOWN, [])
     assert "disk is full" in (result.reason or "")
+
+
+@pytest.mark.parametrize("api", ["", "silent"])
+def test_closed_folder(
+    api: str, home: Path, aged: Callable[[Path, float], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A heartbeat that may not be written says nothing: judged as if there were none."""
+    monkeypatch.setattr(Probes, "gateway_user", lambda self: User(12345, frozenset()))
+    with sham.gateway(home, api=api, platforms=SERVES) if api else sham.gateway(home):
+        aged(home, 300)
+        hindered = one(home)
+        os.chmod(home / "state", 0o777)
+        able = one(home)
+
+    assert (hindered.severity, able.severity) == (Severity.WARNING, Severity.CRITICAL)
+    owner = os.stat(home / "state").st_uid
+    assert f"state/ belongs to uid {owner}" in hindered.evidence[0].what
+
+
+def test_rests_between_events(
+    home: Path, aged: Callable[[Path, float], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A main thread that waits for events turns, whatever keeps it from writing that down."""
+    monkeypatch.setattr("hermes_doctor.probes.vitals.waits_in", lambda pid: "do_epoll_wait")
+    with sham.gateway(home):
+        aged(home, 300)
+        assert ask(CHECK, home)[0].status is Status.OK
+    with sham.gateway(home, api="silent", platforms=SERVES):
+        aged(home, 300)
+        assert one(home).severity is Severity.WARNING
 
 
 def test_machine_that_slept(home: Path, aged: Callable[[Path, float], None]) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import json
 import socket
+import subprocess
+import sys
 import threading
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -19,6 +21,8 @@ from hermes_doctor.probes.kills import Kill
 from hermes_doctor.probes.supervision import SYSTEMD_USER, Supervision, Unit
 from tests import sham, support
 from tests.looking import ask
+from tests.real.gateways import end
+from tests.services.faking import until
 from tests.test_probes import pretender
 
 Tags = tuple[tuple[str, dict[str, object]], ...]
@@ -65,6 +69,31 @@ def test_stopped_on_purpose(home: Path) -> None:
 
     assert set(found) == {"GW-DOWN"}
     assert (found["GW-DOWN"].severity, found["GW-DOWN"].since) == (Severity.WARNING, end)
+
+
+@pytest.mark.parametrize(("words", "calm"), [(["stopped"], False), (["stopped", "started"], True)])
+def test_left_down_by_a_repair(home: Path, words: list[str], calm: bool) -> None:
+    """A stop that this tool announced and did not follow up is nobody's purpose."""
+    end = sham.ended(home, *CLEAN, gateway_state="stopped")
+    for n, word in enumerate(words):
+        told = {"gateway": word, "ended_at": (end + timedelta(minutes=n)).isoformat()}
+        place = home / "backups" / "doctor" / "runs" / f"20260101-00000{n}-abc"
+        support.put(place / "run.json", json.dumps({**told, "state": "rolled-back"}))
+
+    found = look(home)
+
+    assert set(found) == {"GW-DOWN"}
+    assert found["GW-DOWN"].severity is (Severity.WARNING if calm else Severity.ERROR)
+    assert ("could not start it again" in found["GW-DOWN"].detail) is not calm
+
+
+def test_stopped_since_a_repair_left_it_down(home: Path) -> None:
+    """Somebody has started it since, and stopped it on purpose."""
+    end = sham.ended(home, *CLEAN, gateway_state="stopped")
+    told = {"gateway": "stopped", "ended_at": (end - timedelta(days=9)).isoformat()}
+    place = home / "backups" / "doctor" / "runs" / "20260101-000000-abc"
+    support.put(place / "run.json", json.dumps({**told, "state": "rolled-back"}))
+    assert look(home)["GW-DOWN"].severity is Severity.WARNING
 
 
 def test_told_to_end(home: Path) -> None:
@@ -282,6 +311,49 @@ def test_elsewhere(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "GW-DOWN" in {finding.code for finding in refused[1]}
     assert off[0].status is Status.UNKNOWN
     assert "--network" in (off[0].reason or "")
+
+
+LISTENS = """
+import fcntl, os, pathlib, socket, sys, time
+home = pathlib.Path(os.environ["HERMES_HOME"])
+lock = open(home / "gateway.lock", "a+")
+fcntl.flock(lock, fcntl.LOCK_EX)
+server = socket.create_server(("127.0.0.1", 0))
+(home / "new").write_text(str(server.getsockname()[1]))
+os.replace(home / "new", home / "port")
+while True:
+    time.sleep(60)
+"""
+
+
+def test_elsewhere_is_another_home(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The gateway that answers there works on another home: this one's is down all the same."""
+    sham.ended(home)
+    other = support.healthy(home.parent / "other")
+    program = support.put(home.parent / "bin" / "hermes", LISTENS, 0o755)
+    command = [sys.executable, str(program), "gateway", "run"]
+    running = subprocess.Popen(command, env={"HERMES_HOME": str(other)})
+    try:
+        until(lambda: (other / "port").exists())
+        url = f"http://127.0.0.1:{(other / 'port').read_text()}"
+        monkeypatch.setenv("GATEWAY_HEALTH_URL", url)
+        assert "GW-DOWN" in look(home)
+        monkeypatch.delenv("GATEWAY_HEALTH_URL")
+        support.put(home / ".env", f"GATEWAY_HEALTH_URL={url}\n")
+        assert "GW-DOWN" in look(home)
+    finally:
+        end(running)
+
+
+def test_elsewhere_of_one_home(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Among several homes only one's own .env tells whose gateway it is."""
+    url = "http://gateway.example:8642"
+    monkeypatch.setenv("GATEWAY_HEALTH_URL", url)
+    assert "--network" in Probes(Home(home)).pulse().what
+    with pytest.raises(CouldNotLook, match="no gateway is seen"):
+        Probes(Home(home), alone=False).pulse()
+    support.put(home / ".env", f"export GATEWAY_HEALTH_URL='{url}'\n")
+    assert "--network" in Probes(Home(home), alone=False).pulse().what
 
 
 HEALTH = b'{"status": "ok", "platform": "hermes-agent"}'

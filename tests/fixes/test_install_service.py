@@ -22,7 +22,7 @@ def test_plan(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(installing, "refuse_passing", lambda home: None)
     install, move = sentences(Told(home, [], True, booted=True), FOUND)
     assert "hermes gateway install" in install
-    assert move.startswith("restart the gateway through its systemd user unit hermes-gateway-")
+    assert move.startswith("restart the gateway through its systemd user unit hermes-gateway.")
 
 
 def test_refused(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -378,11 +378,12 @@ def test_by_hand(machine: Machine, home: Path, hermes: Path) -> None:
 def test_bystander(machine: Machine, home: Path, hermes: Path) -> None:
     """A gateway that something else's service happened to start is nobody's."""
     script = support.put(
-        home.parent / "job", f"#!/bin/sh\n{sys.executable} {hermes} gateway run & wait\n", 0o755
+        home.parent / "job",
+        f"#!/bin/sh\nexport HERMES_HOME={home}\n{sys.executable} {hermes} gateway run & wait\n",
+        0o755,
     )
-    machine.install(
-        "cron.service", f"[Service]\nEnvironment=HERMES_HOME={home}\nExecStart={script}\n"
-    )
+    daemon = support.put(home.parent / "daemon", f"#!/bin/sh\n{script} & wait\n", 0o755)
+    machine.install("cron.service", f"[Service]\nRestart=always\nExecStart={daemon}\n")
     machine.systemctl("start", "cron.service")
     until(lambda: (home / "gateway-starts.log").exists(), "the start")
 

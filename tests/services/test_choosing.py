@@ -14,11 +14,12 @@ from pathlib import Path
 import pytest
 
 from hermes_doctor import services
-from hermes_doctor.handover import Handover
+from hermes_doctor.handover import Handover, bring_back
 from hermes_doctor.home import Home
 from hermes_doctor.journal import Journal, Journals
 from hermes_doctor.model import CannotFix, Gateway
-from hermes_doctor.probes import Probes
+from hermes_doctor.probes import Probes, health
+from hermes_doctor.probes.pulse import Pulse
 from hermes_doctor.probes.supervision import (
     DOCKER,
     LAUNCHD,
@@ -38,6 +39,8 @@ from hermes_doctor.steps import GatewayStep
 from tests import support
 from tests.real.gateways import end
 from tests.services.faking import Straw, straw, until
+
+NONE = (False, "", (), None)
 
 
 def unit(kind: str, name: str, state: str = "active", **more: object) -> Unit:
@@ -259,6 +262,38 @@ def test_refused_stop(
     assert (process.poll(), log.gateway) == (None, None)
 
 
+def test_ends_later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A stop that takes effect after we have given up is not forgotten: it is started again."""
+    monkeypatch.setattr("hermes_doctor.handover.STOP_LIMIT", 1.0)
+    monkeypatch.setattr("hermes_doctor.services.proof.SETTLE", 0.3)
+    monkeypatch.setattr("hermes_doctor.services.proof.CONNECTING", 0.3)
+    made = straw(tmp_path)
+    begun: list[subprocess.Popen[bytes]] = []
+    monkeypatch.setattr(Detached, "ask_to_start", lambda self: begun.append(made.start()))
+    monkeypatch.setattr(Probes, "supervision", lambda self: Supervision(None, (), *NONE))
+    process = made.start(DRAIN="600")
+    log = Journal(id="1", kind="fix", home=str(made.home.path), vault="", started_at="", items=[])
+    book = Journals(made.home)
+    book.save(log)
+    gateway = Handover(
+        [GatewayStep(Detached(made.home, None), restart=True, why="a test")], log, book
+    )
+    try:
+        with pytest.raises(CannotFix, match="was asked to end"):
+            gateway.stop()
+        gateway.again(changed=True)
+        assert (log.gateway, log.asked) == ("asked", process.pid)
+        assert f"process {process.pid} ends as soon as it is done" in (log.note or "")
+        assert "Still process" in bring_back(made.home, book, log)
+        assert log.gateway == "asked"
+        end(process)
+        assert "runs again" in bring_back(made.home, book, log)
+        assert (log.gateway, log.asked) == ("started", None)
+    finally:
+        for one in (process, *begun):
+            end(one)
+
+
 def test_wakes_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One that was held still and goes on when it is told to end may finish its answer."""
     for name in ("GRACE", "WAKING", "LOOK_EVERY"):
@@ -288,6 +323,33 @@ def test_stays_frozen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         service.stop(30)
         assert process.wait(5) == -signal.SIGKILL
         assert "since its loop was frozen" in service.notes()[0]
+    finally:
+        end(process)
+
+
+@pytest.mark.parametrize("patience", [0.6, 600.0])
+def test_silence_without_a_heartbeat(
+    patience: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A loop whose silence is the only sign is killed after a long silence, not by one look."""
+    monkeypatch.setattr("hermes_doctor.services.owned.SILENCE", patience)
+    for name in ("GRACE", "LOOK_EVERY"):
+        monkeypatch.setattr(f"hermes_doctor.services.owned.{name}", 0.2)
+    made = straw(tmp_path)
+    process = made.start(DRAIN="600")
+    mute = Pulse(process.pid, False, "it lets nobody in", answer=health.SILENT, waiting=3)
+    monkeypatch.setattr(Probes, "pulse", lambda self: mute)
+    monkeypatch.setattr(Detached, "_drains", lambda *_: False)
+    service = Detached(made.home, None)
+    try:
+        if patience < 1:
+            service.stop(60)
+            assert process.wait(5) == -signal.SIGKILL
+            assert "again and again for" in service.notes()[0]
+        else:
+            with pytest.raises(CannotFix, match="not proven frozen"):
+                service.stop(3)
+            assert process.poll() is None
     finally:
         end(process)
 

@@ -80,8 +80,10 @@ def home_of(program: Sequence[str], environment: Mapping[str, str], user: Path) 
 
     base = Path(environment.get("HERMES_HOME") or user / ".hermes")
     profile = processes.profile(flat(program))
-    if profile and base.parent.name != "profiles":
-        base = base / "profiles" / profile
+    if profile == "default" and base.parent.name == "profiles":
+        base = base.parent.parent
+    elif profile not in (None, "", "default") and base.parent.name != "profiles":
+        base = base / "profiles" / str(profile)
     try:
         return base.resolve()
     except (OSError, RuntimeError):
