@@ -182,7 +182,7 @@ def test_under_its_own_unit(tmp_path: Path) -> None:
         assert {told.state_owner.pid, told.beat.pid, outside.pulse().pid} == {gateway.pid}
         assert outside.pulse().turns and set(outside.claims(gateway) or ()) == {"api_server"}
 
-        # Its loop frozen: without a heartbeat its unit has less patience than we have, and kills it.
+        # Its loop frozen: without a heartbeat its unit is less patient than we are, and kills it.
         freeze(ward.outside, port)
         assert "GW-LOOP-BLOCKED" in ward.codes()
         said = ward.fix("GW-LOOP-BLOCKED")
