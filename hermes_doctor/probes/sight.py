@@ -45,6 +45,7 @@ def unseen(home: Home, said: Runtime) -> str:
     To be asked only where none is seen.
     """
     named = [one.pid for one in (said.pid_file, said.lock_file, said.state_owner) if one]
+    named = named or _last(home)
     for pid in dict.fromkeys([*filter(None, [said.lock_holder]), *named]):
         if is_hidden(pid):
             what = "holds gateway.lock" if pid == said.lock_holder else "is named as the gateway"
@@ -63,6 +64,18 @@ def unseen(home: Home, said: Runtime) -> str:
             f"asked: {_ELSEWHERE}"
         )
     return ""
+
+
+def _last(home: Home) -> list[int]:
+    """The process that the diary names last, if it left no last word since the machine began."""
+    from hermes_doctor.probes import diary
+
+    try:
+        lives = diary.read(home)
+        since = vitals.boot_time()
+    except CouldNotLook:
+        return []
+    return [one.pid for one in lives[-1:] if not one.ended and one.began.timestamp() > since]
 
 
 def is_hidden(pid: int) -> bool:

@@ -189,6 +189,13 @@ def test_hidden_processes(open_home: Path, option: str) -> None:
 
     with sham.gateway(open_home) as running:
         alive = strange()
+        names = ("gateway.lock", "gateway.pid", "gateway_state.json")
+        kept = {name: (open_home / name).read_bytes() for name in names}
+        for name in names:
+            (open_home / name).unlink()
+        nameless = strange()
+        for name, data in kept.items():
+            support.put(open_home / name, data, 0o644)
     dead = strange()
 
     for id in ("gateway-running", "gateway-lock"):
@@ -196,7 +203,9 @@ def test_hidden_processes(open_home: Path, option: str) -> None:
         assert (how, codes) == ("unknown", [])
         assert f"process {running.pid} holds gateway.lock, and you may not see it" in why
         assert "hidepid" in why
-    assert alive["rung"] == Hold.UNKNOWN
+    assert alive["rung"] == nameless["rung"] == Hold.UNKNOWN
+    assert nameless["gateway-running"][0] == "unknown", "the diary still names it"
+    assert f"process {running.pid} is named as the gateway" in nameless["gateway-running"][1]
     assert dead["gateway-running"][2] == ["GW-DIED", "GW-DOWN"]
     assert dead["gateway-lock"][2] == ["GW-STALE-PID"]
 

@@ -65,7 +65,7 @@ class Ward(Patient):
         return support.doctor("fix", *args, *options, env=self.env, timeout=300)
 
     def freeze(self) -> None:
-        """Block the event loop, and let the last heartbeat be old."""
+        """Block the event loop, and let no heartbeat tell of it."""
         freeze(self.home, self.port)
 
 
@@ -76,7 +76,8 @@ def obeying(home: Path) -> None:
 
 
 def freeze(home: Path, port: int) -> None:
-    """Block the event loop of a gateway that obeys, and let its last heartbeat be old."""
+    """Block the event loop of a gateway that obeys; its heartbeat is older than the process is,
+    so that it tells nothing, as in a release without one."""
     (home.parent / "freeze").touch()
     until(lambda: not answers(port, 1), "the loop to stand still")
     beat = home / "state" / "gateway.heartbeat"

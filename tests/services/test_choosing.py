@@ -286,11 +286,13 @@ def test_ends_later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         assert f"process {process.pid} ends as soon as it is done" in (log.note or "")
         assert "Still process" in bring_back(made.home, book, log)
         assert log.gateway == "asked"
+        process.kill()
         end(process)
         assert "runs again" in bring_back(made.home, book, log)
         assert (log.gateway, log.asked) == ("started", None)
     finally:
         for one in (process, *begun):
+            one.kill()
             end(one)
 
 
@@ -351,6 +353,7 @@ def test_silence_without_a_heartbeat(
                 service.stop(3)
             assert process.poll() is None
     finally:
+        process.kill()
         end(process)
 
 
