@@ -15,7 +15,7 @@ from tests.real.made_homes import Made
 from tools import releases
 
 pytestmark = pytest.mark.real
-HOMES = int(os.environ.get("HERMES_DOCTOR_RESOLVER_HOMES", "40"))
+HOMES = int(os.environ.get("HERMES_DOCTOR_RESOLVER_HOMES", "20"))
 """How many made-up homes each release is asked about, beside those of known mistakes."""
 FIRST = int(os.environ.get("HERMES_DOCTOR_RESOLVER_SEED", "0"))
 

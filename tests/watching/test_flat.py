@@ -115,13 +115,13 @@ def test_hundreds_of_real_rounds(home: Path) -> None:
     with sham.gateway(home, api="answers"):
         tracemalloc.start()
         try:
-            early = used(lambda: run(30))
+            early = used(lambda: run(20))
             files = len(os.listdir("/proc/self/fd"))
-            late = used(lambda: run(90))
+            late = used(lambda: run(60))
         finally:
             tracemalloc.stop()
 
-        assert late - early < 256 * KILOBYTE, f"{late - early} bytes more in 90 rounds"
+        assert late - early < 256 * KILOBYTE, f"{late - early} bytes more in 60 rounds"
         assert len(os.listdir("/proc/self/fd")) <= files + 2
         left = [one.name for one in threading.enumerate() if one.name.startswith("probe-")]
         assert len(left) < 8, left
