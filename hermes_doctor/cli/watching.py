@@ -107,12 +107,14 @@ def status(home: HomeOption = None, system: SystemOption = False, cron: CronOpti
         told = manager.status(job)
     except CannotFix as why:
         raise Trouble(f"{why}.") from None
+    from hermes_doctor.masking import clean
+
     word = "installed" if told.installed else "not installed"
     typer.echo(f"{manager.describe().capitalize()}: {word}; {told.what}.")
     if told.since:
         typer.echo(f"Runs since {told.since}.")
     for line in installing.remembered(job):
-        typer.echo(line)
+        typer.echo(clean(line))
     return int(not (told.installed and told.running))
 
 
@@ -132,8 +134,11 @@ def remove(home: HomeOption = None, system: SystemOption = False, cron: CronOpti
         there = manager.remove(job)
     except CannotFix as why:
         raise Trouble(f"{why}.") from None
+    if not there:  # what lies there is of a watch that somebody else started
+        typer.echo("It was not installed.")
+        return 0
     left = installing.forget(job)
-    typer.echo(f"Removed: {manager.place(job)}" if there else "It was not installed.")
+    typer.echo(f"Removed: {manager.place(job)}")
     for path in left:
         typer.echo(f"Removed: {path}")
     return 0

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import socket
+import threading
 import time
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -113,16 +114,25 @@ class Webhook:
             raise Trouble("--notify-webhook takes an address that begins with https:// or http://.")
         self._url = url
         self.pauses = pauses
+        self.limit = 2 * WEB_LIMIT
 
     def send(self, notice: Notice) -> None:
         data = json.dumps(notice.document()).encode()
         for pause in (*self.pauses, None):
-            why, lasting = self._post(data)
+            why, lasting = self._in_time(data)
             if not why:
                 return
             if pause is None or lasting:
                 raise NotSent(why)
             time.sleep(pause)
+
+    def _in_time(self, data: bytes) -> tuple[str, bool]:
+        """The same, given up when the whole of it takes too long: a server may answer by drops."""
+        said: list[tuple[str, bool]] = []
+        thread = threading.Thread(target=lambda: said.append(self._post(data)), daemon=True)
+        thread.start()
+        thread.join(self.limit)
+        return said[0] if said else ("it does not answer in time", False)
 
     def _post(self, data: bytes) -> tuple[str, bool]:
         """Why it did not arrive (empty: it did), and whether trying again is of no use."""

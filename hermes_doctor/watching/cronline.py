@@ -74,8 +74,8 @@ def _lines() -> list[str]:
     if done.returncode and b"no crontab" not in done.stderr.lower():
         raise CannotFix("crontab does not tell what is in it")
     text = done.stdout.decode("utf-8", "surrogateescape") if not done.returncode else ""
-    lines = text.splitlines(keepends=True)
-    return [line if line.endswith("\n") else line + "\n" for line in lines]
+    lines = text.split("\n")  # and at nothing else: other signs may stand in a comment
+    return [line + "\n" for line in (lines if lines[-1] else lines[:-1])]
 
 
 def _write(lines: list[str]) -> None:

@@ -90,7 +90,7 @@ class Healer:
         if why:
             return self._held(ALL, why, at), False
         try:
-            events, changed = self._repair(tried, at)
+            events, changed = self._repair(tried, memory, at)
         finally:
             memory.repairs, memory.failures = self.ledger.repairs, self.ledger.failures
         return events, changed
@@ -150,7 +150,9 @@ class Healer:
 
     # -- the repair ------------------------------------------------------------------------
 
-    def _repair(self, due: Sequence[Finding], at: datetime) -> tuple[list[Event], bool]:
+    def _repair(
+        self, due: Sequence[Finding], memory: Memory, at: datetime
+    ) -> tuple[list[Event], bool]:
         from hermes_doctor import recovery
         from hermes_doctor.lock import locked
         from hermes_doctor.plan import verifier
@@ -178,6 +180,9 @@ class Healer:
                 self._said.pop(ALL, None)
                 self._busy_since = None
                 self.ledger.spend(self.clock.lasting())
+                memory.repairs = self.ledger.repairs
+                with contextlib.suppress(OSError, Trouble):
+                    self.store.save(memory)  # killed in the middle, it still counts
                 events += self._outcomes(chosen, self._run(chosen, verify), at)
                 return events, True
             except Interrupted:

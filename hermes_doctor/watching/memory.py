@@ -99,6 +99,8 @@ class Store:
         if self.others():
             return
         data = _document(memory) | {"schema": SCHEMA, "home": str(self.home.path)}
+        if not memory.heals:
+            data |= self._healer(memory.boot)
         plain = json.dumps(data | {"round_at": "", "lasting": 0}).encode()
         if plain == self._saved and os.path.exists(self.file):
             durable.set_time(self.file, time.time_ns())
@@ -106,6 +108,17 @@ class Store:
         durable.make_folder(self.folder)
         durable.save(self.file, json.dumps(data).encode())
         self._saved = plain
+
+    def _healer(self, boot: str) -> dict[str, Any]:
+        """What a watch that heals wrote down, which one that only looks leaves as it is."""
+        try:
+            told = json.loads(self.file.read_bytes())
+        except (OSError, ValueError, RecursionError):
+            return {}
+        if not isinstance(told, dict) or told.get("boot") != boot:
+            return {}
+        kept = ("repairs", "failures", "deeds", "heals")
+        return {name: told[name] for name in kept if name in told}
 
     def remove(self) -> list[Path]:
         """Take away all that the watch of this home left; what there was."""

@@ -10,8 +10,9 @@ from datetime import datetime
 from pathlib import Path
 from typing import TextIO
 
+from hermes_doctor.masking import clean
 from hermes_doctor.model import Severity
-from hermes_doctor.render.lines import Line, Span, row, show
+from hermes_doctor.render.lines import Line, Span, fitting, row, show
 from hermes_doctor.watching.events import PRESENT, Event, Kind, named
 
 MARGIN = 9
@@ -53,7 +54,8 @@ class Teller:
         if self.json:
             print(json.dumps(event.document(self.home)), file=self.out)
         elif self.journal:
-            print(f"<{priority(event)}>{_whole(event)}", file=self.out)
+            line = fitting(clean(_whole(event)), self.out)
+            print(f"<{priority(event)}>{line}", file=self.out)
         elif self.out.isatty():
             day, self._day = self._day, _time(event.at)[:10]
             show([row((self._day, "faint"))] if day != self._day else [], self.out)

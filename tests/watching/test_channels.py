@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import socket
 import threading
+import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -204,3 +207,21 @@ def test_the_environment_of_the_operator_is_there(
     Command(f'printf %s "$MY_OWN" >{tmp_path}/told').send(NOTICE)
 
     assert (tmp_path / "told").read_text() == "thing" == os.environ["MY_OWN"]
+
+
+def test_a_webhook_that_answers_by_drops() -> None:
+    """It is given up as a whole, not byte by byte."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        hook = Webhook(f"http://127.0.0.1:{server.getsockname()[1]}/x", pauses=())
+        hook.limit = 0.5
+
+        def drip() -> None:
+            peer, _ = server.accept()
+            with peer, contextlib.suppress(OSError):
+                for byte in b"HTTP/1.1 200 OK and more":
+                    peer.send(bytes([byte]))
+                    time.sleep(0.2)
+
+        threading.Thread(target=drip, daemon=True).start()
+        with pytest.raises(NotSent, match="does not answer in time"):
+            hook.send(NOTICE)

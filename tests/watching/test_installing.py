@@ -86,13 +86,17 @@ def test_a_line_in_the_crontab(home: Path, fakes: Path) -> None:
 
 def test_the_rest_of_the_crontab_is_left_alone(home: Path, fakes: Path) -> None:
     """The rest of the crontab is left alone."""
-    file = support.put(fakes.parent / "tab", b"MAILTO=me\n0 1 * * * caf\xc3\xa9 \xff\n# end")
+    file = support.put(
+        fakes.parent / "tab", b"MAILTO=me\n0 1 * * * caf\xc3\xa9 \xff\n# old\x0c* * * * * x\n# end"
+    )
     faking.command(fakes, "crontab", CRONTAB.format(file=file))
     cron, mine = cronline.Cron(), job(home)
     cron.install(mine)
     cron.remove(mine)
 
-    assert file.read_bytes() == b"MAILTO=me\n0 1 * * * caf\xc3\xa9 \xff\n# end\n"
+    assert file.read_bytes() == (
+        b"MAILTO=me\n0 1 * * * caf\xc3\xa9 \xff\n# old\x0c* * * * * x\n# end\n"
+    )
 
 
 def test_a_crontab_that_does_not_tell_is_not_overwritten(home: Path, fakes: Path) -> None:

@@ -137,3 +137,16 @@ def test_names_are_fit_for_a_unit() -> None:
 
     assert len({*names}) == len(names)
     assert all(name.replace("-", "").isalnum() and name.isascii() for name in names)
+
+
+def test_one_that_only_looks_leaves_what_was_spent(tmp_path: Path) -> None:
+    """A watch in a terminal beside one that heals by cron does not give it a new budget."""
+    store = Store(Home(tmp_path / "home"), tmp_path / "state")
+    store.save(known())
+    looking = known()
+    looking.heals, looking.repairs, looking.failures = False, [], {}
+    Store(Home(tmp_path / "home"), tmp_path / "state").save(looking)
+
+    told = store.load("one")
+
+    assert told is not None and told.repairs == [5.0] and told.failures == known().failures
