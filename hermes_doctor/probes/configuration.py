@@ -27,8 +27,9 @@ from hermes_doctor.values import NamedTuple
 NAME = "config.yaml"
 LIMIT = 4 * MEGABYTE
 ZIP_LIMIT = 2048 * MEGABYTE
-DEEPEST = 100
-"""libyaml's bindings overrun the C stack on hostile nesting; no real file comes near this."""
+DEEPEST, MOST_MERGED = 100, 100_000
+"""libyaml's bindings overrun the C stack on hostile nesting, and merges fill the memory; no real
+file comes near either."""
 
 _Fast = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 SMALL, MIDDLING = 16 * 1024, 48 * 1024
@@ -86,6 +87,8 @@ def parse(data: bytes) -> tuple[dict[Any, Any] | None, Fault | None]:
     try:
         if _too_deep(text):
             return None, Fault(f"nested more than {DEEPEST} levels deep")
+        if _unfolds(text):
+            return None, Fault(f"its merges unfold to more than {MOST_MERGED} settings")
         values = yaml.load(text, loader_for(text))
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
@@ -121,6 +124,37 @@ def _too_deep(text: str) -> bool:
     except yaml.YAMLError:  # the judgement is the other parser's
         pass
     return False
+
+
+def _unfolds(text: str) -> bool:
+    """Whether a few lines of merges (`<<: [*a, *a]`) become more than anybody could build."""
+    if "<<" not in text or "*" not in text:
+        return False
+    counted: dict[int, int] = {}
+
+    def settings(node: yaml.Node) -> int:
+        if id(node) in counted:
+            return counted[id(node)]
+        counted[id(node)] = 0  # one that merges itself
+        if isinstance(node, yaml.SequenceNode):
+            found = sum(settings(one) for one in node.value)
+        elif isinstance(node, yaml.MappingNode):
+            merged = [value for key, value in node.value if key.value == "<<"]
+            found = len(node.value) + sum(settings(value) for value in merged)
+            for _, value in node.value:
+                settings(value)
+        else:
+            found = 0
+        counted[id(node)] = found
+        return found
+
+    try:
+        node = yaml.compose(text, _Fast)
+    except yaml.YAMLError:  # the judgement is the other parser's
+        return False
+    if node is not None:
+        settings(node)
+    return max(counted.values(), default=0) > MOST_MERGED
 
 
 def copies(home: Home) -> list[ConfigCopy]:
