@@ -7,11 +7,10 @@ python -m tools.learn_access 0.19.0     prints what one release says
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
-from tools import learn_platforms, lessons, releases
+from tools import learn_platforms, lessons
 
 TARGET = learn_platforms.KNOWLEDGE / "access.json"
 LESSON = Path(__file__).parent / "access_lesson.py"
@@ -25,16 +24,5 @@ def ask(version: str) -> dict[str, dict[str, Any]]:
     return said
 
 
-def main() -> None:
-    """Ask all releases and write the file, or print what some say."""
-    named = sys.argv[1:]
-    answers = {version: ask(version) for version in named or releases.ALL}
-    text = learn_platforms.document(learn_platforms.combine(answers))
-    if named:
-        print(text, end="")
-    else:
-        TARGET.write_text(text)
-
-
 if __name__ == "__main__":
-    main()
+    lessons.learn(ask, lambda said: learn_platforms.document(learn_platforms.combine(said)), TARGET)

@@ -10,12 +10,10 @@ hand; tests compare it with the releases' own code.
 from __future__ import annotations
 
 import json
-import sys
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from tools import lessons, releases
+from tools import lessons
 
 KNOWLEDGE = Path(__file__).parent.parent / "hermes_doctor" / "knowledge"
 TARGET = KNOWLEDGE / "enabling.json"
@@ -55,19 +53,5 @@ def document(combined: dict[str, list[dict[str, Any]]]) -> str:
     return "{\n" + ",\n".join(parts) + "\n}\n"
 
 
-def main() -> None:
-    """Ask all releases and write the file, or print what some say."""
-    named = sys.argv[1:]
-    with ThreadPoolExecutor(2) as pool:
-        answers = dict(
-            zip(named or releases.ALL, pool.map(ask, named or releases.ALL), strict=True)
-        )
-    text = document(combine(answers))
-    if named:
-        print(text, end="")
-    else:
-        TARGET.write_text(text)
-
-
 if __name__ == "__main__":
-    main()
+    lessons.learn(ask, lambda said: document(combine(said)), TARGET)

@@ -7,11 +7,10 @@ python -m tools.learn_providers 0.19.0     prints what one release says
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
-from tools import lessons, releases
+from tools import lessons
 
 TARGET = Path(__file__).parent.parent / "hermes_doctor" / "knowledge" / "resolution.json"
 LESSON = Path(__file__).parent / "provider_lesson.py"
@@ -61,15 +60,5 @@ def document(combined: dict[str, dict[str, list[dict[str, Any]]]]) -> str:
     return "{\n" + ",\n".join(topics) + "\n}\n"
 
 
-def main() -> None:
-    """Ask all releases and write the file, or print what some say."""
-    named = sys.argv[1:]
-    text = document(combine({version: ask(version) for version in named or releases.ALL}))
-    if named:
-        print(text, end="")
-    else:
-        TARGET.write_text(text)
-
-
 if __name__ == "__main__":
-    main()
+    lessons.learn(ask, lambda said: document(combine(said)), TARGET)

@@ -11,14 +11,12 @@ from __future__ import annotations
 
 import json
 import plistlib
-import sys
 import tempfile
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 from hermes_doctor.probes.supervisors import unitfile
-from tools import real_home, releases
+from tools import lessons, real_home
 
 TARGET = Path(__file__).parent.parent / "hermes_doctor" / "knowledge" / "services.json"
 LESSON = """
@@ -51,16 +49,5 @@ def ask(version: str) -> dict[str, Any]:
     }
 
 
-def main(versions: list[str]) -> None:
-    """Ask one release, or all and write the file."""
-    if versions:
-        print(json.dumps({version: ask(version) for version in versions}, indent=1))
-        return
-    with ThreadPoolExecutor(2) as pool:
-        answers = dict(zip(releases.ALL, pool.map(ask, releases.ALL), strict=True))
-    TARGET.write_text(json.dumps(answers, indent=1) + "\n")
-    print(TARGET)
-
-
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    lessons.learn(ask, lambda said: json.dumps(said, indent=1) + "\n", TARGET)

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import json
 import subprocess
+import sys
 import tempfile
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from tools import real_home, releases
 
+T = TypeVar("T")
 QUIET = {"HERMES_DISABLE_LAZY_INSTALLS": "1", "PIP_NO_INDEX": "1"}
 
 
@@ -30,3 +34,15 @@ def ask(version: str, lesson: Path, question: Any = None) -> Any:
     if done.returncode:
         raise RuntimeError(f"Hermes {version} failed: {done.stderr.strip()[-2000:]}")
     return json.loads(done.stdout.splitlines()[-1])
+
+
+def learn(ask: Callable[[str], T], document: Callable[[dict[str, T]], str], into: Path) -> None:
+    """Ask all releases, two at a time, and write the file; or print what the named ones say."""
+    named = sys.argv[1:]
+    versions = named or releases.ALL
+    with ThreadPoolExecutor(2) as pool:
+        text = document(dict(zip(versions, pool.map(ask, versions), strict=True)))
+    if named:
+        print(text, end="")
+    else:
+        into.write_text(text)

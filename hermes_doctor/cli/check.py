@@ -12,7 +12,9 @@ from hermes_doctor.cli.options import (
     HomeOption,
     JsonOption,
     NetworkOption,
+    OnlyOption,
     PluginsOption,
+    SkipOption,
 )
 
 EPILOG = """\b
@@ -40,12 +42,8 @@ def check(
     json: JsonOption = False,
     deep: DeepOption = False,
     network: NetworkOption = False,
-    only: Annotated[
-        list[str] | None, typer.Option("--only", help="Only this code, check or group. Repeatable.")
-    ] = None,
-    skip: Annotated[
-        list[str] | None, typer.Option("--skip", help="Not this code, check or group. Repeatable.")
-    ] = None,
+    only: OnlyOption = None,
+    skip: SkipOption = None,
     fail_on: Annotated[
         str,
         typer.Option(

@@ -22,6 +22,12 @@ NetworkOption = Annotated[
         "--network", help="Also try to reach every platform and model provider over the network."
     ),
 ]
+OnlyOption = Annotated[
+    list[str] | None, typer.Option("--only", help="Only this code, check or group. Repeatable.")
+]
+SkipOption = Annotated[
+    list[str] | None, typer.Option("--skip", help="Not this code, check or group. Repeatable.")
+]
 YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 PluginsOption = Annotated[
     list[Path] | None,

@@ -6,7 +6,14 @@ from typing import Annotated
 
 import typer
 
-from hermes_doctor.cli.options import HomeOption, NetworkOption, PluginsOption, VaultOption
+from hermes_doctor.cli.options import (
+    HomeOption,
+    NetworkOption,
+    OnlyOption,
+    PluginsOption,
+    SkipOption,
+    VaultOption,
+)
 
 EPILOG = """\b
 Examples:
@@ -100,12 +107,8 @@ def watch(
     notify_hermes: HermesOption = None,
     json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
     network: NetworkOption = False,
-    only: Annotated[
-        list[str] | None, typer.Option("--only", help="Only this code, check or group. Repeatable.")
-    ] = None,
-    skip: Annotated[
-        list[str] | None, typer.Option("--skip", help="Not this code, check or group. Repeatable.")
-    ] = None,
+    only: OnlyOption = None,
+    skip: SkipOption = None,
     fail_on: Annotated[
         str, typer.Option("--fail-on", help="With --once: exit 1 from this severity on.")
     ] = "error",

@@ -156,7 +156,7 @@ def blocks(file: Opened, start: int, size: int = BLOCK) -> Lines:
         if len(carry) > LONGEST:
             yield begin, [_clean(carry[:LONGEST])]
             carry = b""
-            begin = position = _next_line(file, position, size)
+            begin = position = next_line(file, position, size)
     if carry:
         carry += file.read(position, _REST).partition(b"\n")[0]  # perhaps it is whole by now
         yield begin, [_clean(carry)]
@@ -177,7 +177,8 @@ def _clean(line: bytes) -> bytes:
     return line.lstrip(b"\0").rstrip(b"\r")
 
 
-def _next_line(file: Opened, position: int, size: int) -> int:
+def next_line(file: Opened, position: int, size: int) -> int:
+    """Where the line after this position begins; the end, if none does."""
     while data := file.read(position, size):
         found = data.find(b"\n")
         if found >= 0:

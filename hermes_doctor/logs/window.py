@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from hermes_doctor.logs.opened import Opened
+from hermes_doctor.logs.opened import Opened, next_line
 from hermes_doctor.values import NamedTuple
 
 SLACK = 60.0
@@ -86,12 +86,4 @@ def _aligned(file: Opened, position: int) -> int:
     """The beginning of the first line from here."""
     if position == 0:
         return 0
-    position -= 1
-    while data := file.read(position, _LONGEST_LOOK):
-        found = data.find(b"\n")
-        if found >= 0:
-            return position + found + 1
-        position += len(data)
-        if len(data) == data.count(0):
-            position = max(position, file.past_hole(position))
-    return file.size
+    return min(next_line(file, position - 1, _LONGEST_LOOK), file.size)
