@@ -24,7 +24,6 @@ from tests.signatures.logging import asking, entry, lines, said
 WRITTEN = source.read(builtin("checks") / "signatures")
 SAMPLES = {rule.id: [s for s in WRITTEN.samples if s.rule is rule] for rule in WRITTEN.rules}
 NOW = 1_794_700_800.0
-SESSION = "20261115_001248_df794ef7"
 HEALTHY = [
     ("INFO", "gateway.run", "Starting Hermes Gateway..."),
     ("INFO", "gateway.run", "Connecting to qqbot..."),
@@ -38,7 +37,7 @@ HEALTHY = [
 ]
 
 
-def background(until: float) -> list[Entry]:
+def background() -> list[Entry]:
     """An ordinary life that began before."""
     began = NOW - 8 * 86400
     return [said(began + n, text, level, logger) for n, (level, logger, text) in enumerate(HEALTHY)]
@@ -61,7 +60,7 @@ def happening(rule: Rule) -> Iterator[Entry]:
 def verdict(rule: Rule, *entries: Entry) -> list[str]:
     """The codes that are reported."""
     ledger = Ledger([rule], now=NOW)
-    for one in (*background(NOW), *entries):
+    for one in (*background(), *entries):
         ledger.take(one)
     return [found.code for found in findings(ledger.incidents(), lambda e: e.source)]
 
