@@ -90,7 +90,7 @@ def _because(settings: Settings, name: str, form: Mapping[str, Any]) -> str | No
         block = section(settings.config, *path, name)
         if "enabled" not in block:
             continue
-        if not _is_true(block["enabled"]):
+        if not is_true(block["enabled"]):
             if place in form["off"]:
                 return None
             break
@@ -102,7 +102,7 @@ def _because(settings: Settings, name: str, form: Mapping[str, Any]) -> str | No
     return None
 
 
-def _is_true(value: object) -> bool:
+def is_true(value: object) -> bool:
     if isinstance(value, str):
         return value.strip().lower() in ("true", "1", "yes", "on")
     return bool(value)
