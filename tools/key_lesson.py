@@ -4,7 +4,6 @@ Imports nothing of this project: the release is alone with itself. It prints one
 
     keys      the keys at the top and one level below, as `section.key`; `model.key`, `provider.key`
               and `platform.key` are those of a model, of an entry of `providers`, of a platform
-    free      sections whose keys are names that people choose
     read      every word in quotes anywhere in its code: what it may read although it lists it nowhere
     bridged   keys that become a variable where that is not set, so that a variable in .env wins
     numbers   variables that must be a number, or no settings of the gateway are read at all
@@ -45,7 +44,6 @@ def main() -> None:
         json.dumps(
             {
                 "keys": sorted({*_keys(config, gateway, sources)}),
-                "free": sorted(k for k, v in config.DEFAULT_CONFIG.items() if v == {}),
                 "read": sorted({word for text in sources for word in _QUOTED.findall(text)}),
                 "bridged": asker.bridged(),
                 "numbers": asker.numbers(sources),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-_SHORT, _LONG = 4, 8
+_SHORT, _LONG, _FARTHEST = 4, 8, 3
 
 
 def nearest(word: str, known: Iterable[str]) -> str | None:
@@ -14,15 +14,14 @@ def nearest(word: str, known: Iterable[str]) -> str | None:
     """
     plain = _plain(word)
     most = 0 if len(plain) < _SHORT else 1 if len(plain) < _LONG else 2
-    best: tuple[int, str] | None = None
+    found = []
     for other in known:
-        if abs(len(other) - len(word)) > 2 or other == word:
+        if abs(len(other) - len(word)) > _FARTHEST or other == word:
             continue
-        allowed = most if best is None else min(most, best[0] - 1)
-        steps = _steps(plain, _plain(other), allowed)
-        if steps is not None and (best is None or steps < best[0]):
-            best = steps, other
-    return best[1] if best else None
+        steps = _steps(plain, _plain(other), most)
+        if steps is not None:
+            found.append((steps, _steps(word, other, 2 * _FARTHEST) or 0, other))
+    return min(found)[2] if found else None
 
 
 def _plain(word: str) -> str:
