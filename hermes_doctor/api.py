@@ -40,6 +40,8 @@ from hermes_doctor.values import NamedTuple
 
 if TYPE_CHECKING:
     from hermes_doctor.acts import EnableLinger, ResetFailed
+    from hermes_doctor.editing.edits import Assign, Drop, Mend, Put, Rename, Unset
+    from hermes_doctor.editing.planning import edit_config, edit_env, reload
     from hermes_doctor.knowledge.services import service_plan
     from hermes_doctor.model import Gateway
     from hermes_doctor.probes.lastwords import Word
@@ -89,6 +91,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CACHES",
+    "Assign",
     "Blueprint",
     "CannotFix",
     "Changed",
@@ -98,6 +101,7 @@ __all__ = [
     "CouldNotLook",
     "Cutoff",
     "Damage",
+    "Drop",
     "EnableLinger",
     "Evidence",
     "Finding",
@@ -107,6 +111,7 @@ __all__ = [
     "Home",
     "Life",
     "Link",
+    "Mend",
     "Missing",
     "MoveAside",
     "MoveLog",
@@ -115,8 +120,10 @@ __all__ = [
     "Platform",
     "PlatformState",
     "Probes",
+    "Put",
     "Reached",
     "Remove",
+    "Rename",
     "ReplaceDatabase",
     "ReplaceFile",
     "ReplaceSpan",
@@ -135,6 +142,7 @@ __all__ = [
     "Structure",
     "Supervision",
     "Unit",
+    "Unset",
     "Vitals",
     "Word",
     "bring_back",
@@ -143,6 +151,8 @@ __all__ = [
     "complete",
     "database_repair",
     "drop_in",
+    "edit_config",
+    "edit_env",
     "evict",
     "fix",
     "gateway_service",
@@ -150,6 +160,7 @@ __all__ = [
     "loss",
     "mend_rows",
     "pattern",
+    "reload",
     "responses",
     "seconds",
     "service_installation",
@@ -164,6 +175,8 @@ __all__ = [
 
 _LATER = {
     "hermes_doctor.acts": ("EnableLinger", "ResetFailed"),
+    "hermes_doctor.editing.edits": ("Assign", "Drop", "Mend", "Put", "Rename", "Unset"),
+    "hermes_doctor.editing.planning": ("edit_config", "edit_env", "reload"),
     "hermes_doctor.knowledge.services": ("service_plan",),
     "hermes_doctor.model": ("Gateway",),
     "hermes_doctor.probes.lastwords": ("Word",),
