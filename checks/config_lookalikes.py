@@ -13,29 +13,37 @@ def config_lookalikes(probes: Probes) -> Iterator[Finding]:
         raise Skip("config.yaml holds no settings that can be read")
     if document.data.isascii():
         return
-    for one in lookalikes(document):
+    found = list(lookalikes(document))
+    blanks = [one for one in found if one.blank]
+    if blanks:
+        lines = ", ".join(str(one.line) for one in blanks[:5])
+        yield Finding(
+            code="CFG-LOOKALIKE",
+            severity=Severity.WARNING,
+            title="config.yaml is indented with blanks that are no spaces",
+            subject="config.yaml",
+            detail=(
+                "Copied from a web page, such blanks become part of the name: the setting belongs "
+                f"to nothing and is not read. Write line {lines} anew with the space bar."
+            ),
+            evidence=tuple(
+                Evidence(f"config.yaml:{one.line}", "U+00A0 or the like before the name")
+                for one in blanks[:5]
+            ),
+            fix="straighten-config",
+            data={"path": blanks[0].path},
+        )
+    for one in found:
+        if one.blank:
+            continue
         name = named(one.path)
         yield Finding(
             code="CFG-LOOKALIKE",
             severity=Severity.WARNING,
-            title=(
-                f"line {one.line} of config.yaml is indented with blanks that are no spaces"
-                if one.blank
-                else f"the quotes around {name} in config.yaml are part of the value"
-            ),
-            subject=f"line {one.line}" if one.blank else name,
-            detail=(
-                "Copied from a web page, such blanks become part of the name: the setting belongs "
-                "to nothing and is not read. Write the line anew with the space bar."
-                if one.blank
-                else "Curly quotes are letters to YAML. Write plain ones, or none."
-            ),
-            evidence=(
-                Evidence(
-                    f"config.yaml:{one.line}",
-                    "U+00A0 or the like before the name" if one.blank else "curly quotes",
-                ),
-            ),
+            title=f"the quotes around {name} in config.yaml are part of the value",
+            subject=name,
+            detail="Curly quotes are letters to YAML. Write plain ones, or none.",
+            evidence=(Evidence(f"config.yaml:{one.line}", "curly quotes"),),
             fix="straighten-config",
             data={"path": one.path},
         )

@@ -31,8 +31,10 @@ def config_platforms(probes: Probes) -> Iterator[Finding]:
             title=title,
             subject=named(one.path),
             detail=detail,
-            evidence=(Evidence(document.source(*one.path).place, f"{named(one.path)} {_SEEN[one.kind]}"),),
-            fix=_FIXES.get(one.kind),
+            evidence=(
+                Evidence(document.source(*one.path).place, f"{named(one.path)} {_SEEN[one.kind]}"),
+            ),
+            fix=_FIXES.get(one.kind) if one.curable else None,
             data=renamed if one.kind == "name" else {"path": one.path},
         )
 

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from hermes_doctor.editing.edits import Assign, Drop, Mend, Put, Rename, Unset
     from hermes_doctor.editing.planning import edit_config, edit_env, reload
     from hermes_doctor.knowledge.services import service_plan
+    from hermes_doctor.masking import masked_name
     from hermes_doctor.model import Gateway
     from hermes_doctor.probes.lastwords import Word
     from hermes_doctor.probes.links import Link
@@ -59,6 +60,22 @@ if TYPE_CHECKING:
     from hermes_doctor.services import gateway_service
     from hermes_doctor.services.dropins import drop_in, service_limit
     from hermes_doctor.services.installing import service_installation
+    from hermes_doctor.settings.age import age
+    from hermes_doctor.settings.audience import unheard
+    from hermes_doctor.settings.document import named
+    from hermes_doctor.settings.envlines import (
+        OddLine,
+        differing,
+        lines_of,
+        odd_lines,
+        odd_ports,
+        repeated,
+    )
+    from hermes_doctor.settings.keys import misspelt
+    from hermes_doctor.settings.lookalikes import lookalikes, without_blanks
+    from hermes_doctor.settings.older import older_settings
+    from hermes_doctor.settings.shadows import shadowed
+    from hermes_doctor.settings.shapes import PassedOver, passed_over, value_of
     from hermes_doctor.sqlite.blueprint import Blueprint
     from hermes_doctor.sqlite.completion import complete
     from hermes_doctor.sqlite.condition import Condition
@@ -116,7 +133,9 @@ __all__ = [
     "MoveAside",
     "MoveLog",
     "NamedTuple",
+    "OddLine",
     "Partly",
+    "PassedOver",
     "Platform",
     "PlatformState",
     "Probes",
@@ -145,31 +164,47 @@ __all__ = [
     "Unset",
     "Vitals",
     "Word",
+    "age",
     "bring_back",
     "check",
     "compact",
     "complete",
     "database_repair",
+    "differing",
     "drop_in",
     "edit_config",
     "edit_env",
     "evict",
     "fix",
     "gateway_service",
+    "lines_of",
     "listing",
+    "lookalikes",
     "loss",
+    "masked_name",
     "mend_rows",
+    "misspelt",
+    "named",
+    "odd_lines",
+    "odd_ports",
+    "older_settings",
+    "passed_over",
     "pattern",
     "reload",
+    "repeated",
     "responses",
     "seconds",
     "service_installation",
     "service_limit",
     "service_plan",
+    "shadowed",
     "shown",
     "size",
     "snapshot",
     "take_back",
+    "unheard",
+    "value_of",
+    "without_blanks",
     "writers",
 ]
 
@@ -194,6 +229,30 @@ _LATER = {
     "hermes_doctor.services": ("gateway_service",),
     "hermes_doctor.services.dropins": ("drop_in", "service_limit"),
     "hermes_doctor.services.installing": ("service_installation",),
+    "hermes_doctor.settings.age": ("age",),
+    "hermes_doctor.settings.audience": ("unheard",),
+    "hermes_doctor.settings.document": ("named",),
+    "hermes_doctor.settings.envlines": (
+        "OddLine",
+        "differing",
+        "lines_of",
+        "odd_lines",
+        "odd_ports",
+        "repeated",
+    ),
+    "hermes_doctor.settings.keys": ("misspelt",),
+    "hermes_doctor.settings.lookalikes": (
+        "lookalikes",
+        "without_blanks",
+    ),
+    "hermes_doctor.settings.shadows": ("shadowed",),
+    "hermes_doctor.settings.shapes": (
+        "PassedOver",
+        "passed_over",
+        "value_of",
+    ),
+    "hermes_doctor.settings.older": ("older_settings",),
+    "hermes_doctor.masking": ("masked_name",),
     "hermes_doctor.sqlite.blueprint": ("Blueprint",),
     "hermes_doctor.sqlite.completion": ("complete",),
     "hermes_doctor.sqlite.condition": ("Condition",),

@@ -4,7 +4,7 @@ Imports nothing of this project: the release is alone with itself. It prints one
 
     keys      the keys at the top and one level below, as `section.key`; `model.key`, `provider.key`
               and `platform.key` are those of a model, of an entry of `providers`, of a platform
-    read      every word in quotes anywhere in its code: what it may read although it lists it nowhere
+    read      every word in quotes anywhere in its code: what it may read and lists nowhere
     bridged   keys that become a variable where that is not set, so that a variable in .env wins
     numbers   variables that must be a number, or no settings of the gateway are read at all
     older     keys and variables that still count and have a better place by now

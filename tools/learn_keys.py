@@ -25,6 +25,4 @@ def ask(version: str) -> learn_providers.Lesson:
 
 
 if __name__ == "__main__":
-    lessons.learn(
-        ask, lambda said: learn_providers.document(learn_providers.combine(said)), TARGET
-    )
+    lessons.learn(ask, lambda said: learn_providers.document(learn_providers.combine(said)), TARGET)

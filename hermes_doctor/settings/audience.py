@@ -14,7 +14,9 @@ from hermes_doctor.values import NamedTuple
 
 _PLACES = {"top": (), "platforms": ("platforms",), "gateway": ("gateway", "platforms")}
 _OTHER = {"allowed_users": "allow_from", "allow_from": "allowed_users"}
-_BY_VARIABLE = frozenset("slack feishu mattermost email sms signal wecom_callback".split())
+_BY_VARIABLE = frozenset(
+    ["slack", "feishu", "mattermost", "email", "sms", "signal", "wecom_callback"]
+)
 """Platforms that take the list from a variable only, whatever config.yaml says."""
 
 

@@ -1,4 +1,4 @@
-"""Keys of config.yaml that no release reads and that differ by a slip from one that this one does."""
+"""Keys of config.yaml that nobody reads, each a slip away from one that this release does."""
 
 from __future__ import annotations
 

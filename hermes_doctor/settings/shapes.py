@@ -25,7 +25,7 @@ LIST, SWITCH, NAME, GATEWAY, OFF, UNSTARTED, TOKEN, REFERENCE = (
     "reference",
 )
 _GONE_SINCE, _BACK_SINCE = (0, 14), (0, 19)
-"""Between these releases `gateway` that is no mapping makes all of config.yaml count for nothing."""
+"""Between these releases nothing about platforms counts if `gateway` is no mapping."""
 
 
 class PassedOver(NamedTuple):
@@ -39,6 +39,8 @@ class PassedOver(NamedTuple):
     value: Any = None
     instead: str = ""
     """The name or the variable that would count."""
+    curable: bool = True
+    """Whether it would count if it were written otherwise."""
 
 
 def passed_over(found: Resolved) -> Iterator[PassedOver]:
@@ -84,19 +86,28 @@ def _block(found: Resolved, started: set[str], path: Path, block: Any) -> Iterat
     if not isinstance(block, dict):
         if isinstance(block, bool) or str(block).lower() in ("on", "off", "enabled", "disabled"):
             on = block is True or str(block).lower() in ("on", "enabled")
-            yield PassedOver(SWITCH, path, name, on != (name in started), value=on)
+            form = platforms.form_of(known[name], found.release) or {}
+            counts = _place(path) in form.get("on" if on else "off", ())
+            harm = on != (name in started)
+            yield PassedOver(SWITCH, path, name, harm, value=on, curable=counts)
         return
-    if "enabled" in block and not platforms.is_true(block["enabled"]) and name in started:
-        yield PassedOver(OFF, (*path, "enabled"), name)
-    yield from _token(found, started, path, name, block)
+    if "enabled" in block and not platforms.is_true(block["enabled"]):
+        because = next((one.because for one in found.platforms if one.name == name), "")
+        if because and not because.endswith("in config.yaml"):
+            yield PassedOver(OFF, (*path, "enabled"), name, curable=False)
+    yield from _token(found, path, name, block)
+
+
+def _place(path: Path) -> str:
+    return {1: "top", 2: "platforms"}.get(len(path), "gateway")
 
 
 def _token(
-    found: Resolved, started: set[str], path: Path, name: str, block: Mapping[Any, Any]
+    found: Resolved, path: Path, name: str, block: Mapping[Any, Any]
 ) -> Iterator[PassedOver]:
     facts = platforms.form_of(load_knowledge("access").get(name, []), found.release) or {}
     variable = facts.get("variables", {}).get("token", "")
-    place = {0: "top", 1: "platforms"}.get(len(path) - 1, "gateway")
+    place = _place(path)
     value = block.get("token")
     if not isinstance(value, str) or not value.strip():
         return

@@ -7,9 +7,9 @@ from collections.abc import Callable
 import yaml
 
 from hermes_doctor import masking
+from hermes_doctor.patterns import pattern
 from hermes_doctor.probes import configuration
 from hermes_doctor.probes.configuration import Fault
-from hermes_doctor.patterns import pattern
 from hermes_doctor.values import NamedTuple
 
 _CONFLICT = pattern(r"^(<{7}|={7}|>{7})(\s|$)")
@@ -20,7 +20,7 @@ _NAME = r"[ ]*(?:- +)?[\w.-]+"
 _TAB_AFTER = pattern(rf"^({_NAME}:)[\t ]*\t[\t ]*")
 _WIDE_COLON = pattern(rf"^({_NAME})[ ]*：[ ]*")
 _COLON_WITHIN = pattern(rf"^{_NAME}:\s+[^\s'\"\[{{|>&*!#].*?:(\s|$)")
-_SPACES = "\u00a0\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u3000"
+BLANKS = "\u00a0\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u3000"
 """Blanks that look like a space and are none to YAML."""
 _CURLY = pattern(r"[“”„‟]")
 _CURLY_SINGLE = pattern(r"(?<=[:\s])‘([^’'\n]*)’(?=\s|$)")
@@ -126,7 +126,7 @@ def _first(matches: Callable[[str], object]) -> Callable[[list[str]], int | None
 
 
 def _margin(line: str) -> str:
-    bare = line.lstrip(" \t" + _SPACES)
+    bare = line.lstrip(" \t" + BLANKS)
     return line[: len(line) - len(bare)] if bare.strip() else ""
 
 
@@ -143,9 +143,13 @@ def _untabbed(width: int) -> Callable[[str], str]:
     return _each(change)
 
 
-def _plain_spaces(line: str) -> str:
+def _plain_margin(line: str) -> str:
     margin = _margin(line)
-    return "".join(" " if one in _SPACES else one for one in margin) + line[len(margin) :]
+    return "".join(" " if one in BLANKS else one for one in margin) + line[len(margin) :]
+
+
+plain_spaces = _each(_plain_margin)
+"""The text with spaces where a line is indented with blanks that only look like them."""
 
 
 _RULES = (
@@ -158,8 +162,8 @@ _RULES = (
     _Rule(
         "A line is indented with blanks that only look like spaces (as copied from a web page).",
         "the odd blanks replaced by spaces",
-        _first(lambda line: any(one in _SPACES for one in _margin(line))),
-        (_each(_plain_spaces),),
+        _first(lambda line: any(one in BLANKS for one in _margin(line))),
+        (plain_spaces,),
     ),
     _Rule(
         "There is a full-width colon (：) after a name; YAML knows only the plain one.",
@@ -269,7 +273,7 @@ def _second_document(lines: list[str]) -> int | None:
     for number, line in enumerate(lines, 1):
         if _START.match(line) and seen:
             return number
-        seen = seen or bool(line.strip()) and not line.lstrip().startswith("#")
+        seen = seen or (bool(line.strip()) and not line.lstrip().startswith("#"))
     return None
 
 
@@ -289,4 +293,3 @@ def _at_the_top(fault: Fault) -> Slip | None:
     if "at the top" in fault.what:
         return Slip("The first name has no colon after it: settings are `name: value`.", 1)
     return None
-
