@@ -6,6 +6,8 @@ from hermes_doctor.api import Evidence, Finding, Probes, Severity, Skip, check, 
 
 _BEATEN = {"default_reset_policy": "session_reset"}
 """What config.yaml calls differently."""
+_FORGIVING = (0, 19)
+"""The first release that passes over a file that is a list; those before it do not start."""
 
 
 @check(id="gateway-json", group="configuration", codes=["CFG-GATEWAY-JSON"])
@@ -15,13 +17,16 @@ def gateway_json(probes: Probes) -> Iterator[Finding]:
     if old is None:
         raise Skip("there is no gateway.json")
     if old.values is None:
+        installed = probes.installation()
+        release = installed.release if installed else None
+        fatal = not old.mapping and release is not None and release < _FORGIVING
         yield Finding(
             code="CFG-GATEWAY-JSON",
-            severity=Severity.WARNING if old.mapping else Severity.ERROR,
+            severity=Severity.CRITICAL if fatal else Severity.WARNING,
             title=(
-                "gateway.json is no JSON, so nothing in it counts"
-                if old.mapping
-                else "gateway.json is no mapping: the gateway cannot read its settings"
+                "gateway.json is no mapping: this release cannot start its gateway"
+                if fatal
+                else "gateway.json holds no settings that can be read, so nothing in it counts"
             ),
             subject="gateway.json",
             detail="Move what you need of it into config.yaml and the file out of the home.",
