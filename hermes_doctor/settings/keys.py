@@ -33,13 +33,14 @@ def misspelt(document: Document, release: Release) -> Iterator[Misspelt]:
     knowledge = load_knowledge("keys")
     sections = _sections(knowledge["keys"])
     platforms = load_knowledge("enabling")
+    elsewhere = {key for section in sections.values() for key in section} | {*knowledge["read"]}
     for path, place in document.keys.items():
         key = path[-1]
         known = _known(path, sections, platforms)
         if known is None or key in known or not isinstance(key, str) or key.isupper():
             continue
         here = [name for name, forms in known.items() if is_of(forms, release)]
-        meant = None if key in knowledge["read"] else nearest(key, here)
+        meant = None if key in elsewhere else nearest(key, here)
         if meant and (*path[:-1], meant) not in document.keys:
             yield Misspelt(path, meant, place.line)
 
