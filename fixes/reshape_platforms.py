@@ -21,22 +21,25 @@ from hermes_doctor.api import (
 @fix(id="reshape-platforms", codes=["CFG-IGNORED"], safety=Safety.CONFIRM)
 def reshape_platforms(probes: Probes, finding: Finding) -> Iterator[Step]:
     """Write `enabled: true` or `false` below the platform's name in config.yaml."""
+    config = probes.config()
+    written = (config.values if config else None) or {}
     for one in passed_over(probes.resolved()):
         if one.path == finding.data["path"]:
-            yield from edit_config(probes, "Hermes reads only this form", _edit(one))
+            edit = _edit(one, written.get("platforms"))
+            yield from edit_config(probes, "Hermes reads only this form", edit)
             yield from reload(probes, "platform")
 
 
-def _edit(one: PassedOver) -> Put:
+def _edit(one: PassedOver, platforms: Any) -> Put:
     if one.kind == "unstarted":
         return Put((*one.path, "enabled"), True)
     if one.kind == "switch":
         return Put(one.path, {"enabled": one.value})
-    listed = one.value if isinstance(one.value, list) else [one.value]
+    listed = platforms if isinstance(platforms, list) else [platforms]
     made: dict[str, Any] = {}
     for item in listed:
         if isinstance(item, str):
-            made[str(item).strip()] = {"enabled": True}
+            made[item.strip()] = {"enabled": True}
         elif isinstance(item, dict) and all(isinstance(block, dict) for block in item.values()):
             made |= {str(name): {"enabled": True} | block for name, block in item.items()}
         else:

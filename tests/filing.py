@@ -16,6 +16,7 @@ from hermes_doctor.model import CheckResult, Finding, Status
 from hermes_doctor.probes import Probes, installation, settings
 from tests import support
 
+PLUGINS = plugins.load()
 TOKEN = "12345678:zQcanaryKx9pLm2Tw_abcdefghijklmnop"
 """A token as Telegram gives them; no output may hold it."""
 TELEGRAM = f"TELEGRAM_BOT_TOKEN={TOKEN}\n"
@@ -77,7 +78,7 @@ class Scene:
 
 def look(home: Path, id: str) -> tuple[CheckResult, list[Finding]]:
     """What this one check says about a home."""
-    checks = [check for check in plugins.load().checks if check.id == id]
+    checks = [check for check in PLUGINS.checks if check.id == id]
     [result], findings = examine(Probes(Home(home)), checks)
     assert result.status is not Status.CRASHED, result.reason
     assert "zQcanary" not in str([finding._replace(data={}) for finding in findings])

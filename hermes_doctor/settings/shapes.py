@@ -49,9 +49,10 @@ def passed_over(found: Resolved) -> Iterator[PassedOver]:
     started = {one.name for one in found.platforms}
     yield from _gateway(found)
     whole = raw.get("platforms")
-    if whole is not None and not isinstance(whole, dict):
+    if whole and not isinstance(whole, dict):
         names = _names(whole)
-        yield PassedOver(LIST, ("platforms",), harm=not names <= started, value=whole)
+        harm = not names or not names <= started
+        yield PassedOver(LIST, ("platforms",), harm=harm, value=whole)
     for above in ((), ("platforms",), ("gateway", "platforms")):
         for name, block in section(raw, *above).items():
             if isinstance(name, str):
@@ -68,7 +69,8 @@ def _gateway(found: Resolved) -> Iterator[PassedOver]:
 
 def _names(value: Any) -> set[str]:
     listed = value if isinstance(value, list) else [value]
-    return {str(one).strip().lower() for one in listed if isinstance(one, str)}
+    words = [word for one in listed for word in (one if isinstance(one, dict) else (one,))]
+    return {word.strip().lower() for word in words if isinstance(word, str)}
 
 
 def _block(found: Resolved, started: set[str], path: Path, block: Any) -> Iterator[PassedOver]:
