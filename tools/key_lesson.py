@@ -1,6 +1,7 @@
 """Runs under a release's own interpreter: which keys of config.yaml this release knows.
 
-Imports nothing of this project: the release is alone with itself. It prints one document:
+Imports nothing of this project: the release is alone with itself. It is told whether to look for
+what beats what, which takes a while, and prints one document:
 
     keys      the keys at the top and one level below, as `section.key`; `model.key`, `provider.key`
               and `platform.key` are those of a model, of an entry of `providers`, of a platform
@@ -16,6 +17,7 @@ import json
 import logging
 import os
 import re
+import sys
 from collections.abc import Iterator
 from dataclasses import fields
 from pathlib import Path
@@ -40,12 +42,13 @@ def main() -> None:
     gateway.load_gateway_config()  # finds the plugins
     sources = list(_sources(Path(config.__file__).parent.parent))
     asker = Asker(gateway, home)
+    bridges = json.load(sys.stdin)
     print(
         json.dumps(
             {
                 "keys": sorted({*_keys(config, gateway, sources)}),
                 "read": sorted({word for text in sources for word in _QUOTED.findall(text)}),
-                "bridged": asker.bridged(),
+                **({"bridged": asker.bridged()} if bridges else {}),
                 "numbers": asker.numbers(sources),
                 "older": _older(doctor),
             }

@@ -16,9 +16,9 @@ TARGET = Path(__file__).parent.parent / "hermes_doctor" / "knowledge" / "keys.js
 LESSON = Path(__file__).parent / "key_lesson.py"
 
 
-def ask(version: str) -> learn_providers.Lesson:
+def ask(version: str, *, bridges: bool = True) -> learn_providers.Lesson:
     """What one release says; of the words in its code, those that could be taken for a slip."""
-    said: dict[str, Any] = lessons.ask(version, LESSON)
+    said: dict[str, Any] = lessons.ask(version, LESSON, bridges)
     known = {key.rpartition(".")[2] for key in said["keys"]}
     said["read"] = [word for word in said["read"] if word not in known and nearest(word, known)]
     return learn_providers.by_entry({"releases": [version], **said})

@@ -32,7 +32,7 @@ def _steps(a: str, b: str, most: int) -> int | None:
     """How many letters to add, drop, change or swap with a neighbour; None when more than most."""
     if a == b:
         return 0
-    if abs(len(a) - len(b)) > most:
+    if abs(len(a) - len(b)) > most or len({*a} ^ {*b}) > 2 * most:
         return None
     before: list[int] = []
     row = list(range(len(b) + 1))
