@@ -35,7 +35,9 @@ def age(found: Resolved) -> Age:
         losses.append("ANTHROPIC_TOKEN in .env is made blank")
     if counted < 12 and isinstance(world.raw.get("custom_providers"), list):
         losses.append("custom_providers becomes providers, without fields that it does not know")
-    if counted < 17 and any(k.startswith("summary_") for k in section(world.raw, "compression")):
+    if counted < 17 and any(
+        str(k).startswith("summary_") for k in section(world.raw, "compression")
+    ):
         losses.append("compression.summary_… moves to auxiliary.compression")
     if counted < newest and b"#" in world.document.data:
         losses.append("comments in config.yaml are lost")
@@ -46,5 +48,5 @@ def age(found: Resolved) -> Age:
 def _number(value: Any) -> int | None:
     try:
         return int(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return None
