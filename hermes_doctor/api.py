@@ -75,7 +75,7 @@ if TYPE_CHECKING:
     from hermes_doctor.settings.lookalikes import lookalikes, without_blanks
     from hermes_doctor.settings.older import older_settings
     from hermes_doctor.settings.shadows import shadowed
-    from hermes_doctor.settings.shapes import PassedOver, passed_over, value_of
+    from hermes_doctor.settings.passedover import PassedOver, passed_over, value_of
     from hermes_doctor.sqlite.blueprint import Blueprint
     from hermes_doctor.sqlite.completion import complete
     from hermes_doctor.sqlite.condition import Condition
@@ -246,7 +246,7 @@ _LATER = {
         "without_blanks",
     ),
     "hermes_doctor.settings.shadows": ("shadowed",),
-    "hermes_doctor.settings.shapes": (
+    "hermes_doctor.settings.passedover": (
         "PassedOver",
         "passed_over",
         "value_of",

@@ -35,7 +35,8 @@ PLACES = (
 ENV = filing.TELEGRAM + "TELEGRAM_REQUIRE_MENTION=x\nHERMES_MAX_ITERATIONS=9\nANTHROPIC_TOKEN=y\n"
 LINES = (
     "=", "==", "A", "A=", "'=1", "A='", 'A="\\', "export", "export A", "export =", "A: ", ":",
-    "\x0b=1", "TELEGRAM_BOT_TOKEN:", "TELEGRAM_BOT_TOKEN='''", "A=1 TELEGRAM_BOT_TOKEN=", "\u2028A=1", "ſ=1",
+    "\x0b=1", "TELEGRAM_BOT_TOKEN:", "TELEGRAM_BOT_TOKEN='''", "A=1 TELEGRAM_BOT_TOKEN=",
+    "\u2028A=1", "ſ=1",
 )  # fmt: skip
 
 
