@@ -33,6 +33,10 @@ class Release:
             if numbers(form["from"]) <= self.version <= numbers(form["to"])
         }
 
+    def ever(self, name: str) -> dict[str, dict[str, Any]]:
+        """Every entry of a topic that any release has, in its newest form: from, to, is."""
+        return {entry: forms[-1] for entry, forms in self._knowledge[name].items()}
+
     @cached_property
     def registry(self) -> Mapping[str, Mapping[str, Any]]:
         """The built-in providers in the order in which they are tried."""

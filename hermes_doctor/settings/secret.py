@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from hermes_doctor.settings.release import Release
 from hermes_doctor.settings.text import DEFAULT, Key, Text
@@ -15,6 +15,20 @@ _EXAMPLE = re.compile(
     re.IGNORECASE,
 )
 
+_VENDORS = {
+    "sk-or-": "openrouter.ai",
+    "sk-proj-": "openai.com",
+    "sk-svcacct-": "openai.com",
+    "sk-ant-": "anthropic.com",
+    "gsk_": "groq.com",
+    "xai-": "x.ai",
+}
+_COMMENT = re.compile(r"\s+#.*$")
+_BEARER = re.compile(r"bearer\s+", re.IGNORECASE)
+_LINE = re.compile(r"(?:export\s+)?[A-Z][A-Z0-9_]+_(?:KEY|TOKEN)\s*=\s*")
+_QUOTES = "\"'`“”‘’«»"
+_INVISIBLE = dict.fromkeys(map(ord, "\u200b\u200c\u200d\u2060\ufeff\u00ad"))
+
 
 def key_of(release: Release | None, value: Text, others: Iterable[Text] = ()) -> Key:
     """A key as an answer, with those that it shadows."""
@@ -25,6 +39,8 @@ def key_of(release: Release | None, value: Text, others: Iterable[Text] = ()) ->
         state=state(release, value),
         fingerprint=fingerprint(value),
         shadows=tuple(key_of(release, one) for one in _different(value, others)),
+        faults=tuple(faults(value)) if value.source.kind != DEFAULT else (),
+        vendor=next((_VENDORS[begin] for begin in _VENDORS if value.startswith(begin)), None),
     )
 
 
@@ -46,6 +62,30 @@ def state(release: Release | None, value: Text) -> str:
         return "masked"
     listed = release is not None and len(bare) >= 4 and not release.is_usable(bare)
     return "placeholder" if listed or _EXAMPLE.fullmatch(bare) else "usable"
+
+
+def faults(value: str) -> Iterator[str]:
+    """What a key carries along that is no part of it."""
+    bare = value.strip()
+    if not bare.isascii():
+        yield "letters"
+    if _COMMENT.search(bare):
+        yield "comment"
+    if bare[:1] in _QUOTES or bare[-1:] in _QUOTES:
+        yield "quotes"
+    if _BEARER.match(bare.strip(_QUOTES)):
+        yield "bearer"
+    if _LINE.match(bare):
+        yield "name"
+
+
+def mended(value: str) -> str | None:
+    """The key alone; None when that cannot be told for certain."""
+    bare = "".join(char for char in value.strip() if char.isprintable() or char == "\t")
+    bare = _COMMENT.sub("", _LINE.sub("", bare.translate(_INVISIBLE).strip()))
+    bare = _BEARER.sub("", bare.strip().strip(_QUOTES).strip()).strip()
+    plain = len(bare) >= 8 and bare.isascii() and not any(char.isspace() for char in bare)
+    return bare if plain and not any(faults(bare)) else None
 
 
 def fingerprint(value: str) -> str | None:

@@ -94,3 +94,7 @@ class Key:
     fingerprint: str | None = None
     """Tells whether two are the same; does not give the value away."""
     shadows: tuple[Key, ...] = field(default=())
+    faults: tuple[str, ...] = ()
+    """What is sent along with it and is no part of it: `comment`, `quotes`, `bearer`, …"""
+    vendor: str | None = None
+    """The domain of whom it was made by, where its first letters tell."""
