@@ -69,7 +69,7 @@ def _shape(found: Resolved, one: Misshapen) -> Finding:
             "has a `provider` and a `model`."
         ),
         evidence=(Evidence(found.world.document.source(*one.path).place, one.what),),
-        fix="reshape-fallback" if edits else None,
+        fix="rewrite-setting" if edits else None,
         data={"edits": edits},
     )
 
@@ -120,7 +120,7 @@ def _finding(
                 f"the provider is {said(way.route.requested.value)}",
             ),
         ),
-        fix="correct-fallback" if edits else None,
+        fix="correct-provider" if edits else None,
         data={"edits": edits},
     )
 

@@ -80,7 +80,7 @@ def _misnamed(found: Resolved, entry: Own) -> Iterator[Finding]:
                 f"{wrong}: {said(name)}" if _NAME.fullmatch(name) else f"{wrong} is set",
             ),
         ),
-        fix="name-key-rightly",
+        fix="rewrite-setting",
         data={"edits": (Rename(path, "key_env"),)},
     )
 
@@ -110,7 +110,7 @@ def _secret(found: Resolved, entry: Own) -> Iterator[Finding]:
             "the variable belongs here; the key itself belongs into .env, or under `api_key`."
         ),
         evidence=(Evidence(found.world.document.source(*path).place, "key_env is no name"),),
-        fix="name-key-rightly" if edits else None,
+        fix="rewrite-setting" if edits else None,
         data={"edits": edits},
     )
 
@@ -153,6 +153,6 @@ def _finding(found: Resolved, way: Way, path: tuple[str, ...], edits: tuple[Edit
             else "The key that counts is another one; take this line out."
         ),
         evidence=(Evidence(found.world.document.source(*path).place, f"{name} is set"),),
-        fix="name-key-rightly" if edits else None,
+        fix="rewrite-setting" if edits else None,
         data={"edits": edits},
     )

@@ -66,7 +66,7 @@ def _kind(found: Resolved, one: Odd) -> Finding:
         evidence=(
             Evidence(found.world.document.source(*one.path).place, f"YAML reads {one.kind}"),
         ),
-        fix="quote-value" if quoted else None,
+        fix="rewrite-setting" if quoted else None,
         data={"edits": (Put(one.path, quoted),)},
     )
 
@@ -206,6 +206,6 @@ def _context(found: Resolved, way: Way) -> Iterator[Finding]:
             else "Write a number such as 128000."
         ),
         evidence=(Evidence(found.world.document.source(*path).place, "context_length is set"),),
-        fix="correct-context-length" if edits else None,
+        fix="rewrite-setting" if edits else None,
         data={"edits": edits},
     )

@@ -95,7 +95,7 @@ def _malformed(found: Resolved, way: Way) -> Iterator[Finding]:
 def _finding(
     found: Resolved, way: Way, source: Source, new: str | None, why: str, severity: Severity
 ) -> Finding:
-    path = _path(found, way, source)
+    path, _ = found.world.document.text(source.name)
     edits: tuple[Edit, ...] = ()
     if new and source.kind == "config" and path and not source.via:
         edits = (Put(path, new),)
@@ -115,19 +115,6 @@ def _finding(
 
 def _name(way: Way) -> str:
     return way.own.name if way.own else way.route.requested.value or "the provider"
-
-
-def _path(found: Resolved, way: Way, source: Source) -> tuple[str | int, ...] | None:
-    """Where the address stands."""
-    places = found.world.document.places
-    return next((path for path in places if _dotted(path) == source.name), None)
-
-
-def _dotted(path: tuple[str | int, ...]) -> str:
-    text = ""
-    for part in path:
-        text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part
-    return text
 
 
 def _nowhere(found: Resolved, way: Way) -> Iterator[Finding]:

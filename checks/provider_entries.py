@@ -44,7 +44,7 @@ def provider_entries(probes: Probes) -> Iterator[Finding]:
                 f"`custom_providers:` each is an item that begins with `- name:`.{lost}"
             ),
             evidence=(Evidence(found.world.document.source(*one.path).place, one.what),),
-            fix="reshape-providers" if edits else None,
+            fix="rewrite-setting" if edits else None,
             data={"edits": edits},
         )
 

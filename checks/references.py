@@ -46,7 +46,7 @@ def variables_in_config(probes: Probes) -> Iterator[Finding]:
                     f"names {said(one.name)}, which is {'set' if one.is_set else 'not set'}",
                 ),
             ),
-            fix="fill-in" if edits else None,
+            fix="rewrite-setting" if edits else None,
             data={"edits": edits},
         )
 

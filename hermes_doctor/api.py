@@ -40,6 +40,9 @@ from hermes_doctor.values import NamedTuple
 
 if TYPE_CHECKING:
     from hermes_doctor.acts import EnableLinger, ResetFailed
+    from hermes_doctor.editing.carried import do_edits
+    from hermes_doctor.editing.edits import Assign, Drop, Edit, Mend, Put, Rename, Unset
+    from hermes_doctor.editing.planning import edit_config, edit_env, reload
     from hermes_doctor.knowledge.services import service_plan
     from hermes_doctor.model import Gateway
     from hermes_doctor.probes.lastwords import Word
@@ -63,6 +66,7 @@ if TYPE_CHECKING:
     from hermes_doctor.settings.pool import Entry
     from hermes_doctor.settings.references import Unfilled
     from hermes_doctor.settings.resolved import Resolved, Route
+    from hermes_doctor.settings.secret import mended
     from hermes_doctor.settings.shapes import Misshapen
     from hermes_doctor.settings.spelling import is_seller
     from hermes_doctor.settings.text import Key, Source
@@ -108,6 +112,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CACHES",
+    "Assign",
     "Blueprint",
     "CannotFix",
     "Changed",
@@ -117,6 +122,8 @@ __all__ = [
     "CouldNotLook",
     "Cutoff",
     "Damage",
+    "Drop",
+    "Edit",
     "EnableLinger",
     "Entry",
     "Evidence",
@@ -128,6 +135,7 @@ __all__ = [
     "Key",
     "Life",
     "Link",
+    "Mend",
     "Misshapen",
     "Missing",
     "MoveAside",
@@ -139,8 +147,10 @@ __all__ = [
     "Platform",
     "PlatformState",
     "Probes",
+    "Put",
     "Reached",
     "Remove",
+    "Rename",
     "ReplaceDatabase",
     "ReplaceFile",
     "ReplaceSpan",
@@ -163,6 +173,7 @@ __all__ = [
     "Supervision",
     "Unfilled",
     "Unit",
+    "Unset",
     "Vitals",
     "Way",
     "Word",
@@ -174,7 +185,10 @@ __all__ = [
     "configured",
     "credential_pool",
     "database_repair",
+    "do_edits",
     "drop_in",
+    "edit_config",
+    "edit_env",
     "evict",
     "fix",
     "gateway_service",
@@ -184,10 +198,12 @@ __all__ = [
     "listing",
     "loss",
     "mend_rows",
+    "mended",
     "own_provider",
     "own_providers",
     "pattern",
     "references",
+    "reload",
     "responses",
     "said",
     "seconds",
@@ -209,6 +225,9 @@ __all__ = [
 
 _LATER = {
     "hermes_doctor.acts": ("EnableLinger", "ResetFailed"),
+    "hermes_doctor.editing.carried": ("do_edits",),
+    "hermes_doctor.editing.edits": ("Assign", "Drop", "Edit", "Mend", "Put", "Rename", "Unset"),
+    "hermes_doctor.editing.planning": ("edit_config", "edit_env", "reload"),
     "hermes_doctor.knowledge.services": ("service_plan",),
     "hermes_doctor.model": ("Gateway",),
     "hermes_doctor.probes.lastwords": ("Word",),
@@ -246,6 +265,7 @@ _LATER = {
         "Resolved",
         "Route",
     ),
+    "hermes_doctor.settings.secret": ("mended",),
     "hermes_doctor.settings.shapes": ("Misshapen",),
     "hermes_doctor.settings.spelling": ("is_seller",),
     "hermes_doctor.settings.text": (

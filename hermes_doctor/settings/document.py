@@ -49,6 +49,14 @@ class Document:
         at = self.keys.get(here) or self.places.get(here)
         return Source(CONFIG, dotted(path), self.file, at.line if at else None)
 
+    def text(self, name: str) -> tuple[Path, str | None]:
+        """The path of a setting that an answer names, and the text that stands there."""
+        path = next((path for path in self.places if dotted(path) == name), ())
+        here: Any = self.values
+        for part in path:
+            here = here[part]
+        return path, here if path and isinstance(here, str) else None
+
     def _read(self) -> None:
         text = self.data.decode("utf-8")
         self._mark = len(text) - len(text.removeprefix("\ufeff"))
