@@ -53,8 +53,11 @@ class Document:
         """The path of a setting that an answer names, and the text that stands there."""
         path = next((path for path in self.places if dotted(path) == name), ())
         here: Any = self.values
-        for part in path:
-            here = here[part]
+        try:
+            for part in path:
+                here = here[part]
+        except (KeyError, IndexError, TypeError):  # a key that is no text
+            return (), None
         return path, here if path and isinstance(here, str) else None
 
     def _read(self) -> None:

@@ -126,6 +126,15 @@ def variable(found: Resolved, name: str) -> Key:
     return key_of(world.release, world.dotenv_first(name) or world.variables.get(name, unset))
 
 
+def likely_variable(found: Resolved, entry: Own | None) -> str | None:
+    """A variable that has the name of an entry which names no key, and that holds one."""
+    if entry is None or any(entry.block.get(key) for key in ("key_env", "api_key", "api_key_env")):
+        return None
+    word = "".join(char if char.isalnum() else "_" for char in entry.name).upper()
+    names = (f"{word}_API_KEY", f"{word}_KEY", f"{word}_TOKEN")
+    return next((name for name in names if variable(found, name).state == "usable"), None)
+
+
 def is_unset(probes: Probes, *names: str) -> bool | None:
     """Whether none of these variables is set for the gateway; None when that cannot be told.
 
