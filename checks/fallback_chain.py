@@ -78,7 +78,8 @@ def _surely(probes: Probes, found: Resolved, way: Way) -> bool:
     """Whether no service gives the gateway the key of this entry."""
     name = found.world.release.provider((way.route.requested.value or "").lower()) or ""
     facts = found.world.release.registry.get(name)
-    return bool(facts and is_unset(probes, *facts["keys"]))
+    login = name in ("anthropic", "copilot")  # which may be outside of the home
+    return bool(facts and not login and is_unset(probes, *facts["keys"]))
 
 
 def _dead(probes: Probes, found: Resolved, main: Way, way: Way) -> Iterator[Finding]:

@@ -31,7 +31,11 @@ def model_variables(probes: Probes) -> Iterator[Finding]:
     address = found.world.getenv("OPENAI_BASE_URL")
     uses = found.main.provider and found.main.provider.value == "openai-api"
     if address and url and not uses and address.rstrip("/") != (url.value or "").rstrip("/"):
-        yield _finding(found, "OPENAI_BASE_URL", "`model.base_url` in config.yaml is the address")
+        yield _finding(
+            found,
+            "OPENAI_BASE_URL",
+            "`model.base_url` in config.yaml is the address; other programs may use the variable",
+        )._replace(fix=None)
     for other in found.main.requested.shadows:
         if other.value != found.main.requested.value:
             yield _provider(found, other.source.name)
@@ -44,7 +48,7 @@ def _finding(found: Resolved, name: str, instead: str) -> Finding:
         severity=Severity.INFO,
         title=f"{name} is ignored",
         subject=name,
-        detail=f"{instead}. Take the line out, so that nobody is misled.",
+        detail=f"{instead}. Take the line out if nothing else needs it.",
         evidence=(Evidence(source.place, f"{name} is set"),),
         fix="drop-variable" if source.kind == "env" else None,
         data={"edits": (Unset(name),)},

@@ -21,7 +21,7 @@ from hermes_doctor.api import (
     ways,
 )
 
-_SELLERS = ("openrouter", "nous", "kilocode", "ai-gateway")
+_SELLERS = ("openrouter", "nous", "kilocode", "ai-gateway", "custom")
 
 
 @check(
@@ -38,12 +38,12 @@ def provider_choice(probes: Probes) -> Iterator[Finding]:
         if entry is None:
             continue
         if way.own and way.own.path == entry.path:
-            yield from _prefix(way, bare)
+            yield from _prefix(way, bare, is_seller(found.world, prefix.lower()))
         else:
             yield from _left(found, way, prefix, bare)
 
 
-def _prefix(way: Way, bare: str) -> Iterator[Finding]:
+def _prefix(way: Way, bare: str, sold: bool) -> Iterator[Finding]:
     """The provider is right, and the model still has its name in front."""
     assert way.own is not None and way.model is not None
     model = str(way.route.model.value).strip()
@@ -53,7 +53,7 @@ def _prefix(way: Way, bare: str) -> Iterator[Finding]:
     sure = bare in listed or way.own.model() == bare
     yield Finding(
         code="CFG-MODEL-PREFIX",
-        severity=way.severity if sure else Severity.WARNING,
+        severity=way.severity if sure else Severity.INFO if sold else Severity.WARNING,
         title=f"the model's name is sent with {said(way.own.name)}/ in front",
         subject=way.route.path,
         detail=(
@@ -71,7 +71,7 @@ def _left(found: Resolved, way: Way, prefix: str, bare: str) -> Iterator[Finding
     route, world = way.route, found.world
     goes_to = route.provider.value if route.provider else None
     if goes_to in _SELLERS and is_seller(world, prefix.lower()):
-        return  # what OpenRouter sells may have the name of an own provider
+        return  # what OpenRouter and relays sell may have the name of an own provider
     entry = own_provider(world, prefix)
     assert entry is not None and way.model is not None
     asked = route.requested
@@ -101,6 +101,6 @@ def _left(found: Resolved, way: Way, prefix: str, bare: str) -> Iterator[Finding
             Evidence(route.model.source.place, f"the model is {said(route.model.value)}"),
             Evidence(world.document.source(*entry.path).place, f"{said(entry.name)} is set up"),
         ),
-        fix=None if chosen else "use-own-provider",
+        fix=None if chosen or way.own else "use-own-provider",
         data={"edits": edits},
     )

@@ -25,6 +25,8 @@ from hermes_doctor.api import (
     ways,
 )
 
+_LOGINS = ("anthropic", "copilot", "lmstudio")
+"""Providers that Hermes may have a login for outside of its home, or that need no key."""
 _VARIABLE = pattern(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
@@ -137,7 +139,8 @@ def _names(found: Resolved, way: Way) -> list[str]:
     asked = (way.route.provider or way.route.requested).value or ""
     facts = world.release.registry.get(world.release.aliases.get(asked, asked))
     if facts:
-        return list(facts["keys"]) if facts["kind"] == "api_key" and asked != "lmstudio" else []
+        plain = facts["kind"] == "api_key" and world.release.provider(asked) not in _LOGINS
+        return list(facts["keys"]) if plain else []
     if not urls.is_public(url):
         return []
     if urls.belongs(url, "openrouter.ai"):

@@ -575,8 +575,6 @@ MISTAKES: dict[str, Mistake] = {
         MODEL + RELAY,
         env="OPENAI_BASE_URL=https://other.example/v1\n" + ENV,
         severity=INFO,
-        fix="drop-variable",
-        after=After(),
     ),
     "a variable names the provider": Mistake(
         "ENV-IGNORED",
@@ -602,6 +600,17 @@ HEALTHY: dict[str, tuple[str, str]] = {
         _relay("default: ", "default: openkey/") + "    models: {openkey/gpt-4o-mini: {}}\n",
         ENV,
     ),
+    "a maker that is also an own provider": (
+        _relay("default: ", "default: openai/")
+        + "  openai:\n    base_url: https://api.openai.com/v1\n    key_env: MY_KEY\n",
+        ENV,
+    ),
+    "a relay called as a maker": (
+        (MODEL + RELAY).replace("openkey", "mistralai").replace("gpt", "mistralai/gpt"),
+        ENV,
+    ),
+    "an empty chain": (MODEL + RELAY + "fallback_providers: []\nfallback_model: {}\n", ENV),
+    "a login outside of the home": ("model: {provider: anthropic, default: x}\n", ""),
     "another maker at a relay": (_relay("default: ", "default: anthropic/"), ENV),
     "the older list": (
         f"{MODEL}custom_providers:\n- name: openkey\n  base_url: {URL}\n  api_key_env: MY_KEY\n",

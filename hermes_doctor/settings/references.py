@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from hermes_doctor.patterns import pattern
 from hermes_doctor.settings import fallback, own
 from hermes_doctor.settings.document import Path
 from hermes_doctor.settings.secret import state
@@ -13,9 +14,9 @@ from hermes_doctor.settings.text import text
 from hermes_doctor.settings.world import World, references, section
 from hermes_doctor.values import NamedTuple
 
-_OTHERS = re.compile(r"\$\{env:(\w+)\}|\{\{\s*(?:env\.)?(\w+)\s*\}\}|%(\w+)%|\$\(?(\w+)\)?")
+_OTHERS = pattern(r"\$\{env:(\w+)\}|\{\{\s*(?:env\.)?(\w+)\s*\}\}|%(\w+)%|\$\(?(\w+)\)?")
 """How other programs write it: `${env:NAME}`, `{{ NAME }}`, `%NAME%`, `$NAME`."""
-_NAME = re.compile(r"[A-Z][A-Z0-9_]*_(?:KEY|TOKEN|SECRET|URL)")
+_NAME = pattern(r"[A-Z][A-Z0-9_]*_(?:KEY|TOKEN|SECRET|URL)")
 _MODEL = ("default", "model", "name")
 _SETTINGS = ("provider", "base_url", "api_base", "api_key", "api")
 _ENTRY = (*own.URLS, "api_key", "key_env", "default_model", "model", "name")
@@ -67,6 +68,8 @@ def _of(block: Any, path: Path, keys: tuple[str, ...], filled: bool) -> Iterator
 
 
 def _unfilled(world: World, path: Path, value: str, filled: bool) -> Unfilled | None:
+    if not any(mark in value for mark in "${%") and not value.strip().isupper():
+        return None
     names = [name for name in references(value) if re.fullmatch(r"\w+", name)]
     secret = path[-1] in ("api_key", "api") and not _is_address(value)
     if names:

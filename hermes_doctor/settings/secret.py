@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
+from hermes_doctor.patterns import pattern
 from hermes_doctor.settings.release import Release
 from hermes_doctor.settings.text import DEFAULT, Key, Text
 
@@ -23,9 +24,9 @@ _VENDORS = {
     "gsk_": "groq.com",
     "xai-": "x.ai",
 }
-_COMMENT = re.compile(r"\s+#.*$")
-_BEARER = re.compile(r"bearer\s+", re.IGNORECASE)
-_LINE = re.compile(r"(?:export\s+)?[A-Z][A-Z0-9_]+_(?:KEY|TOKEN)\s*=\s*")
+_COMMENT = pattern(r"\s+#.*$")
+_BEARER = pattern(r"bearer\s+", re.IGNORECASE)
+_LINE = pattern(r"(?:export\s+)?[A-Z][A-Z0-9_]+_(?:KEY|TOKEN)\s*=\s*")
 _QUOTES = "\"'`“”‘’«»"
 _INVISIBLE = dict.fromkeys(map(ord, "\u200b\u200c\u200d\u2060\ufeff\u00ad"))
 
@@ -67,15 +68,17 @@ def state(release: Release | None, value: Text) -> str:
 def faults(value: str) -> Iterator[str]:
     """What a key carries along that is no part of it."""
     bare = value.strip()
+    if not bare:
+        return
     if not bare.isascii():
         yield "letters"
-    if _COMMENT.search(bare):
+    if "#" in bare and _COMMENT.search(bare):
         yield "comment"
-    if bare[:1] in _QUOTES or bare[-1:] in _QUOTES:
+    if bare[0] in _QUOTES or bare[-1] in _QUOTES:
         yield "quotes"
-    if _BEARER.match(bare.strip(_QUOTES)):
+    if " " in bare and _BEARER.match(bare.strip(_QUOTES)):
         yield "bearer"
-    if _LINE.match(bare):
+    if "=" in bare and _LINE.match(bare):
         yield "name"
 
 

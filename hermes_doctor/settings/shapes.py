@@ -106,7 +106,7 @@ def _entries(world: World, place: str, block: list[Any]) -> Iterator[Misshapen]:
 
 def _entry(world: World, path: Path, block: Mapping[Any, Any]) -> Iterator[Misshapen]:
     lacking = [key for key in ("provider", "model") if not block.get(key)]
-    if not lacking:
+    if not lacking or not any(block.values()):
         return
     value = None
     said = str(block.get("provider") or "")

@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from hermes_doctor import masking
+from hermes_doctor.files import listing
 from hermes_doctor.model import CouldNotLook, Severity, Skip
 from hermes_doctor.settings import builtin, custom, own
 from hermes_doctor.settings.document import Path
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from hermes_doctor.probes import Probes
 
 _LONGEST = 80
+_PLUGINS = "plugins/model-providers"
 
 
 class Way(NamedTuple):
@@ -55,7 +57,18 @@ def configured(probes: Probes) -> Resolved:
     found = probes.resolved()
     if found.world.document.fault:
         raise Skip("config.yaml does not parse")
+    trouble = found.main.trouble
+    if trouble and trouble.kind == "unknown" and _plugins(probes):
+        raise Skip(f"a plugin of this home may define the provider ({_PLUGINS})")
     return found
+
+
+def _plugins(probes: Probes) -> list[str]:
+    """Providers that somebody has added to Hermes as code."""
+    try:
+        return [name for name in listing(probes.home / _PLUGINS) if name[:1] not in "._"]
+    except (CouldNotLook, FileNotFoundError):
+        return []
 
 
 def ways(found: Resolved) -> list[Way]:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests import judging
+from tests import judging, support
 from tests.provider_mistakes import MISTAKES
 
 CODES = (
@@ -48,3 +48,11 @@ def test_a_consequence(tmp_path: Path) -> None:
     [finding] = judging.look(home, "0.19.0", "CFG-PROVIDER-UNKNOWN")
 
     assert finding.caused_by == "CFG-PROVIDERS-SHAPE"
+
+
+def test_a_plugin_may_define_it(tmp_path: Path) -> None:
+    """What code of the home adds to Hermes cannot be told from its settings."""
+    home = judging.write(tmp_path / "home", MISTAKES["not defined"])
+    support.put(home / "plugins" / "model-providers" / "nowhere" / "plugin.yaml", "")
+
+    assert judging.look(home, "0.19.0", "CFG-PROVIDER-UNKNOWN") == []

@@ -14,6 +14,7 @@ from tests.conftest import RELEASES, need_release
 from tests.provider_mistakes import MISTAKES, Mistake
 from tests.real import resolving
 from tests.real.made_homes import Made
+from tools import real_home
 
 pytestmark = pytest.mark.real
 UNASKED = ("128K",)
@@ -57,3 +58,25 @@ def test_hermes_resolves_what_we_said(version: str, tmp_path: Path) -> None:
         if before == said and one.severity is not Severity.INFO and name not in UNASKED:
             wrong.append(f"{name}: Hermes was right before")
     assert not wrong, "\n".join(wrong)
+
+
+DEFAULTS = """
+from hermes_cli.config import DEFAULT_CONFIG, save_config
+save_config(dict(DEFAULT_CONFIG))
+"""
+
+
+@pytest.mark.parametrize("version", RELEASES)
+def test_the_default_configuration(version: str, tmp_path: Path) -> None:
+    """What a release writes by itself, with a platform's token beside it, is no mistake."""
+    need_release(version)
+    home = tmp_path / "home"
+    home.mkdir()
+    real_home.run(version, home, DEFAULTS)
+    text = (home / "config.yaml").read_text()
+    mistake = Mistake("", text, "OPENROUTER_API_KEY=sk-or-v1-12345678\nTELEGRAM_BOT_TOKEN=1:abcd\n")
+    codes = {one.code for one in MISTAKES.values()}
+
+    findings = judging.look(judging.write(home, mistake), version, *codes)
+
+    assert [one for one in findings if one.severity is not Severity.INFO] == []
