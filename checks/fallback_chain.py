@@ -144,17 +144,16 @@ def _none(found: Resolved, main: Way) -> Iterator[Finding]:
         and not (main.own and main.own.path == one.path)
         and any(one.block.get(key) for key in ("base_url", "url", "api"))
     ]
-    trouble = found.main.trouble
-    if (not able and not _needed(found)) or (trouble and trouble.kind == "none"):
+    if not able:
         return
-    first = f" {said(able[0].name)} is set up and could be one." if able else ""
     yield Finding(
         code="CFG-FALLBACK-NONE",
         severity=Severity.INFO,
         title="there is no fallback: when the provider fails, users get its error",
         subject="fallback_providers",
         detail=(
-            "Add `fallback_providers:` with items of `provider` and `model` to config.yaml." + first
+            f"{said(able[0].name)} is set up and could be one: add it to config.yaml under "
+            f"`fallback_providers:`, with `provider` and `model`."
         ),
         evidence=(Evidence("config.yaml", "no fallback_providers"),),
     )

@@ -107,9 +107,10 @@ def _missing(found: Resolved, way: Way) -> Iterator[Finding]:
         return
     block = found.world.raw.get("model")
     edits, detail = _named_elsewhere(found, way, block)
+    own = way.route.provider is not None and way.route.provider.value == "custom"
     yield Finding(
         code="CFG-MODEL",
-        severity=way.severity,
+        severity=way.severity if own or edits else Severity.INFO,  # others may choose one
         title="no model is named, so requests ask for none",
         subject="model.default",
         detail=detail,

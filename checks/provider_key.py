@@ -49,10 +49,9 @@ def provider_key(probes: Probes) -> Iterator[Finding]:
 
 def _nothing(probes: Probes, found: Resolved, way: Way) -> Iterator[Finding]:
     """Somebody has set up a platform, and no provider."""
-    tokens = [token.state for one in found.platforms for token in one.tokens]
-    unset = (
-        is_unset(probes, "OPENROUTER_API_KEY", "OPENAI_API_KEY") if "usable" in tokens else False
-    )
+    if not _serves(found):
+        return
+    unset = is_unset(probes, "OPENROUTER_API_KEY", "OPENAI_API_KEY")
     if unset is False:
         return
     yield Finding(
@@ -63,6 +62,11 @@ def _nothing(probes: Probes, found: Resolved, way: Way) -> Iterator[Finding]:
         detail="Choose one with `hermes model`, or put its key into .env." + _perhaps(unset),
         evidence=(Evidence("config.yaml", "no provider, and no key of one"),),
     )
+
+
+def _serves(found: Resolved) -> bool:
+    """Whether somebody has set up a platform, so that a gateway of this home has users."""
+    return any(token.state == "usable" for one in found.platforms for token in one.tokens)
 
 
 def _perhaps(unset: bool | None) -> str:
@@ -86,7 +90,7 @@ def _missing(probes: Probes, found: Resolved, way: Way) -> Iterator[Finding]:
         if key.state == "usable":
             return  # it is in .env, in a line that does not count: another check's question
     unset = is_unset(probes, *names)
-    if unset is False:
+    if unset is False or (unset is None and not _serves(found)):
         return
     written = found.world.readings.dotenv.values.get(names[0])
     source = written.source if written is not None else way.route.requested.source

@@ -10,6 +10,7 @@ from hermes_doctor.model import Severity
 
 ROUTER, MINE, OPEN = "sk-or-v1-canary-0001", "sk-mine-canary-0002", "sk-open-canary-0003"
 ENV = f"OPENROUTER_API_KEY={ROUTER}\nMY_KEY={MINE}\n"
+TELEGRAM = "TELEGRAM_BOT_TOKEN=123456:abcdefgh\n"
 URL = "https://api.relay.example/v1"
 OPENROUTER = "https://openrouter.ai/api/v1"
 DEEPSEEK = "https://api.deepseek.com/v1"
@@ -247,13 +248,11 @@ MISTAKES: dict[str, Mistake] = {
         fix="name-key",
         after=After(key=OPEN),
     ),
-    "no key is set": Mistake("PROVIDER-KEY", MODEL + RELAY, env="", severity=INFO),
+    "no key is set": Mistake("PROVIDER-KEY", MODEL + RELAY, env=TELEGRAM, severity=INFO),
     "no key for a built-in": Mistake(
-        "PROVIDER-KEY", "model: {provider: deepseek, default: x}\n", env="", severity=INFO
+        "PROVIDER-KEY", "model: {provider: deepseek, default: x}\n", env=TELEGRAM, severity=INFO
     ),
-    "nothing but a platform": Mistake(
-        "PROVIDER-KEY", "{}\n", env="TELEGRAM_BOT_TOKEN=123456:abcdefgh\n", severity=INFO
-    ),
+    "nothing but a platform": Mistake("PROVIDER-KEY", "{}\n", env=TELEGRAM, severity=INFO),
     "a placeholder": Mistake("PROVIDER-KEY", MODEL + RELAY, env="MY_KEY=your_api_key_here\n"),
     "a placeholder that Hermes knows": Mistake(
         "PROVIDER-KEY",
@@ -636,6 +635,7 @@ HEALTHY: dict[str, tuple[str, str]] = {
     "room": (_relay("  default", "  context_length: 128000\n  default"), ENV),
     "room in quotes": (_relay("  default", "  context_length: '128_000'\n  default"), ENV),
     "nothing at all": ("", ""),
+    "nothing but a model": (FIRST, ""),
     "nothing but settings": ("display: {compact: true}\n", ""),
     "a login": ("model: {provider: nous, default: x}\n", ""),
     "the address that Hermes itself writes": (

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests import settling
+from tests import settling, support
 from tests.provider_mistakes import MISTAKES
 
 
@@ -41,3 +41,42 @@ def test_a_comment_stays(home: Path) -> None:
     text = mistake.config.replace("128K", "128000")
     assert (home / "config.yaml").read_text() == text
     assert "128000  # tokens" in text
+
+
+MANY = """\
+model:
+  provider: openrouter
+  default: openkey/gpt-4o-mini  # the small one
+  context_length: 128K
+providers:
+  openkey:
+    base_url: https://api.relay.example/v1/chat/completions
+    api_key_env: MY_KEY
+fallback_providers: '[{"provider": "openrouter", "model": "y"}]'
+"""
+
+
+def test_many_mistakes_in_one_file(home: Path) -> None:
+    """Each is mended on top of the others, by one command; all of it can be taken back."""
+    support.put(home / "config.yaml", MANY)
+    support.put(home / ".env", "OPENROUTER_API_KEY=sk-or-canary-1\nMY_KEY=Bearer sk-canary-22\n")
+    sick = support.contents(home)
+
+    done = support.doctor("fix", "--apply", "--yes", "--json", "--home", home)
+
+    assert (done.code, done.codes) == (0, [])
+    assert "canary" not in done.out + done.err
+    assert (home / "config.yaml").read_text() == (
+        MANY.replace("openrouter\n  default: openkey/", "openkey\n  default: ", 1)
+        .replace("128K", "128000")
+        .replace("/chat/completions", "")
+        .replace("api_key_env", "key_env")
+        .replace(
+            """ '[{"provider": "openrouter", "model": "y"}]'""",
+            "\n  - provider: openrouter\n    model: y",
+        )
+    )
+    assert (home / ".env").read_text().endswith("\nMY_KEY=sk-canary-22\n")
+    for _ in done.json["repair"]["runs"]:
+        assert support.doctor("undo", "--yes", "--home", home).code == 0
+    assert support.contents(home) == sick

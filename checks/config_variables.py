@@ -25,8 +25,8 @@ from hermes_doctor.api import (
 )
 
 
-@check(id="references", group="configuration", codes=["CFG-UNRESOLVED"])
-def variables_in_config(probes: Probes) -> Iterator[Finding]:
+@check(id="config-variables", group="configuration", codes=["CFG-UNRESOLVED"])
+def config_variables(probes: Probes) -> Iterator[Finding]:
     """Is every variable that config.yaml names for a provider filled in?"""
     found = configured(probes)
     for one in references.unfilled(found.world):
