@@ -30,16 +30,17 @@ def config_variables(probes: Probes) -> Iterator[Finding]:
     """Is every variable that config.yaml names for a provider filled in?"""
     found = configured(probes)
     for one in references.unfilled(found.world):
-        if not one.is_set and one.filled and is_unset(probes, one.name) is False:
+        unset = True if one.is_set or not one.filled else is_unset(probes, one.name)
+        if unset is False:
             continue  # the service sets it
         path = ".".join(map(str, one.path))
         edits = _edits(found, one)
         yield Finding(
             code="CFG-UNRESOLVED",
-            severity=_severity(found, one),
+            severity=_severity(found, one) if unset else Severity.INFO,
             title=f"{said(path)} is sent as it is written, not as the value of {said(one.name)}",
             subject=path,
-            detail=_detail(one),
+            detail=_detail(one) + ("" if unset else " The gateway's service may set it, too."),
             evidence=(
                 Evidence(
                     found.world.document.source(*one.path).place,

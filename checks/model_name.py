@@ -21,6 +21,7 @@ from hermes_doctor.api import (
     own_provider,
     own_providers,
     said,
+    urls,
     users,
     ways,
 )
@@ -107,7 +108,9 @@ def _missing(found: Resolved, way: Way) -> Iterator[Finding]:
         return
     block = found.world.raw.get("model")
     edits, detail = _named_elsewhere(found, way, block)
+    url = way.route.base_url.value if way.route.base_url else None
     own = way.route.provider is not None and way.route.provider.value == "custom"
+    own = own and urls.is_public(url or "")  # Hermes asks a server of this machine for its model
     yield Finding(
         code="CFG-MODEL",
         severity=way.severity if own or edits else Severity.INFO,  # others may choose one

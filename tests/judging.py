@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 from hermes_doctor import plan, plugins
 from hermes_doctor.examination import examine
 from hermes_doctor.home import Home
-from hermes_doctor.model import Finding, Status
+from hermes_doctor.model import Finding, Gateway, Status
 from hermes_doctor.probes import Probes
 from hermes_doctor.probes.installation import Installation, release
 from tests import support
@@ -27,6 +29,20 @@ class Seen(Probes):
 
     def installation(self) -> Installation | None:
         return Installation(self.version, Path("/nowhere"), running=False)
+
+
+class Given(Seen):
+    """A gateway that a service starts, with what the service gives it."""
+
+    def __init__(self, home: Path, environment: dict[str, str]) -> None:
+        super().__init__(home, "0.19.0")
+        self.given = environment
+
+    def gateways(self) -> list[Gateway]:
+        return []
+
+    def supervision(self) -> Any:
+        return SimpleNamespace(owner=SimpleNamespace(environment=self.given))
 
 
 def write(home: Path, mistake: Mistake) -> Path:

@@ -297,7 +297,10 @@ MISTAKES: dict[str, Mistake] = {
     ),
     # -- variables in config.yaml ---------------------------------------------------------------
     "a variable that is not set": Mistake(
-        "CFG-UNRESOLVED", _relay("key_env: MY_KEY", "api_key: ${NOWHERE}")
+        "CFG-UNRESOLVED", _relay("key_env: MY_KEY", "api_key: ${NOWHERE}"), severity=INFO
+    ),
+    "a variable that is not set, for the model": Mistake(
+        "CFG-UNRESOLVED", _relay("gpt-4o-mini", "${NOWHERE}")
     ),
     "as a shell writes it": Mistake(
         "CFG-UNRESOLVED",
@@ -634,6 +637,14 @@ HEALTHY: dict[str, tuple[str, str]] = {
     "an alias": ("model: {provider: kimi, default: x}\n", f"KIMI_API_KEY={OPEN}\n"),
     "room": (_relay("  default", "  context_length: 128000\n  default"), ENV),
     "room in quotes": (_relay("  default", "  context_length: '128_000'\n  default"), ENV),
+    "a server of this machine without a model": (
+        "model: {provider: custom, base_url: 'http://localhost:8080/v1'}\n",
+        "",
+    ),
+    "a vault": (
+        MODEL + RELAY + "secrets: {bitwarden: {enabled: true}}\n",
+        TELEGRAM,
+    ),
     "nothing at all": ("", ""),
     "nothing but a model": (FIRST, ""),
     "nothing but settings": ("display: {compact: true}\n", ""),

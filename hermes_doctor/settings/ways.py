@@ -151,10 +151,13 @@ def likely_variable(found: Resolved, entry: Own | None) -> str | None:
 def is_unset(probes: Probes, *names: str) -> bool | None:
     """Whether none of these variables is set for the gateway; None when that cannot be told.
 
-    Asked only where something is wrong: managers of services take their time.
+    Asked only where something is wrong: managers of services take their time. Where a vault or an
+    administrator may set them, they are not called unset.
     """
     found = probes.resolved()
     if any(found.world.variables.get(name) for name in names):
+        return False
+    if any(doubt.endswith(("may set more variables", "counts first")) for doubt in found.doubts):
         return False
     try:
         if probes.gateways():

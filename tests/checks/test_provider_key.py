@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
 from hermes_doctor.examination import examine
-from hermes_doctor.model import Gateway, Severity
+from hermes_doctor.model import Severity
 from tests import judging
 from tests.provider_mistakes import MISTAKES
 
@@ -30,20 +28,6 @@ def test_healthy(tmp_path: Path) -> None:
     judging.is_silent(tmp_path, *CODES)
 
 
-class Given(judging.Seen):
-    """A gateway that a service starts, with what the service gives it."""
-
-    def __init__(self, home: Path, environment: dict[str, str]) -> None:
-        super().__init__(home, "0.19.0")
-        self.given = environment
-
-    def gateways(self) -> list[Gateway]:
-        return []
-
-    def supervision(self) -> Any:
-        return SimpleNamespace(owner=SimpleNamespace(environment=self.given))
-
-
 @pytest.mark.parametrize(
     ("given", "severities"),
     [({"PATH": "/bin"}, [Severity.ERROR]), ({"MY_KEY": "sk-1234"}, [])],
@@ -55,6 +39,6 @@ def test_what_the_service_gives(
     home = judging.write(tmp_path / "home", MISTAKES["no key is set"])
     checks = [check for check in judging.LOADED.checks if check.id == "provider-key"]
 
-    _, findings = examine(Given(home, given), checks)
+    _, findings = examine(judging.Given(home, given), checks)
 
     assert [one.severity for one in findings] == severities
