@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from hermes_doctor.patterns import pattern
 from hermes_doctor.settings.release import Release
 from hermes_doctor.settings.text import DEFAULT, Key, Text
 
-_MASKED = re.compile(r"\*{3}|•{3}|…|\.\.\.|‹|\[redacted", re.IGNORECASE)
-_EXAMPLE = re.compile(
+_UNRESOLVED = pattern(r"\$\{[^}]*\}|^\$[A-Za-z_]")
+_MASKED = pattern(r"\*{3}|•{3}|…|\.\.\.|‹|\[redacted", re.IGNORECASE)
+_EXAMPLE = pattern(
     r"your[-_ ].*|<.*>|x{3,}|.*[-_]x{4,}|todo|fixme|replace.*|change[-_ ]?me|insert.*|.*_here|"
     r"sk-(?:or-)?(?:v1-)?(?:x+|\.+)|abc123|test|secret|api[-_]?key|token",
     re.IGNORECASE,
@@ -40,7 +42,7 @@ def state(release: Release | None, value: Text) -> str:
         return "not needed"
     if not bare:
         return "missing"
-    if re.search(r"\$\{[^}]*\}|^\$[A-Za-z_]", bare):
+    if "$" in bare and _UNRESOLVED.search(bare):
         return "unresolved"
     if _MASKED.search(bare):
         return "masked"
