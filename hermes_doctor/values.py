@@ -1,8 +1,7 @@
-"""Named tuples that are quick to define: `typing` compiles the annotation of every field."""
+"""Named tuples that are quick to define: most of those that a look loads, it never makes."""
 
 from __future__ import annotations
 
-from collections import namedtuple
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -13,6 +12,49 @@ NOTHING: Mapping[Any, Any] = MappingProxyType({})
 if TYPE_CHECKING:
     from typing import NamedTuple as NamedTuple
 else:
+    from collections import _tuplegetter as getter
+
+    class _Tuple(tuple):
+        """What all named tuples share, as `collections.namedtuple` gives it to each."""
+
+        __slots__ = ()
+        _fields = ()
+        _field_defaults = NOTHING
+
+        @classmethod
+        def _make(cls, values):
+            return cls(*values)
+
+        def _replace(self, /, **values):
+            made = self._make(map(values.pop, self._fields, self))
+            if values:
+                raise ValueError(f"Got unexpected field names: {list(values)!r}")
+            return made
+
+        def _asdict(self):
+            return dict(zip(self._fields, self, strict=True))
+
+        def __repr__(self):
+            said = (f"{name}={value!r}" for name, value in self._asdict().items())
+            return f"{type(self).__name__}({', '.join(said)})"
+
+        def __getnewargs__(self):
+            return tuple(self)
+
+    def _maker(made):
+        """The `__new__` of a named tuple, which takes the time to compile once it is needed."""
+
+        def make(cls, /, *values, **named):
+            listed = "".join(f"{field}, " for field in made._fields)
+            code = f"lambda _cls, {listed}: _new(_cls, ({listed}))"
+            exact = eval(code, {"_new": tuple.__new__, "__builtins__": {}})
+            exact.__defaults__ = tuple(made._field_defaults.values())
+            exact.__name__ = "__new__"
+            exact.__qualname__ = f"{made.__name__}.__new__"
+            made.__new__ = exact
+            return exact(cls, *values, **named)
+
+        return make
 
     class _Defining(type):
         """Turns the body of a class into a named tuple, as `typing.NamedTuple` does.
@@ -25,11 +67,20 @@ else:
             if not bases:
                 return super().__new__(cls, name, bases, body)
             fields = tuple(body["__annotations__"])
-            defaults = [body[field] for field in fields if field in body]
-            made = namedtuple(name, fields, defaults=defaults, module=body["__module__"])
-            for key, value in body.items():
-                if key not in fields and key != "__module__":
-                    setattr(made, key, value)
+            defaults = {field: body[field] for field in fields if field in body}
+            if tuple(defaults) != fields[len(fields) - len(defaults) :]:
+                raise TypeError(f"{name}: a field without a default follows one that has one")
+            kept = {key: value for key, value in body.items() if key not in defaults}
+            for number, field in enumerate(fields):
+                kept[field] = getter(number, None)
+            kept |= {
+                "__slots__": (),
+                "_fields": fields,
+                "_field_defaults": defaults,
+                "__match_args__": fields,
+            }
+            made = type(name, (_Tuple,), kept)
+            made.__new__ = _maker(made)
             return made
 
     class NamedTuple(metaclass=_Defining):

@@ -76,7 +76,8 @@ def form_of(
     forms: list[dict[str, Any]], installed: tuple[int, ...] | None
 ) -> dict[str, Any] | None:
     """What is known for this release: its own form, or that of the newest one before it."""
-    best, found = (), None
+    best: tuple[int, ...] = ()
+    found = None
     for form in forms:
         for name in form["releases"]:
             release = numbers(name)

@@ -8,6 +8,7 @@ with two variables that Hermes knows becomes two.
 
 from __future__ import annotations
 
+import codecs
 import re
 from collections.abc import Iterator, Mapping
 
@@ -17,7 +18,6 @@ from hermes_doctor.settings.release import Release
 from hermes_doctor.settings.text import ENV, Source, Text
 from hermes_doctor.values import NamedTuple
 
-_BREAK = pattern(r"\r\n|\r|\n")
 _PLAIN = pattern(
     r"""(?:export[ \t]+)?([A-Za-z_][A-Za-z0-9_]*)=(?:"([^"\\$\n]*)"|'([^'\\$\n]*)'|"""
     r"""([!%&(-\[\]-~][ !%&(-\[\]-~]*)?)"""
@@ -58,13 +58,13 @@ def _text(file: EnvFile, release: Release) -> str:
     if file.mark == "UTF-16" and release.since(0, 19):
         text = file.data.decode("utf-16", errors="replace")
     else:
-        text = file.data.decode("utf-8-sig", errors="replace")
-    return text.replace("\0", "")
+        text = file.data.removeprefix(codecs.BOM_UTF8).decode("utf-8", errors="replace")
+    return text.replace("\0", "").replace("\r\n", "\n").replace("\r", "\n")
 
 
 def _tidied(text: str, release: Release) -> Iterator[tuple[int, str]]:
     """The lines after Hermes has tidied them up, each with the number that it has in the file."""
-    for number, raw in enumerate(_BREAK.split(text), 1):
+    for number, raw in enumerate(text.split("\n"), 1):
         line = raw.strip()
         if line and not line.startswith("#"):
             for part in _parts(line, release):
