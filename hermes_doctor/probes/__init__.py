@@ -47,9 +47,11 @@ if TYPE_CHECKING:
     from hermes_doctor.probes.structure import Structure
     from hermes_doctor.probes.supervision import Supervision
     from hermes_doctor.probes.traffic import Traffic
+    from hermes_doctor.probes.trial import Trial
     from hermes_doctor.probes.virtualenv import Environments
     from hermes_doctor.probes.vitals import Stat, Vitals
     from hermes_doctor.probes.waiting import Stuck
+    from hermes_doctor.settings.request import Request
     from hermes_doctor.settings.resolved import Resolved
     from hermes_doctor.sqlite.condition import Condition
     from hermes_doctor.sqlite.header import Header
@@ -465,13 +467,31 @@ class Probes:
     @once(limit=8)
     def reach(self) -> list[Reached]:
         """Whether every host that the gateway needs can be reached; asked only with --network."""
-        from hermes_doctor.probes import providers, reach
+        from hermes_doctor.probes import providers, reach, trial
 
         if not self.network:
             raise CouldNotLook("the network is asked only with --network")
         settings = self.settings()
-        wanted = reach.targets(settings, self.platforms(), providers.find(settings))
+        try:
+            exact = [trial.target(one, settings) for one in self._requests()]
+        except (CouldNotLook, ValueError):
+            exact = []
+        wanted = reach.targets(settings, self.platforms(), providers.find(settings), exact)
         return reach.look(wanted, settings)
+
+    @once(limit=18)
+    def trials(self) -> list[Trial]:
+        """How each provider that a message may use answers; asked only with --network."""
+        from hermes_doctor.probes import trial
+
+        if not self.network:
+            raise CouldNotLook("the network is asked only with --network")
+        return trial.look(self._requests(), self.settings())
+
+    def _requests(self) -> list[Request]:
+        from hermes_doctor.settings import request
+
+        return list(request.requests(self.resolved()))
 
     @once(limit=8)
     def pulse(self) -> Pulse:
