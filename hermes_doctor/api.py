@@ -40,6 +40,8 @@ from hermes_doctor.values import NamedTuple
 
 if TYPE_CHECKING:
     from hermes_doctor.acts import EnableLinger, ResetFailed
+    from hermes_doctor.editing.edits import Assign, Drop, Mend, Put, Rename, Unset
+    from hermes_doctor.editing.planning import edit_config, edit_env, reload
     from hermes_doctor.knowledge.services import service_plan
     from hermes_doctor.model import Gateway
     from hermes_doctor.probes.lastwords import Word
@@ -90,6 +92,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CACHES",
+    "Assign",
     "Blueprint",
     "CannotFix",
     "Changed",
@@ -99,6 +102,7 @@ __all__ = [
     "CouldNotLook",
     "Cutoff",
     "Damage",
+    "Drop",
     "EnableLinger",
     "Evidence",
     "Finding",
@@ -108,6 +112,7 @@ __all__ = [
     "Home",
     "Life",
     "Link",
+    "Mend",
     "Missing",
     "MoveAside",
     "MoveLog",
@@ -116,8 +121,10 @@ __all__ = [
     "Platform",
     "PlatformState",
     "Probes",
+    "Put",
     "Reached",
     "Remove",
+    "Rename",
     "ReplaceDatabase",
     "ReplaceFile",
     "ReplaceSpan",
@@ -137,6 +144,7 @@ __all__ = [
     "Supervision",
     "Trial",
     "Unit",
+    "Unset",
     "Vitals",
     "Word",
     "bring_back",
@@ -145,6 +153,8 @@ __all__ = [
     "complete",
     "database_repair",
     "drop_in",
+    "edit_config",
+    "edit_env",
     "evict",
     "fix",
     "gateway_service",
@@ -152,6 +162,7 @@ __all__ = [
     "loss",
     "mend_rows",
     "pattern",
+    "reload",
     "responses",
     "seconds",
     "service_installation",
@@ -166,6 +177,8 @@ __all__ = [
 
 _LATER = {
     "hermes_doctor.acts": ("EnableLinger", "ResetFailed"),
+    "hermes_doctor.editing.edits": ("Assign", "Drop", "Mend", "Put", "Rename", "Unset"),
+    "hermes_doctor.editing.planning": ("edit_config", "edit_env", "reload"),
     "hermes_doctor.knowledge.services": ("service_plan",),
     "hermes_doctor.model": ("Gateway",),
     "hermes_doctor.probes.lastwords": ("Word",),
