@@ -28,13 +28,14 @@ Examples:
       --model local --no-fallback --no-test --apply
 
 \b
-The key is never an argument: it is asked for without echo, or read as one line
-from a pipe, unless its variable is set already.
+The key is never an argument: it is asked for without echo, or read as one
+line from a pipe, unless its variable is set already.
 
 \b
 Exit codes:
   0  switched and proved, or it was so already
-  1  the plan was only shown, not agreed to, or taken back since the test failed
+  1  the plan was only shown or not agreed to, or the test failed and it was
+     taken back
   2  could not run; nothing was changed
 """
 
@@ -95,10 +96,10 @@ class Asking:
         self.tested = tested
 
     def look(self) -> Probes:
-        """Eyes that have seen nothing yet."""
+        """Eyes that have seen nothing yet; they also ask whoever starts the gateway."""
         from hermes_doctor.probes import Probes
 
-        return Probes(self.home, network=self.tested)
+        return Probes(self.home, network=True)
 
     def plan(self, *, typed: bool) -> Switch:
         """The plan; a key that is missing is asked for, or only named as long as it is not."""
