@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from types import MappingProxyType
+from functools import cache
+from types import FunctionType, MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 NOTHING: Mapping[Any, Any] = MappingProxyType({})
@@ -41,16 +42,23 @@ else:
         def __getnewargs__(self):
             return tuple(self)
 
+    @cache
+    def _form(count):
+        """The code of a `__new__` for so many fields, whatever their names."""
+        listed = "".join(f"_{number}, " for number in range(count))
+        return eval(f"lambda _cls, {listed}: _new(_cls, ({listed}))").__code__
+
     def _maker(made):
-        """The `__new__` of a named tuple, which takes the time to compile once it is needed."""
+        """The `__new__` of a named tuple, which takes its time only once it is needed."""
 
         def make(cls, /, *values, **named):
-            listed = "".join(f"{field}, " for field in made._fields)
-            code = f"lambda _cls, {listed}: _new(_cls, ({listed}))"
-            exact = eval(code, {"_new": tuple.__new__, "__builtins__": {}})
+            code = _form(len(made._fields)).replace(
+                co_varnames=("_cls", *made._fields),
+                co_name="__new__",
+                co_qualname=f"{made.__name__}.__new__",
+            )
+            exact = FunctionType(code, {"_new": tuple.__new__})
             exact.__defaults__ = tuple(made._field_defaults.values())
-            exact.__name__ = "__new__"
-            exact.__qualname__ = f"{made.__name__}.__new__"
             made.__new__ = exact
             return exact(cls, *values, **named)
 

@@ -16,6 +16,8 @@ _EXAMPLE = pattern(
     r"sk-(?:or-)?(?:v1-)?(?:x+|\.+)|abc123|test|secret|api[-_]?key|token",
     re.IGNORECASE,
 )
+_BEGINS = ("your", "<", "x", "replace", "insert", "change")
+_ENDS = ("x", "_here", ".")
 
 
 def key_of(release: Release | None, value: Text, others: Iterable[Text] = ()) -> Key:
@@ -47,7 +49,14 @@ def state(release: Release | None, value: Text) -> str:
     if _MASKED.search(bare):
         return "masked"
     listed = release is not None and len(bare) >= 4 and not release.is_usable(bare)
-    return "placeholder" if listed or _EXAMPLE.fullmatch(bare) else "usable"
+    return "placeholder" if listed or _is_example(bare) else "usable"
+
+
+def _is_example(bare: str) -> bool:
+    """Whether it stands for a key in an example; what is plainly none costs no look at the rest."""
+    word = bare.lower()
+    likely = len(word) <= 12 or word.startswith(_BEGINS) or word.endswith(_ENDS)
+    return likely and _EXAMPLE.fullmatch(bare) is not None
 
 
 def fingerprint(value: str) -> str | None:

@@ -7,10 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from hermes_doctor.home import Home
 from hermes_doctor.model import CannotFix, Trouble
+from hermes_doctor.probes import Probes
+from hermes_doctor.probes.installation import Installation
 from hermes_doctor.switching import planning
 from hermes_doctor.switching.aims import Wish
 from hermes_doctor.switching.planning import Switch
+from tests import sham, support
 from tests.support import put
 from tests.switching.scenes import ENV, KEY, RELAY, ROUTER, Installed, write
 
@@ -199,13 +203,6 @@ def test_twice_is_once(tmp_path: Path) -> None:
     assert (switch.steps, again) == ((), config)
 
 
-def test_restarts(tmp_path: Path) -> None:
-    """A chain is read at a start only before 0.19; without a gateway there is none to restart."""
-    for version in ("0.13.0", "0.19.0"):
-        switch, _, _ = planned(write(tmp_path), version=version)
-        assert len(switch.steps) == 2
-
-
 @pytest.mark.parametrize(
     ("wish", "words"),
     [
@@ -252,3 +249,19 @@ def test_refused(tmp_path: Path) -> None:
         planned(home)
     with pytest.raises(CannotFix, match="mend that first"):
         planned(write(tmp_path / "broken", "model: [\n"), NEW._replace(model="m"))
+
+
+@pytest.mark.parametrize(("version", "restarts"), [("0.18.2", 1), ("0.19.0", 0)])
+def test_a_running_gateway(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str, restarts: int
+) -> None:
+    """It is restarted only where this release reads the chain at a start."""
+    home = write(support.healthy(tmp_path / "home"))
+    where = tmp_path / "venv"
+    put(where / "bin" / "python", "", mode=0o755)
+    installed = Installation(version, where, running=True)
+    monkeypatch.setattr(Probes, "installation", lambda _: installed)
+    with sham.gateway(home):
+        switch = planning.plan(Probes(Home(home)), NEW, KEY)
+
+    assert [step.sentence().split()[0] for step in switch.steps[2:]] == ["restart"] * restarts
