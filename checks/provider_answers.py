@@ -40,6 +40,8 @@ def provider_answers(probes: Probes) -> Iterator[Finding]:
     """Would every model provider that is set up serve the next message?"""
     if not probes.network:
         raise Skip("the network is asked only with --network")
+    if not probes.spends:
+        raise Skip("each answer costs a token, and this look is taken over and over")
     found = probes.trials()
     if not found:
         raise Skip("no provider is set up that can be asked with a key")

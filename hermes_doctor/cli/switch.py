@@ -110,7 +110,10 @@ class Asking:
         try:
             world = probes.resolved().world
             wanted = planning.asks_for(probes, self.wish)
-            wanted = aims.find(world, self.wish).variable if self.ask_key else wanted
+            if self.ask_key:
+                wanted = aims.find(world, self.wish).variable
+                if wanted is None:
+                    raise CannotFix("its key stands in no variable; name one with --key-env")
             if wanted and typed:
                 return planning.plan(probes, self.wish, _typed(wanted, world.release.is_usable))
             switch = planning.plan(probes, self.wish, planning.STAND_IN if wanted else None)

@@ -67,13 +67,21 @@ class Probes:
     """
 
     def __init__(
-        self, home: Home, *, deep: bool = False, network: bool = False, alone: bool = True
+        self,
+        home: Home,
+        *,
+        deep: bool = False,
+        network: bool = False,
+        alone: bool = True,
+        spends: bool = True,
     ) -> None:
         self.home = home
         self.alone = alone
         """No other home is looked at beside it, so that what our environment says is meant here."""
         self.deep = deep
         self.network = network
+        self.spends = spends
+        """Whether a question may be asked that somebody has to pay for."""
         self.cells: dict[tuple[object, ...], Cell] = {}
         self.guard = threading.Lock()
         self.shares: dict[str, Callable[[], float]] = {}

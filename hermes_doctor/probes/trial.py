@@ -120,7 +120,7 @@ def ask(
     except Failure as failure:
         failed, why = failure.stage, failure.why
     except ValueError:  # an address that cannot be one
-        failed, why = "name", "the address is malformed"
+        failed, why = "answer", "the address is malformed"
     except Exception as error:  # noqa: BLE001 (whatever a server can make of HTTP)
         failed, why = "answer", _words(error)
     return Trial(request.route, proxy, failed, why, found, time.monotonic() - began)

@@ -97,3 +97,13 @@ def test_a_login_is_not_asked(home: Path) -> None:
     put(home / ".env", "GITHUB_TOKEN=gho_123456789\n")
 
     assert ask("provider-answers", Scene(home, {}, network=True))[0].status == "skipped"
+
+
+def test_a_watch_spends_nothing(home: Path) -> None:
+    """A look that is taken over and over asks no provider."""
+    with serving() as provider:
+        made = scene(home, provider.url)
+        made.spends = False
+        result, _ = ask("provider-answers", made)
+
+    assert (result.status, provider.asked) == ("skipped", [])
