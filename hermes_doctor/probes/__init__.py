@@ -51,7 +51,6 @@ if TYPE_CHECKING:
     from hermes_doctor.probes.virtualenv import Environments
     from hermes_doctor.probes.vitals import Stat, Vitals
     from hermes_doctor.probes.waiting import Stuck
-    from hermes_doctor.settings.request import Request
     from hermes_doctor.settings.resolved import Resolved
     from hermes_doctor.sqlite.condition import Condition
     from hermes_doctor.sqlite.header import Header
@@ -481,11 +480,10 @@ class Probes:
             raise CouldNotLook("the network is asked only with --network")
         settings = self.settings()
         try:
-            exact = [trial.target(one, settings) for one in self._requests()]
-        except (CouldNotLook, ValueError):
-            exact = []
-        wanted = reach.targets(settings, self.platforms(), providers.find(settings), exact)
-        return reach.look(wanted, settings)
+            found, guessed = trial.targets(self.resolved(), settings), {}
+        except CouldNotLook:
+            found, guessed = [], providers.find(settings)
+        return reach.look(reach.targets(settings, self.platforms(), guessed, found), settings)
 
     @once(limit=18)
     def trials(self) -> list[Trial]:
@@ -494,12 +492,9 @@ class Probes:
 
         if not self.network:
             raise CouldNotLook("the network is asked only with --network")
-        return trial.look(self._requests(), self.settings())
-
-    def _requests(self) -> list[Request]:
         from hermes_doctor.settings import request
 
-        return list(request.requests(self.resolved()))
+        return trial.look(request.requests(self.resolved()), self.settings())
 
     @once(limit=8)
     def pulse(self) -> Pulse:

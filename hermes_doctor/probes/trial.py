@@ -18,14 +18,14 @@ from hermes_doctor import __version__
 from hermes_doctor.probes import reach, verdict
 from hermes_doctor.probes.platforms import Endpoint
 from hermes_doctor.probes.proxies import Proxy, towards
-from hermes_doctor.probes.reach import Failure, Target
+from hermes_doctor.probes.reach import Failure, Target, Trust
 from hermes_doctor.probes.settings import Settings
 from hermes_doctor.probes.verdict import Verdict
 from hermes_doctor.values import NamedTuple
 
 if TYPE_CHECKING:
     from hermes_doctor.settings.request import Request
-    from hermes_doctor.settings.resolved import Route
+    from hermes_doctor.settings.resolved import Resolved, Route
 
 PATIENCE = 15.0
 """Seconds for each provider, all in all; they are asked at the same time."""
@@ -86,13 +86,27 @@ def look(every: Iterable[Request], settings: Settings) -> list[Trial]:
     ]
 
 
-def target(request: Request, settings: Settings) -> Target:
-    """The host of a request, and the way that Hermes goes to it."""
-    parts = urlsplit(request.url)
+def targets(found: Resolved, settings: Settings) -> list[Target]:
+    """The hosts of all providers that a message may use, also of those that are not asked."""
+    from hermes_doctor.settings import request
+
+    asked = {one.route.path: one for one in request.requests(found)}
+    made = []
+    for route in (found.main, *found.fallback):
+        one = asked.get(route.path)
+        url = one.url if one else str(route.base_url.value) if route.base_url else ""
+        if url.startswith(("http://", "https://")):
+            with contextlib.suppress(ValueError):
+                made.append(_target(route, url, settings, one.trust if one else Trust()))
+    return made
+
+
+def _target(route: Route, url: str, settings: Settings, trust: Trust) -> Target:
+    """A host, and the way that Hermes goes to it."""
+    parts = urlsplit(url)
     encrypted = parts.scheme == "https"
     end = Endpoint(parts.hostname or "", parts.port or (443 if encrypted else 80))
-    proxy = towards(settings, end.host, PROXIES)
-    return Target(name_of(request.route), end, proxy, encrypted, request.trust)
+    return Target(name_of(route), end, towards(settings, end.host, PROXIES), encrypted, trust)
 
 
 def name_of(route: Route) -> str:
@@ -111,7 +125,7 @@ def ask(
     began = time.monotonic()
     failed, why, found, proxy = None, "", None, None
     try:
-        wanted = target(request, settings)
+        wanted = _target(request.route, request.url, settings, request.trust)
         proxy = wanted.proxy
         with reach.opened(wanted, settings, began) as link:
             opened(link)

@@ -220,3 +220,18 @@ def test_no_key_goes_to_a_stranger() -> None:
     written = config("https://relay.example/v1").replace("RELAY_KEY", "UNSET_KEY")
 
     assert questions(written, "OPENAI_API_KEY=sk-real-12345678\n", version=(0, 13, 0)) == []
+
+
+def test_hosts() -> None:
+    """Those that are really used: an address that does not count is nobody's business."""
+    written = (
+        "model: {provider: openrouter, default: a/b, base_url: 'https://ignored.example/v1'}\n"
+        "fallback_providers:\n- {provider: copilot, model: gpt}\n"
+    )
+    found = resolved.of(world(written, "OPENROUTER_API_KEY=sk-or-1\nGITHUB_TOKEN=gho_1234567\n"))
+    hosts = trial.targets(found, Settings({}, frozenset(), {}, ()))
+
+    assert [(one.what, one.endpoint.host) for one in hosts] == [
+        ("openrouter", "openrouter.ai"),
+        ("copilot", "api.githubcopilot.com"),
+    ]
