@@ -23,6 +23,7 @@ COMMANDS = {
     "check": [],
     "fix": [],
     "undo": [],
+    "switch-provider": [],
     "timeline": [],
     "backup": ["create", "list", "verify", "restore", "prune"],
     "watch": ["install", "status", "remove"],

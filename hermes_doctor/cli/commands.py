@@ -14,6 +14,7 @@ from hermes_doctor.cli import (
     explain,
     fix,
     listing,
+    switch,
     timeline,
     undo,
     watching,
@@ -50,6 +51,7 @@ app.command("timeline", epilog=timeline.EPILOG)(timeline.timeline)
 app.add_typer(backup.app, name="backup")
 app.add_typer(watching.app, name="watch")
 app.command("config", epilog=config.EPILOG)(config.config)
+app.command("switch-provider", epilog=switch.EPILOG)(switch.switch_provider)
 app.command("explain", epilog=explain.EPILOG)(explain.explain)
 app.command("list", epilog=listing.EPILOG)(listing.listing)
 app.command("demo", epilog=demo.EPILOG)(demo.demo)
