@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from hermes_doctor.probes.supervision import Supervision
     from hermes_doctor.probes.traffic import Traffic
     from hermes_doctor.probes.virtualenv import Environments
+    from hermes_doctor.updating.records import Update
     from hermes_doctor.probes.vitals import Stat, Vitals
     from hermes_doctor.probes.waiting import Stuck
     from hermes_doctor.settings.resolved import Resolved
@@ -613,6 +614,15 @@ class Probes:
         from hermes_doctor.probes import runs
 
         return runs.left_down(self.home)
+
+    @once(limit=2)
+    def guarded_update(self) -> Update | None:
+        """The last update of Hermes that was made under the guard."""
+        if not os.path.isdir(self.home.vault / "updates"):
+            return None
+        from hermes_doctor.updating.records import Records
+
+        return Records(self.home).last()
 
     @once(limit=2)
     def unfinished_runs(self) -> list[UnfinishedRun]:
