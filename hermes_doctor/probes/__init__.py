@@ -48,7 +48,6 @@ if TYPE_CHECKING:
     from hermes_doctor.probes.supervision import Supervision
     from hermes_doctor.probes.traffic import Traffic
     from hermes_doctor.probes.virtualenv import Environments
-    from hermes_doctor.updating.records import Update
     from hermes_doctor.probes.vitals import Stat, Vitals
     from hermes_doctor.probes.waiting import Stuck
     from hermes_doctor.settings.resolved import Resolved
@@ -56,6 +55,7 @@ if TYPE_CHECKING:
     from hermes_doctor.sqlite.header import Header
     from hermes_doctor.sqlite.reader import Answer
     from hermes_doctor.sqlite.schema import Schema
+    from hermes_doctor.updating.records import Update
 
 
 class Probes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
@@ -16,7 +17,7 @@ from hermes_doctor.repair import Item, Run
 from hermes_doctor.services.commands import owner_of
 from hermes_doctor.steps import GatewayStep
 from hermes_doctor.updating import hermes, requirements
-from hermes_doctor.updating.records import CHECKED, UPDATED, Records, Update
+from hermes_doctor.updating.records import CHECKED, UPDATED, Records, Update, process
 from hermes_doctor.values import NamedTuple
 from hermes_doctor.vault import Vault
 
@@ -63,6 +64,7 @@ def examine(
     found = Probes(home).installation()
     update.after = hermes.look(found) if found else None
     update.stage = UPDATED
+    update.guard = process(os.getpid()) or []
     records.save(update)
     missing: tuple[str, ...] = ()
     if update.after is not None:

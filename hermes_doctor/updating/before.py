@@ -28,8 +28,12 @@ ROOM = 512 * MEGABYTE
 """What an update itself may need where Hermes is installed."""
 PATIENCE = 120.0
 """Seconds to wait for an answer that is being written."""
-_STOPPING = ("databases", "doctor", "storage")
-"""Groups of checks whose errors an update makes worse."""
+_STOPPING = {
+    "databases": (Severity.CRITICAL,),
+    "doctor": (Severity.CRITICAL, Severity.ERROR),
+    "storage": (Severity.CRITICAL, Severity.ERROR),
+}
+"""What an update would make worse: damage, not a column that the next release adds by itself."""
 
 
 class Moment(NamedTuple):
@@ -48,6 +52,7 @@ def preflight(
 ) -> Moment:
     """What stands against an update now. Changes nothing. None for patience: busy or not."""
     results, findings = examination.examine(probes, plugins.checks)
+    groups = {check.id: check.group for check in plugins.checks}
     unseen = [
         f"{one.id} could not look: {one.reason}"
         for one in results
@@ -56,8 +61,7 @@ def preflight(
     wrong = [
         f"{one.title} ({one.code}, {one.subject})"
         for one in findings
-        if one.severity in (Severity.CRITICAL, Severity.ERROR)
-        and one.check in {check.id for check in plugins.checks if check.group in _STOPPING}
+        if one.severity in _STOPPING.get(groups.get(one.check, ""), ())
     ]
     obstacles = [*wrong, *unseen, *_open(probes.home), *_half_done(probes), *_room(probes)]
     if not obstacles and patience is not None:
