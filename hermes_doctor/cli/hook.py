@@ -15,6 +15,11 @@ if TYPE_CHECKING:
 
 app = typer.Typer(
     help="See to it that every update of Hermes has a backup before and a check after it.",
+    epilog="""\b
+Examples:
+  hermes-doctor hook install
+  hermes-doctor hook status
+""",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
@@ -30,8 +35,9 @@ class Moment(StrEnum):
 @app.command(
     epilog="""\b
 What it does:
-  A launcher `hermes` comes first on PATH (lines in your shell's start-up files) and hands every
-  command on but `hermes update`. A hook in the home does the same for /update in a chat.
+  A launcher `hermes` comes first on PATH, by lines in your shell's start-up
+  files, and hands every command on but `hermes update`. A hook in the home
+  does the same for /update in a chat.
 
 \b
 Examples:

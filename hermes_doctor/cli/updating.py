@@ -28,13 +28,14 @@ Examples:
 Exit codes:
   0    updated, and nothing that matters is broken
   1    something is broken that was not before
-  2    stopped before the update: a bad moment, or no backup; nothing was changed
+  2    not begun: a bad moment, or no backup; nothing was changed
   …    else the exit code of the command itself
 """
 ROLLBACK_EPILOG = """\b
 What it does:
-  Stops the gateway, brings the Hermes of before back, then the data of the backup, and starts the
-  gateway. What is there now is backed up first: `hermes-doctor undo` brings the data back.
+  Stops the gateway, brings the Hermes of before back, then the data of the
+  backup, and starts the gateway. What is there now is backed up first:
+  `hermes-doctor undo` brings the data back.
 
 \b
 Examples:
