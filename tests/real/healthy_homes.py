@@ -11,8 +11,11 @@ import json
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from hermes_doctor.probes.installation import release as numbers
 from tests.real.made_homes import Made
 
+NO_PLUGINS = ("0.15.0", "0.15.1")
+"""Their packages lack the manifests of plugins, and Discord is one there."""
 VERSIONS = {
     **dict.fromkeys(("0.13.0", "0.14.0"), 23),
     **dict.fromkeys(("0.15.0", "0.15.1", "0.15.2"), 24),
@@ -61,8 +64,14 @@ class Healthy:
     files: dict[str, str] = field(default_factory=dict)
     """What else lies in the home."""
     since: tuple[int, ...] = (0, 13)
+    never: tuple[str, ...] = ()
+    """Releases whose package from PyPI is too broken for it."""
     marked: bool = True
     """Whether config.yaml says which version it is of, as every file does that Hermes wrote."""
+
+    def fits(self, version: str) -> bool:
+        """Whether a release can do all that it asks for."""
+        return self.since <= numbers(version) and version not in self.never
 
     def made(self, version: str) -> Made:
         """Its files for a release, whose number stands at the end."""
@@ -119,6 +128,7 @@ HEALTHY: dict[str, Healthy] = {
         "model:\n  default: claude-sonnet-4-6\n  provider: anthropic\n"
         "discord:\n  allow_from:\n    - '284102345871466496'\n  require_mention: true\n",
         ANTHROPIC + DISCORD,
+        never=NO_PLUGINS,
     ),
     "deepseek and slack": Healthy(
         "model:\n  default: deepseek-chat\n  provider: deepseek\n",
@@ -242,6 +252,7 @@ HEALTHY: dict[str, Healthy] = {
         MAIN + "session_reset:\n  mode: both\n  idle_minutes: 1440\n  at_hour: 4\n"
         "group_sessions_per_user: true\n",
         OPENROUTER + TELEGRAM + DISCORD + "GATEWAY_ALLOWED_USERS=123456789\n",
+        never=NO_PLUGINS,
     ),
     "jobs with a home channel": Healthy(
         MAIN,
@@ -266,6 +277,7 @@ HEALTHY: dict[str, Healthy] = {
             "profiles/work/config.yaml": "model:\n  default: deepseek-chat\n  provider: deepseek\n",
             "profiles/work/.env": DEEPSEEK + DISCORD + "DISCORD_ALLOWED_USERS=284102345871466496\n",
         },
+        never=NO_PLUGINS,
     ),
     "without a version": Healthy(MAIN, OPENROUTER, marked=False),
     "a terminal of its own and tools": Healthy(

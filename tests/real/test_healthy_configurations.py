@@ -9,9 +9,11 @@ import pytest
 
 from hermes_doctor.examination import examine
 from hermes_doctor.home import Home
+from hermes_doctor.knowledge import load_knowledge
 from hermes_doctor.model import Finding, Gateway, Severity
 from hermes_doctor.probes import Probes
-from hermes_doctor.probes.installation import Installation, release as numbers
+from hermes_doctor.probes.installation import Installation
+from tests import support
 from tests.conftest import need_release
 from tests.looking import PLUGINS
 from tests.real import resolving
@@ -26,6 +28,7 @@ ELSEWHERE = {
     "logs": "nothing has been logged",
 }
 """Groups that ask about something that these homes do not have."""
+PLATFORMS = load_knowledge("platforms")["platforms"]
 EXCUSED: dict[str, str] = {}
 """Checks by their ids that may speak up, and why; best none."""
 
@@ -34,6 +37,7 @@ class Resting(Probes):
     """Probes of a home whose gateway does not run, with one release installed."""
 
     version: str
+    place: Path
 
     def gateways(self) -> list[Gateway]:
         """None."""
@@ -41,15 +45,36 @@ class Resting(Probes):
 
     def installation(self) -> Installation:
         """That release."""
-        place = releases.python_of(self.version).parent.parent
-        return Installation(self.version, place, running=False)
+        return Installation(self.version, self.place, running=False)
 
 
-def complaints(home: Path, version: str) -> list[str]:
+LIBRARIES = {one["library"] for one in PLATFORMS.values() if "library" in one}
+
+
+def installed(version: str, folder: Path) -> Path:
+    """A release with the libraries of all platforms, as an operator's is who uses them.
+
+    The ones that the tests use are installed without, so here they are the release's own files
+    beside folders that only look like the libraries: nothing is imported.
+    """
+    real = next(releases.python_of(version).parent.parent.glob("lib/python3*/site-packages"))
+    packages = folder / "lib" / "python3.11" / "site-packages"
+    packages.mkdir(parents=True)
+    support.put(folder / "pyvenv.cfg", "home = /usr/bin\ninclude-system-site-packages = false\n")
+    for path in real.iterdir():
+        if path.name != "scripts":
+            (packages / path.name).symlink_to(path)
+    for name in sorted(LIBRARIES - {path.name for path in real.iterdir()}):
+        (packages / name).mkdir()
+    support.put(packages / "scripts" / "whatsapp-bridge" / "bridge.js", "// the bridge\n")
+    return folder
+
+
+def complaints(home: Path, version: str, place: Path) -> list[str]:
     """What the checks find at warning or above, or cannot tell."""
     checks = [one for one in PLUGINS.checks if one.group not in ELSEWHERE and one.id not in EXCUSED]
     probes = Resting(Home(home))
-    probes.version = version
+    probes.version, probes.place = version, place
     with contextlib.closing(probes):
         results, findings = examine(probes, checks)
     said = [_shown(one) for one in findings if one.severity.rank <= Severity.WARNING.rank]
@@ -63,20 +88,21 @@ def _shown(finding: Finding) -> str:
 
 def fitting(version: str) -> dict[str, Healthy]:
     """The configurations that a release knows all settings of."""
-    return {name: one for name, one in HEALTHY.items() if one.since <= numbers(version)}
+    return {name: one for name, one in HEALTHY.items() if one.fits(version)}
 
 
 @pytest.mark.parametrize("version", releases.ALL)
 def test_nothing_to_say(version: str, tmp_path: Path) -> None:
     """Not one finding of warning or above, nor a question without an answer."""
     need_release(version)
+    place = installed(version, tmp_path / "hermes")
     said = {}
     for number, (name, one) in enumerate(fitting(version).items()):
         home = tmp_path / str(number) / "home"
         one.write(home, version)
-        said[name] = complaints(home, version)
+        said[name] = complaints(home, version, place)
         for profile in Home(home).profiles():
-            said[f"{name}: {profile.name}"] = complaints(profile, version)
+            said[f"{name}: {profile.name}"] = complaints(profile, version, place)
 
     assert {name: found for name, found in said.items() if found} == {}
 
@@ -88,7 +114,7 @@ def test_default_home(version: str, tmp_path: Path) -> None:
     home = tmp_path / "home"
     real_home.make(version, home)
 
-    assert complaints(home, version) == []
+    assert complaints(home, version, installed(version, tmp_path / "hermes")) == []
 
 
 @pytest.mark.parametrize("version", releases.ALL)
