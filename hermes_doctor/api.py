@@ -40,6 +40,8 @@ from hermes_doctor.values import NamedTuple
 
 if TYPE_CHECKING:
     from hermes_doctor.acts import EnableLinger, ResetFailed
+    from hermes_doctor.editing.edits import Assign, Drop, Mend, Put, Rename, Unset
+    from hermes_doctor.editing.planning import edit_config, edit_env, reload
     from hermes_doctor.knowledge.services import service_plan
     from hermes_doctor.model import Gateway
     from hermes_doctor.probes.lastwords import Word
@@ -99,6 +101,7 @@ __all__ = [
     "CACHES",
     "Access",
     "Answer",
+    "Assign",
     "Block",
     "Blueprint",
     "CannotFix",
@@ -110,6 +113,7 @@ __all__ = [
     "Cutoff",
     "Damage",
     "Door",
+    "Drop",
     "EnableLinger",
     "Evidence",
     "Finding",
@@ -119,6 +123,7 @@ __all__ = [
     "Home",
     "Life",
     "Link",
+    "Mend",
     "Missing",
     "MoveAside",
     "MoveLog",
@@ -129,8 +134,10 @@ __all__ = [
     "Platform",
     "PlatformState",
     "Probes",
+    "Put",
     "Reached",
     "Remove",
+    "Rename",
     "ReplaceDatabase",
     "ReplaceFile",
     "ReplaceSpan",
@@ -152,6 +159,7 @@ __all__ = [
     "Supervision",
     "Text",
     "Unit",
+    "Unset",
     "Vitals",
     "Wanted",
     "Word",
@@ -163,6 +171,8 @@ __all__ = [
     "database_repair",
     "doors",
     "drop_in",
+    "edit_config",
+    "edit_env",
     "evict",
     "fix",
     "gateway_service",
@@ -171,6 +181,7 @@ __all__ = [
     "mend_rows",
     "pattern",
     "read_json",
+    "reload",
     "responses",
     "seconds",
     "service_installation",
@@ -189,6 +200,8 @@ __all__ = [
 
 _LATER = {
     "hermes_doctor.acts": ("EnableLinger", "ResetFailed"),
+    "hermes_doctor.editing.edits": ("Assign", "Drop", "Mend", "Put", "Rename", "Unset"),
+    "hermes_doctor.editing.planning": ("edit_config", "edit_env", "reload"),
     "hermes_doctor.knowledge.services": ("service_plan",),
     "hermes_doctor.model": ("Gateway",),
     "hermes_doctor.probes.lastwords": ("Word",),
