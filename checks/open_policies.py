@@ -86,7 +86,7 @@ def _open(found: Resolved, platform: Access, kind: str, source: Source) -> Itera
             Evidence(source.place, f"{kind} is open"),
             Evidence(".env", f"neither {opted[0]} nor {opted[1]}"),
         ),
-        fix="close-policy" if refuses and data else None,
+        fix="set-policy" if refuses and data else None,
         data=data,
     )
 
@@ -120,7 +120,7 @@ def _unknown(found: Resolved, platform: Access, kind: str, word: str, source: So
         evidence=(
             Evidence(source.place, f"{kind} is {'empty' if not word else 'something else'}"),
         ),
-        fix="mend-policy" if data else None,
+        fix="set-policy" if data else None,
         data=data,
     )
 

@@ -14,6 +14,7 @@ from hermes_doctor.api import (
     Skip,
     check,
     listing,
+    pattern,
     wanted,
 )
 
@@ -26,15 +27,16 @@ _WRONG = {
     "unresolved": "refers to a variable that nothing fills in here",
 }
 _NO_SECRET = ("_URL", "_HOST", "_ADDRESS", "_HOMESERVER", "_SERVER", "_CHANNEL")
+_REFERENCE = pattern(r"\$\{([A-Za-z_]\w*)\}")
 _RESTART = "and restart the gateway."
 
 
 @check(
-    id="platform-credentials",
+    id="platform-logins",
     group="platforms",
     codes=["PLATFORM-CREDENTIALS", "TOKEN-SHAPE"],
 )
-def platform_credentials(probes: Probes) -> Iterator[Finding]:
+def platform_logins(probes: Probes) -> Iterator[Finding]:
     """Has every platform that is set up all that it needs to log in?"""
     platforms = list(wanted(probes.resolved().world))
     if not platforms:
@@ -45,7 +47,7 @@ def platform_credentials(probes: Probes) -> Iterator[Finding]:
         if missing:
             yield from _incomplete(probes, platform, missing)
         for need in wrong:
-            yield _example(platform, need)
+            yield _example(probes, platform, need)
         if platform.because and not missing:
             yield from _shapes(platform)
 
@@ -95,7 +97,7 @@ def _incomplete(probes: Probes, platform: Wanted, missing: list[Need]) -> Iterat
     )
 
 
-def _example(platform: Wanted, need: Need) -> Finding:
+def _example(probes: Probes, platform: Wanted, need: Need) -> Finding:
     name, what = _name(need), _WRONG[need.state]
     guess = name.upper().endswith("PASSWORD")
     more = ""
@@ -108,7 +110,16 @@ def _example(platform: Wanted, need: Need) -> Finding:
         subject=f"{platform.name} {name}",
         detail=f"{platform.label} cannot log in.{more} Put the real one into .env {_RESTART}",
         evidence=(Evidence(need.value.source.place, f"{name} {what}"),),
+        fix="fill-in-token" if (other := _referred(probes, need)) else None,
+        data={"variable": need.variables[0], "other": other},
     )
+
+
+def _referred(probes: Probes, need: Need) -> str | None:
+    """The variable that a value of config.yaml is, if that is set."""
+    match = _REFERENCE.fullmatch(need.value.strip())
+    known = match and probes.resolved().world.getenv(match[1])
+    return match[1] if match and known and need.state == "unresolved" else None
 
 
 def _shapes(platform: Wanted) -> Iterator[Finding]:
