@@ -53,9 +53,7 @@ def _is_shared(world: World) -> bool:
 
 def _same_gateway(probes: Probes, first: Door, second: Door, used: set[int]) -> Finding:
     movable = second if second.variable or second.key else first
-    heard = {one.local[1] for one in probes.listeners(os.getpid())}
-    busy = used | heard | usual_ports()
-    free = next(port for port in range(movable.port + 1, 65536) if port not in busy)
+    free = _free(probes, movable, used)
     return Finding(
         code="PLATFORM-PORT-CLASH",
         severity=Severity.ERROR,
@@ -69,6 +67,13 @@ def _same_gateway(probes: Probes, first: Door, second: Door, used: set[int]) -> 
         fix="move-port",
         data={"variable": movable.variable, "path": _path(movable), "port": free},
     )
+
+
+def _free(probes: Probes, door: Door, used: set[int]) -> int:
+    """The next port that nobody uses, and no platform by itself."""
+    heard = {one.local[1] for one in probes.listeners(os.getpid())}
+    busy = used | heard | usual_ports()
+    return next(port for port in range(door.port + 1, 65536) if port not in busy)
 
 
 def _profiles(probes: Probes, own: list[Door]) -> Iterator[Finding]:
@@ -98,6 +103,12 @@ def _profiles(probes: Probes, own: list[Door]) -> Iterator[Finding]:
                     "of them to another port and restart that gateway."
                 ),
                 evidence=(_evidence(door), Evidence(who, f"{same.label}: port {same.port}")),
+                fix="move-port",
+                data={
+                    "variable": door.variable,
+                    "path": _path(door),
+                    "port": _free(probes, door, {*theirs, *(one.port for one in own)}),
+                },
             )
 
 

@@ -56,7 +56,7 @@ class Access:
 def accesses(world: World) -> Iterator[Access]:
     """The platforms that a gateway of this release starts with these settings."""
     known: Mapping[str, Any] = load_knowledge("platforms")["platforms"]
-    for name, because in started(world):
+    for name, because in world.begun.items():
         own = reader(world, name)
         token = own.token_text()
         if own.is_strict and token and not world.release.is_usable(token):

@@ -10,7 +10,6 @@ from hermes_doctor.knowledge import load_knowledge
 from hermes_doctor.probes.installation import release as numbers
 from hermes_doctor.probes.platforms import form_of
 from hermes_doctor.settings import secret
-from hermes_doctor.settings.access import started
 from hermes_doctor.settings.blocks import Block
 from hermes_doctor.settings.text import Text
 from hermes_doctor.settings.world import ABSENT, World
@@ -81,18 +80,17 @@ def unknown_platforms(world: World) -> Iterator[Unknown]:
 def wanted(world: World) -> Iterator[Wanted]:
     """Every platform that anything is set for; one that config.yaml switches off is not wanted."""
     labels: Mapping[str, Any] = load_knowledge("platforms")["platforms"]
-    begun = dict(started(world))
     for name, facts in load_knowledge("credentials").items():
         block = Block(world, name)
         needs = tuple(_need(block, spelt) for spelt in facts["needs"])
-        if name not in begun and (block.is_off or not any(one.value for one in needs)):
+        if name not in world.begun and (block.is_off or not any(one.value for one in needs)):
             continue
         if "instead" in facts and block.path(facts["instead"]):
             needs = ()
         yield Wanted(
             name=name,
             label=labels[name]["label"],
-            because=begun.get(name),
+            because=world.begun.get(name),
             shared=bool(facts.get("shared")),
             needs=needs,
             doubts=tuple(_doubts(block, facts)),

@@ -9,7 +9,6 @@ from hermes_doctor.home import Home
 from hermes_doctor.knowledge import load_knowledge
 from hermes_doctor.probes import configuration, environment
 from hermes_doctor.settings import envfile
-from hermes_doctor.settings.access import started
 from hermes_doctor.settings.blocks import Block
 from hermes_doctor.settings.document import Document
 from hermes_doctor.settings.release import Release
@@ -37,7 +36,7 @@ class Door(NamedTuple):
 def doors(world: World) -> Iterator[Door]:
     """The ports of all platforms that would start."""
     known: Mapping[str, Any] = load_knowledge("platforms")["platforms"]
-    for name, because in started(world):
+    for name, because in world.begun.items():
         facts = known[name]
         listens = _BRIDGE if name == "whatsapp" else facts.get("listens")
         if not listens:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import yaml
+
 from tests import support
 from tests.curing import cure
 
@@ -32,4 +34,18 @@ def test_moves_what_is_set(home: Path) -> None:
     cured = cure(home, "PLATFORM-PORT-CLASH", "move-port", "bluebubbles wecom_callback")
 
     assert (home / ".env").read_text().endswith(CLASH)
+    cured.undo()
+
+
+def test_moves_the_bridge(home: Path) -> None:
+    """Two profiles with WhatsApp: this one's bridge gets another port, in config.yaml."""
+    support.put(home / ".env", "WHATSAPP_ENABLED=true\n")
+    support.put(home / "profiles" / "work" / ".env", "WHATSAPP_ENABLED=true\n")
+    before = (home / "config.yaml").read_text()
+
+    cured = cure(home, "PLATFORM-PORT-CLASH", "move-port", "whatsapp work")
+
+    after = (home / "config.yaml").read_text()
+    added = yaml.safe_load(after)["platforms"]["whatsapp"]["extra"]
+    assert (after.startswith(before), added["bridge_port"] > 3000) == (True, True)
     cured.undo()

@@ -14,7 +14,7 @@ from hermes_doctor.model import Finding, Gateway, Severity
 from hermes_doctor.probes import Probes
 from hermes_doctor.probes.installation import Installation
 from tests import support
-from tests.conftest import need_release
+from tests.conftest import RELEASES, need_release
 from tests.looking import PLUGINS
 from tests.real import resolving
 from tests.real.healthy_homes import HEALTHY, Healthy
@@ -117,7 +117,7 @@ def test_default_home(version: str, tmp_path: Path) -> None:
     assert complaints(home, version, installed(version, tmp_path / "hermes")) == []
 
 
-@pytest.mark.parametrize("version", releases.ALL)
+@pytest.mark.parametrize("version", RELEASES)
 def test_they_are_healthy(version: str, tmp_path: Path) -> None:
     """Real Hermes resolves each of them, and our resolver gives the same answers."""
     need_release(version)
