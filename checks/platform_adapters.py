@@ -19,6 +19,13 @@ from hermes_doctor.api import (
 if TYPE_CHECKING:
     from hermes_doctor.api import Packages, Platform
 
+_EXTRAS = {
+    "lark_oapi": "feishu",
+    "dingtalk_stream": "dingtalk",
+    "mautrix": "matrix",
+    "microsoft_teams": "teams",
+}
+"""Which part of Hermes' package brings a library; the others come with `messaging`."""
 _OFF = "HERMES_DISABLE_LAZY_INSTALLS"
 _TARGET = "HERMES_LAZY_INSTALL_TARGET"
 
@@ -40,7 +47,7 @@ def platform_adapters(probes: Probes) -> Iterator[Finding]:
         if why:
             yield _unregistered(platform, why)
         elif platform.library and not packages.has(platform.library):
-            yield from _missing(probes, packages, platform)
+            yield from _missing(probes, packages, platform, found.version)
 
 
 def _unknown(probes: Probes, version: str) -> Iterator[Finding]:
@@ -97,19 +104,21 @@ def _unregistered(platform: Platform, why: Evidence) -> Finding:
     )
 
 
-def _missing(probes: Probes, packages: Packages, platform: Platform) -> Iterator[Finding]:
+def _missing(
+    probes: Probes, packages: Packages, platform: Platform, version: str
+) -> Iterator[Finding]:
     library = platform.library or ""
     world = probes.resolved().world
     if not packages.alone or world.getenv(_TARGET):
-        yield from ()  # it may be found elsewhere
-        return
+        return  # it may be found elsewhere
     lazy = _is_lazy(probes, packages, platform)
+    extra = _EXTRAS.get(library, "messaging")
+    python = f"{packages.folder.parents[2]}/bin/python"
     advice = (
         "Hermes installs it at the first start, for which it needs PyPI."
         if lazy
-        else f"Install it into the environment of the gateway: "
-        f"{packages.folder.parents[2]}/bin/python -m pip install 'hermes-agent[messaging]', "
-        "or the extra that the platform's page names, and restart the gateway."
+        else "Install it into the environment of the gateway and restart the gateway: "
+        f"{python} -m pip install 'hermes-agent[{extra}]=={version}'"
     )
     yield Finding(
         code="PLATFORM-DEPS",
