@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from hermes_doctor import later
-from hermes_doctor.files import Snapshot, listing, shown, size, snapshot
+from hermes_doctor.files import Snapshot, listing, read_json, shown, size, snapshot
 from hermes_doctor.home import CACHES, Home, loss
 from hermes_doctor.later import settled
 from hermes_doctor.model import (
@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from hermes_doctor.probes.lastwords import Word
     from hermes_doctor.probes.links import Link
     from hermes_doctor.probes.openfiles import writers
+    from hermes_doctor.probes.packages import Packages
     from hermes_doctor.probes.platforms import Platform
     from hermes_doctor.probes.reach import Reached
     from hermes_doctor.probes.runtime import Life, PlatformState, Runtime
@@ -60,6 +61,13 @@ if TYPE_CHECKING:
     from hermes_doctor.services import gateway_service
     from hermes_doctor.services.dropins import drop_in, service_limit
     from hermes_doctor.services.installing import service_installation
+    from hermes_doctor.settings.access import Access
+    from hermes_doctor.settings.blocks import Block
+    from hermes_doctor.settings.needs import Need, Wanted, unknown_platforms, wanted
+    from hermes_doctor.settings.ports import Door, doors, usual_ports, world_of
+    from hermes_doctor.settings.resolved import Resolved
+    from hermes_doctor.settings.text import Answer, Source, Text
+    from hermes_doctor.settings.world import World
     from hermes_doctor.sqlite.blueprint import Blueprint
     from hermes_doctor.sqlite.completion import complete
     from hermes_doctor.sqlite.condition import Condition
@@ -92,7 +100,10 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CACHES",
+    "Access",
+    "Answer",
     "Assign",
+    "Block",
     "Blueprint",
     "CannotFix",
     "Changed",
@@ -102,6 +113,7 @@ __all__ = [
     "CouldNotLook",
     "Cutoff",
     "Damage",
+    "Door",
     "Drop",
     "EnableLinger",
     "Evidence",
@@ -117,6 +129,8 @@ __all__ = [
     "MoveAside",
     "MoveLog",
     "NamedTuple",
+    "Need",
+    "Packages",
     "Partly",
     "Platform",
     "PlatformState",
@@ -129,6 +143,7 @@ __all__ = [
     "ReplaceFile",
     "ReplaceSpan",
     "ResetFailed",
+    "Resolved",
     "Runtime",
     "Safety",
     "SaveLost",
@@ -138,20 +153,25 @@ __all__ = [
     "Severity",
     "Skip",
     "Snapshot",
+    "Source",
     "Space",
     "Step",
     "Structure",
     "Supervision",
+    "Text",
     "Trial",
     "Unit",
     "Unset",
     "Vitals",
+    "Wanted",
     "Word",
+    "World",
     "bring_back",
     "check",
     "compact",
     "complete",
     "database_repair",
+    "doors",
     "drop_in",
     "edit_config",
     "edit_env",
@@ -162,6 +182,7 @@ __all__ = [
     "loss",
     "mend_rows",
     "pattern",
+    "read_json",
     "reload",
     "responses",
     "seconds",
@@ -172,6 +193,10 @@ __all__ = [
     "size",
     "snapshot",
     "take_back",
+    "unknown_platforms",
+    "usual_ports",
+    "wanted",
+    "world_of",
     "writers",
 ]
 
@@ -184,6 +209,7 @@ _LATER = {
     "hermes_doctor.probes.lastwords": ("Word",),
     "hermes_doctor.probes.links": ("Link",),
     "hermes_doctor.probes.openfiles": ("writers",),
+    "hermes_doctor.probes.packages": ("Packages",),
     "hermes_doctor.probes.platforms": ("Platform",),
     "hermes_doctor.probes.reach": ("Reached",),
     "hermes_doctor.probes.runtime": ("Life", "PlatformState", "Runtime"),
@@ -197,6 +223,13 @@ _LATER = {
     "hermes_doctor.services": ("gateway_service",),
     "hermes_doctor.services.dropins": ("drop_in", "service_limit"),
     "hermes_doctor.services.installing": ("service_installation",),
+    "hermes_doctor.settings.access": ("Access",),
+    "hermes_doctor.settings.blocks": ("Block",),
+    "hermes_doctor.settings.needs": ("Need", "Wanted", "unknown_platforms", "wanted"),
+    "hermes_doctor.settings.ports": ("Door", "doors", "usual_ports", "world_of"),
+    "hermes_doctor.settings.resolved": ("Resolved",),
+    "hermes_doctor.settings.text": ("Answer", "Source", "Text"),
+    "hermes_doctor.settings.world": ("World",),
     "hermes_doctor.sqlite.blueprint": ("Blueprint",),
     "hermes_doctor.sqlite.completion": ("complete",),
     "hermes_doctor.sqlite.condition": ("Condition",),

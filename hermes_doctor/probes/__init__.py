@@ -33,9 +33,11 @@ if TYPE_CHECKING:
     from hermes_doctor.probes.openfiles import Held, Lost
     from hermes_doctor.probes.orphans import Orphan
     from hermes_doctor.probes.owners import Owners
+    from hermes_doctor.probes.packages import Packages
     from hermes_doctor.probes.piles import Dumps, LogFile
     from hermes_doctor.probes.place import Mount, User
     from hermes_doctor.probes.platforms import Platform
+    from hermes_doctor.probes.programs import Program
     from hermes_doctor.probes.pulse import Pulse
     from hermes_doctor.probes.reach import Reached
     from hermes_doctor.probes.runs import LeftDown, UnfinishedRun
@@ -405,6 +407,21 @@ class Probes:
         found = self.installation()
         places = found.where.glob(f"lib/python3*/site-packages/{name}") if found else iter(())
         return next(places, None)
+
+    @once(limit=2)
+    def packages(self) -> Packages | None:
+        """The packages beside the installed Hermes; None where its environment is not known."""
+        from hermes_doctor.probes import packages
+
+        found = self.installation()
+        return packages.beside(found.where) if found else None
+
+    @once(limit=6)
+    def program(self, name: str) -> Program:
+        """Where the gateway finds a program that it starts."""
+        from hermes_doctor.probes import programs
+
+        return programs.find(self, name)
 
     def claims(self, gateway: Gateway) -> Mapping[str, PlatformState] | None:
         """What a running gateway says of its platforms; None when the file is not its own."""
