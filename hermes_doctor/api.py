@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from hermes_doctor import later
-from hermes_doctor.files import Snapshot, listing, shown, size, snapshot
+from hermes_doctor.files import Snapshot, listing, read_json, shown, size, snapshot
 from hermes_doctor.home import CACHES, Home, loss
 from hermes_doctor.later import settled
 from hermes_doctor.model import (
@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from hermes_doctor.probes.lastwords import Word
     from hermes_doctor.probes.links import Link
     from hermes_doctor.probes.openfiles import writers
+    from hermes_doctor.probes.packages import Packages
     from hermes_doctor.probes.platforms import Platform
     from hermes_doctor.probes.reach import Reached
     from hermes_doctor.probes.runtime import Life, PlatformState, Runtime
@@ -62,15 +63,19 @@ if TYPE_CHECKING:
     from hermes_doctor.services.dropins import drop_in, service_limit
     from hermes_doctor.services.installing import service_installation
     from hermes_doctor.settings import kinds, references, shapes, spelling, urls
+    from hermes_doctor.settings.access import Access
+    from hermes_doctor.settings.blocks import Block
     from hermes_doctor.settings.kinds import Odd
+    from hermes_doctor.settings.needs import Need, Wanted, unknown_platforms, wanted
     from hermes_doctor.settings.own import Own, bare, own_provider, own_providers
     from hermes_doctor.settings.pool import Entry
+    from hermes_doctor.settings.ports import Door, doors, usual_ports, world_of
     from hermes_doctor.settings.references import Unfilled
     from hermes_doctor.settings.resolved import Resolved, Route
     from hermes_doctor.settings.secret import mended
     from hermes_doctor.settings.shapes import Misshapen
     from hermes_doctor.settings.spelling import is_seller
-    from hermes_doctor.settings.text import Key, Source
+    from hermes_doctor.settings.text import Answer, Key, Source, Text
     from hermes_doctor.settings.ways import (
         Way,
         configured,
@@ -82,6 +87,7 @@ if TYPE_CHECKING:
         variable,
         ways,
     )
+    from hermes_doctor.settings.world import World
     from hermes_doctor.sqlite.blueprint import Blueprint
     from hermes_doctor.sqlite.completion import complete
     from hermes_doctor.sqlite.condition import Condition
@@ -114,7 +120,10 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CACHES",
+    "Access",
+    "Answer",
     "Assign",
+    "Block",
     "Blueprint",
     "CannotFix",
     "Changed",
@@ -124,6 +133,7 @@ __all__ = [
     "CouldNotLook",
     "Cutoff",
     "Damage",
+    "Door",
     "Drop",
     "Edit",
     "EnableLinger",
@@ -143,8 +153,10 @@ __all__ = [
     "MoveAside",
     "MoveLog",
     "NamedTuple",
+    "Need",
     "Odd",
     "Own",
+    "Packages",
     "Partly",
     "Platform",
     "PlatformState",
@@ -173,13 +185,16 @@ __all__ = [
     "Step",
     "Structure",
     "Supervision",
+    "Text",
     "Trial",
     "Unfilled",
     "Unit",
     "Unset",
     "Vitals",
+    "Wanted",
     "Way",
     "Word",
+    "World",
     "bare",
     "bring_back",
     "check",
@@ -189,6 +204,7 @@ __all__ = [
     "credential_pool",
     "database_repair",
     "do_edits",
+    "doors",
     "drop_in",
     "edit_config",
     "edit_env",
@@ -206,6 +222,7 @@ __all__ = [
     "own_provider",
     "own_providers",
     "pattern",
+    "read_json",
     "references",
     "reload",
     "responses",
@@ -220,10 +237,14 @@ __all__ = [
     "snapshot",
     "spelling",
     "take_back",
+    "unknown_platforms",
     "urls",
     "users",
+    "usual_ports",
     "variable",
+    "wanted",
     "ways",
+    "world_of",
     "writers",
 ]
 
@@ -237,6 +258,7 @@ _LATER = {
     "hermes_doctor.probes.lastwords": ("Word",),
     "hermes_doctor.probes.links": ("Link",),
     "hermes_doctor.probes.openfiles": ("writers",),
+    "hermes_doctor.probes.packages": ("Packages",),
     "hermes_doctor.probes.platforms": ("Platform",),
     "hermes_doctor.probes.reach": ("Reached",),
     "hermes_doctor.probes.runtime": ("Life", "PlatformState", "Runtime"),
@@ -250,33 +272,20 @@ _LATER = {
     "hermes_doctor.services": ("gateway_service",),
     "hermes_doctor.services.dropins": ("drop_in", "service_limit"),
     "hermes_doctor.services.installing": ("service_installation",),
-    "hermes_doctor.settings": (
-        "kinds",
-        "references",
-        "shapes",
-        "spelling",
-        "urls",
-    ),
+    "hermes_doctor.settings": ("kinds", "references", "shapes", "spelling", "urls"),
+    "hermes_doctor.settings.access": ("Access",),
+    "hermes_doctor.settings.blocks": ("Block",),
     "hermes_doctor.settings.kinds": ("Odd",),
-    "hermes_doctor.settings.own": (
-        "Own",
-        "bare",
-        "own_provider",
-        "own_providers",
-    ),
+    "hermes_doctor.settings.needs": ("Need", "Wanted", "unknown_platforms", "wanted"),
+    "hermes_doctor.settings.own": ("Own", "bare", "own_provider", "own_providers"),
     "hermes_doctor.settings.pool": ("Entry",),
+    "hermes_doctor.settings.ports": ("Door", "doors", "usual_ports", "world_of"),
     "hermes_doctor.settings.references": ("Unfilled",),
-    "hermes_doctor.settings.resolved": (
-        "Resolved",
-        "Route",
-    ),
+    "hermes_doctor.settings.resolved": ("Resolved", "Route"),
     "hermes_doctor.settings.secret": ("mended",),
     "hermes_doctor.settings.shapes": ("Misshapen",),
     "hermes_doctor.settings.spelling": ("is_seller",),
-    "hermes_doctor.settings.text": (
-        "Key",
-        "Source",
-    ),
+    "hermes_doctor.settings.text": ("Answer", "Key", "Source", "Text"),
     "hermes_doctor.settings.ways": (
         "Way",
         "configured",
@@ -288,6 +297,7 @@ _LATER = {
         "variable",
         "ways",
     ),
+    "hermes_doctor.settings.world": ("World",),
     "hermes_doctor.sqlite.blueprint": ("Blueprint",),
     "hermes_doctor.sqlite.completion": ("complete",),
     "hermes_doctor.sqlite.condition": ("Condition",),

@@ -33,9 +33,11 @@ if TYPE_CHECKING:
     from hermes_doctor.probes.openfiles import Held, Lost
     from hermes_doctor.probes.orphans import Orphan
     from hermes_doctor.probes.owners import Owners
+    from hermes_doctor.probes.packages import Packages
     from hermes_doctor.probes.piles import Dumps, LogFile
     from hermes_doctor.probes.place import Mount, User
     from hermes_doctor.probes.platforms import Platform
+    from hermes_doctor.probes.programs import Program
     from hermes_doctor.probes.pulse import Pulse
     from hermes_doctor.probes.reach import Reached
     from hermes_doctor.probes.runs import LeftDown, UnfinishedRun
@@ -56,6 +58,7 @@ if TYPE_CHECKING:
     from hermes_doctor.sqlite.header import Header
     from hermes_doctor.sqlite.reader import Answer
     from hermes_doctor.sqlite.schema import Schema
+    from hermes_doctor.updating.records import Update
 
 
 class Probes:
@@ -405,6 +408,21 @@ class Probes:
         places = found.where.glob(f"lib/python3*/site-packages/{name}") if found else iter(())
         return next(places, None)
 
+    @once(limit=2)
+    def packages(self) -> Packages | None:
+        """The packages beside the installed Hermes; None where its environment is not known."""
+        from hermes_doctor.probes import packages
+
+        found = self.installation()
+        return packages.beside(found.where) if found else None
+
+    @once(limit=6)
+    def program(self, name: str) -> Program:
+        """Where the gateway finds a program that it starts."""
+        from hermes_doctor.probes import programs
+
+        return programs.find(self, name)
+
     def claims(self, gateway: Gateway) -> Mapping[str, PlatformState] | None:
         """What a running gateway says of its platforms; None when the file is not its own."""
         from hermes_doctor.probes import claims
@@ -636,6 +654,15 @@ class Probes:
         from hermes_doctor.probes import runs
 
         return runs.left_down(self.home)
+
+    @once(limit=2)
+    def guarded_update(self) -> Update | None:
+        """The last update of Hermes that was made under the guard."""
+        if not os.path.isdir(self.home.vault / "updates"):
+            return None
+        from hermes_doctor.updating.records import Records
+
+        return Records(self.home).last()
 
     @once(limit=2)
     def unfinished_runs(self) -> list[UnfinishedRun]:

@@ -55,7 +55,7 @@ class Access(NamedTuple):
 def accesses(world: World) -> Iterator[Access]:
     """The platforms that a gateway of this release starts with these settings."""
     known: Mapping[str, Any] = load_knowledge("platforms")["platforms"]
-    for name, because in _started(world):
+    for name, because in world.begun.items():
         own = reader(world, name)
         token = own.token_text()
         if own.is_strict and token and not world.release.is_usable(token):
@@ -75,7 +75,7 @@ def accesses(world: World) -> Iterator[Access]:
         )
 
 
-def _started(world: World) -> Iterator[tuple[str, str]]:
+def started(world: World) -> Iterator[tuple[str, str]]:
     """The platforms that would start, and what starts each."""
     names = frozenset(world.readings.dotenv.values)
     seen = Settings(world.variables, names, world.raw, ())
