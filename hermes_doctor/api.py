@@ -41,12 +41,15 @@ from hermes_doctor.values import NamedTuple
 if TYPE_CHECKING:
     from hermes_doctor.acts import EnableLinger, ResetFailed
     from hermes_doctor.knowledge.services import service_plan
+    from hermes_doctor.masking import spoken
     from hermes_doctor.model import Gateway
     from hermes_doctor.probes.lastwords import Word
     from hermes_doctor.probes.links import Link
     from hermes_doctor.probes.openfiles import writers
+    from hermes_doctor.probes.pairing import Pairing, PairingRequest
     from hermes_doctor.probes.platforms import Platform
     from hermes_doctor.probes.reach import Reached
+    from hermes_doctor.probes.refusals import Refusal
     from hermes_doctor.probes.runtime import Life, PlatformState, Runtime
     from hermes_doctor.probes.sockets import Connection
     from hermes_doctor.probes.space import Space
@@ -57,6 +60,8 @@ if TYPE_CHECKING:
     from hermes_doctor.services import gateway_service
     from hermes_doctor.services.dropins import drop_in, service_limit
     from hermes_doctor.services.installing import service_installation
+    from hermes_doctor.settings.admission import Door, is_sandboxed
+    from hermes_doctor.settings.identity import is_id
     from hermes_doctor.sqlite.blueprint import Blueprint
     from hermes_doctor.sqlite.completion import complete
     from hermes_doctor.sqlite.condition import Condition
@@ -98,6 +103,7 @@ __all__ = [
     "CouldNotLook",
     "Cutoff",
     "Damage",
+    "Door",
     "EnableLinger",
     "Evidence",
     "Finding",
@@ -111,11 +117,14 @@ __all__ = [
     "MoveAside",
     "MoveLog",
     "NamedTuple",
+    "Pairing",
+    "PairingRequest",
     "Partly",
     "Platform",
     "PlatformState",
     "Probes",
     "Reached",
+    "Refusal",
     "Remove",
     "ReplaceDatabase",
     "ReplaceFile",
@@ -146,6 +155,8 @@ __all__ = [
     "evict",
     "fix",
     "gateway_service",
+    "is_id",
+    "is_sandboxed",
     "listing",
     "loss",
     "mend_rows",
@@ -158,6 +169,7 @@ __all__ = [
     "shown",
     "size",
     "snapshot",
+    "spoken",
     "take_back",
     "writers",
 ]
@@ -168,9 +180,12 @@ _LATER = {
     "hermes_doctor.model": ("Gateway",),
     "hermes_doctor.probes.lastwords": ("Word",),
     "hermes_doctor.probes.links": ("Link",),
+    "hermes_doctor.masking": ("spoken",),
     "hermes_doctor.probes.openfiles": ("writers",),
+    "hermes_doctor.probes.pairing": ("Pairing", "PairingRequest"),
     "hermes_doctor.probes.platforms": ("Platform",),
     "hermes_doctor.probes.reach": ("Reached",),
+    "hermes_doctor.probes.refusals": ("Refusal",),
     "hermes_doctor.probes.runtime": ("Life", "PlatformState", "Runtime"),
     "hermes_doctor.probes.sockets": ("Connection",),
     "hermes_doctor.probes.space": ("Space",),
@@ -181,6 +196,8 @@ _LATER = {
     "hermes_doctor.services": ("gateway_service",),
     "hermes_doctor.services.dropins": ("drop_in", "service_limit"),
     "hermes_doctor.services.installing": ("service_installation",),
+    "hermes_doctor.settings.admission": ("Door", "is_sandboxed"),
+    "hermes_doctor.settings.identity": ("is_id",),
     "hermes_doctor.sqlite.blueprint": ("Blueprint",),
     "hermes_doctor.sqlite.completion": ("complete",),
     "hermes_doctor.sqlite.condition": ("Condition",),

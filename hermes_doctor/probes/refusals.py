@@ -1,0 +1,96 @@
+"""Who wrote to the bot and was turned away, told from the end of the logs.
+
+Only the id and the platform are taken from a line. What stands between them is what a stranger
+calls himself: it is passed over, and it may hold anything, whole lines of a log included.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from datetime import UTC, datetime
+
+from hermes_doctor.files import read_tail
+from hermes_doctor.home import Home
+from hermes_doctor.logs import tail
+from hermes_doctor.model import CouldNotLook
+from hermes_doctor.patterns import pattern
+from hermes_doctor.values import NamedTuple
+
+TAIL = 256 * 1024
+WINDOW = 86_400.0
+_LOGS = ("errors.log", "gateway.log")
+"""Warnings stand in both; the first holds them for longer."""
+_WORD = b"nauthorized "
+_LINES = (
+    pattern(r"Unauthorized user: (?P<user>\S{1,200}) \(.*\) on (?P<platform>\w{1,40})\Z"),
+    pattern(
+        r"Dropping message from unauthorized user in active session: user=(?P<user>\S{1,200}) "
+        r"\(.*\), platform=(?P<platform>\w{1,40}), session="
+    ),
+    pattern(r"\[(?P<platform>Telegram)\] Blocked unauthorized user (?P<user>\d{1,20}) in chat "),
+    pattern(
+        r"\[(?P<platform>Discord)\] Unauthorized slash attempt: "
+        r"user=.* id=(?P<user>\d{1,20}) channel="
+    ),
+)
+
+
+class Refusal(NamedTuple):
+    """One person on one platform."""
+
+    platform: str
+    user: str
+    times: tuple[float, ...]
+    """When, oldest first."""
+
+    @property
+    def first(self) -> datetime:
+        """The first time."""
+        return datetime.fromtimestamp(self.times[0], UTC)
+
+    @property
+    def last(self) -> datetime:
+        """The last time."""
+        return datetime.fromtimestamp(self.times[-1], UTC)
+
+    def often(self, count: int, within: float) -> bool:
+        """Whether it happened so often in a span as short as that."""
+        pairs = zip(self.times, self.times[count - 1 :], strict=False)
+        return any(later - earlier <= within for earlier, later in pairs)
+
+
+def find(home: Home) -> list[Refusal]:
+    """Everybody who was turned away within a day, the latest first."""
+    since = time.time() - WINDOW
+    times: dict[tuple[str, str], set[float]] = {}
+    for name in _LOGS:
+        if not _mentions(home, name):
+            continue
+        for entry in tail.entries(home, name, TAIL, since=since, wanted=_wanted):
+            for line in _LINES:
+                if match := line.match(entry.text):
+                    who = match["platform"].lower(), match["user"]
+                    times.setdefault(who, set()).add(entry.at)
+                    break
+    found = [Refusal(*who, tuple(sorted(at))) for who, at in times.items()]
+    return sorted(found, key=lambda one: one.times[-1], reverse=True)
+
+
+def _mentions(home: Home, name: str) -> bool:
+    """Whether there is anything to look for: most logs have none of it."""
+    try:
+        return _WORD in read_tail(home / "logs" / name, TAIL)[0]
+    except FileNotFoundError:
+        return False
+    except CouldNotLook:
+        return True  # the reader says why
+
+
+def _wanted(level: str, _logger: str) -> bool:
+    return level == "WARNING"
+
+
+def users(refusals: Iterable[Refusal], platform: str) -> set[str]:
+    """Who was turned away on a platform."""
+    return {one.user for one in refusals if one.platform == platform}
