@@ -40,9 +40,11 @@ from hermes_doctor.values import NamedTuple
 
 if TYPE_CHECKING:
     from hermes_doctor.acts import EnableLinger, ResetFailed
+    from hermes_doctor.admitting import admit_user, mirror_user
     from hermes_doctor.knowledge.services import service_plan
     from hermes_doctor.masking import spoken
     from hermes_doctor.model import Gateway
+    from hermes_doctor.pairings import approve_pairing, merge_pairings, unlock_pairing
     from hermes_doctor.probes.lastwords import Word
     from hermes_doctor.probes.links import Link
     from hermes_doctor.probes.openfiles import writers
@@ -146,6 +148,8 @@ __all__ = [
     "Unit",
     "Vitals",
     "Word",
+    "admit_user",
+    "approve_pairing",
     "bring_back",
     "check",
     "compact",
@@ -160,6 +164,8 @@ __all__ = [
     "listing",
     "loss",
     "mend_rows",
+    "merge_pairings",
+    "mirror_user",
     "pattern",
     "responses",
     "seconds",
@@ -171,11 +177,14 @@ __all__ = [
     "snapshot",
     "spoken",
     "take_back",
+    "unlock_pairing",
     "writers",
 ]
 
 _LATER = {
     "hermes_doctor.acts": ("EnableLinger", "ResetFailed"),
+    "hermes_doctor.admitting": ("admit_user", "mirror_user"),
+    "hermes_doctor.pairings": ("approve_pairing", "merge_pairings", "unlock_pairing"),
     "hermes_doctor.knowledge.services": ("service_plan",),
     "hermes_doctor.model": ("Gateway",),
     "hermes_doctor.probes.lastwords": ("Word",),
@@ -268,6 +277,8 @@ class Fix(NamedTuple):
     """The fix that comes next where this one turns out not to be enough."""
     unattended: bool = False
     """Although it asks a person, a watch that heals may do it by itself, within its budget."""
+    personal: bool = False
+    """It lets somebody in: done only for the person who is named, whatever else was agreed to."""
 
 
 def check(
@@ -289,6 +300,7 @@ def fix(
     safety: Safety,
     then: str | None = None,
     unattended: bool = False,
+    personal: bool = False,
 ) -> Callable[[Plan], Fix]:
     """Make a function a fix; its docstring's first line says what it does.
 
@@ -298,7 +310,8 @@ def fix(
     _names(id, then or id, codes)
 
     def decorate(plan: Plan) -> Fix:
-        return Fix(id, tuple(codes), safety, _first_line(plan), settled(plan), then, unattended)
+        title = _first_line(plan)
+        return Fix(id, tuple(codes), safety, title, settled(plan), then, unattended, personal)
 
     return decorate
 
