@@ -41,6 +41,8 @@ from hermes_doctor.values import NamedTuple
 if TYPE_CHECKING:
     from hermes_doctor.acts import EnableLinger, ResetFailed
     from hermes_doctor.admitting import admit_user, mirror_user
+    from hermes_doctor.editing.edits import Assign, Drop, Mend, Put, Rename, Unset
+    from hermes_doctor.editing.planning import edit_config, edit_env, reload
     from hermes_doctor.knowledge.services import service_plan
     from hermes_doctor.masking import spoken
     from hermes_doctor.model import Gateway
@@ -96,6 +98,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CACHES",
+    "Assign",
     "Blueprint",
     "CannotFix",
     "Changed",
@@ -106,6 +109,7 @@ __all__ = [
     "Cutoff",
     "Damage",
     "Door",
+    "Drop",
     "EnableLinger",
     "Evidence",
     "Finding",
@@ -115,6 +119,7 @@ __all__ = [
     "Home",
     "Life",
     "Link",
+    "Mend",
     "Missing",
     "MoveAside",
     "MoveLog",
@@ -125,9 +130,11 @@ __all__ = [
     "Platform",
     "PlatformState",
     "Probes",
+    "Put",
     "Reached",
     "Refusal",
     "Remove",
+    "Rename",
     "ReplaceDatabase",
     "ReplaceFile",
     "ReplaceSpan",
@@ -146,6 +153,7 @@ __all__ = [
     "Structure",
     "Supervision",
     "Unit",
+    "Unset",
     "Vitals",
     "Word",
     "admit_user",
@@ -156,6 +164,8 @@ __all__ = [
     "complete",
     "database_repair",
     "drop_in",
+    "edit_config",
+    "edit_env",
     "evict",
     "fix",
     "gateway_service",
@@ -167,6 +177,7 @@ __all__ = [
     "merge_pairings",
     "mirror_user",
     "pattern",
+    "reload",
     "responses",
     "seconds",
     "service_installation",
@@ -185,6 +196,8 @@ _LATER = {
     "hermes_doctor.acts": ("EnableLinger", "ResetFailed"),
     "hermes_doctor.admitting": ("admit_user", "mirror_user"),
     "hermes_doctor.pairings": ("approve_pairing", "merge_pairings", "unlock_pairing"),
+    "hermes_doctor.editing.edits": ("Assign", "Drop", "Mend", "Put", "Rename", "Unset"),
+    "hermes_doctor.editing.planning": ("edit_config", "edit_env", "reload"),
     "hermes_doctor.knowledge.services": ("service_plan",),
     "hermes_doctor.model": ("Gateway",),
     "hermes_doctor.probes.lastwords": ("Word",),

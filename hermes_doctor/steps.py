@@ -109,6 +109,8 @@ class ReplaceFile(Step):
     before: bytes = b""
 
     def sentence(self) -> str:
+        if self.expect.kind == "absent":
+            return f"write {self.path.name}, which is not there: {self.why}"
         return f"replace {self.path.name}: {self.why}{_other_names(self.path)}"
 
     def texts(self) -> tuple[str, bytes, bytes] | None:
