@@ -57,7 +57,7 @@ def _secrets(world: World) -> Iterator[tuple[bytes, str]]:
     clear = {one.path: one for one in in_clear(world)}
     for path, said in texts(world.raw) if clear else ():
         source = world.document.source(*path)
-        if source.name in clear and _is_one(world, Text(said)):
+        if source.name in clear and _is_one(world, Text(said, source)):
             yield said.strip().encode("utf-8", "replace"), source.name
 
 

@@ -145,12 +145,8 @@ class _Reader:
 
     def token_text(self) -> Text:
         """What the platform has as its token."""
-        return self.text_of("token")
-
-    def text_of(self, field: str) -> Text:
-        """A field as it counts. May be a secret."""
-        variable = self.variables.get(field)
-        return next(iter((*self._variable(variable), *self._written(field))), ABSENT)
+        variable = self.variables.get("token")
+        return next(iter((*self._variable(variable), *self._written("token"))), ABSENT)
 
     def _weaker(self, variable: str) -> list[Text]:
         return self.world.layers(variable)[1:]

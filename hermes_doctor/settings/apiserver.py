@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from hermes_doctor.settings.access import reader
 from hermes_doctor.settings.resolved import Resolved
 from hermes_doctor.settings.text import BUILT_IN, Source, Text
-from hermes_doctor.settings.world import World
+from hermes_doctor.settings.world import ABSENT, World, section
 from hermes_doctor.values import NamedTuple
 
 NAME = "api_server"
@@ -35,10 +34,11 @@ def find(found: Resolved) -> ApiServer | None:
     if not any(one.name == NAME for one in found.platforms):
         return None
     world = found.world
-    own = reader(world, NAME)
-    said = own.setting("host")
-    host, source = (said.value or _HOST, said.source) if said else (_HOST, BUILT_IN)
-    key = own.text_of("extra.key")
+    said = _written(world, "host") or world.getenv("API_SERVER_HOST")
+    if world.getenv("API_SERVER_HOST") and _by_variables(world):
+        said = world.getenv("API_SERVER_HOST")
+    host, source = (str(said), said.source) if said else (_HOST, BUILT_IN)
+    key = world.getenv("API_SERVER_KEY") or _written(world, "key")
     local = is_local(host)
     needed = _needed(world, local=local)
     fault = _fault(world, key, needed=needed, local=local)
@@ -51,6 +51,23 @@ def find(found: Resolved) -> ApiServer | None:
         place=key.source.place if key else None,
         host_place=_place(source),
     )
+
+
+def _by_variables(world: World) -> bool:
+    """Whether variables switch it on; then they also say where it listens."""
+    on = world.getenv("API_SERVER_ENABLED").lower() in ("true", "1", "yes")
+    return on or bool(world.getenv("API_SERVER_KEY"))
+
+
+def _written(world: World, key: str) -> Text:
+    """What config.yaml says; nothing but `extra` is looked at."""
+    places = [("platforms",), *([("gateway", "platforms")] if world.release.since(0, 16) else [])]
+    for place in places:
+        path = (*place, NAME, "extra")
+        value = section(world.raw, *path).get(key)
+        if value:
+            return Text(str(value), world.document.source(*path, key))
+    return ABSENT
 
 
 def is_local(host: str) -> bool:

@@ -32,8 +32,8 @@ def find(world: World) -> Iterator[Clear]:
         name = str(path[-1])
         if name in _NOT or not _SECRET.search(name):
             continue
-        if len(value) >= _SHORTEST and state(world.release, Text(value)) == "usable":
-            source = world.document.source(*path)
+        source = world.document.source(*path)
+        if len(value) >= _SHORTEST and state(world.release, Text(value, source)) == "usable":
             yield Clear(source.name, source)
 
 
