@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import Any
 
 from hermes_doctor.settings.access import GLOBAL_USERS, Access, reader
 from hermes_doctor.settings.resolved import Resolved
@@ -123,11 +124,9 @@ def _policy(world: World, access: Access) -> str:
 
 def _invites(world: World, access: Access, policy: str, lists: Iterable[Text]) -> bool:
     """Whether a stranger is given a code; what is said for the platform counts first."""
-    for path in _PLACES:
-        block = section(world.raw, *path, access.name)
-        for where in (block, section(block, "extra")):
-            if where.get(_BEHAVIOUR) in ("pair", "ignore"):
-                return bool(where[_BEHAVIOUR] == "pair")
+    for where in _blocks(world, access.name):
+        if where.get(_BEHAVIOUR) in ("pair", "ignore"):
+            return bool(where[_BEHAVIOUR] == "pair")
     if access.name == "email" and world.release.since(0, 18):
         return False
     general = world.raw.get(_BEHAVIOUR)
@@ -139,6 +138,16 @@ def _invites(world: World, access: Access, policy: str, lists: Iterable[Text]) -
         return policy == "pairing"
     roles = "DISCORD_ALLOWED_ROLES"
     return not any(one.source.name != roles for one in lists if one)
+
+
+def _blocks(world: World, name: str) -> Iterator[dict[Any, Any]]:
+    """The parts of config.yaml in which this release looks for a setting of a platform."""
+    yield section(world.raw, name)
+    if world.release.since(0, 16):
+        yield section(world.raw, "platforms", name)
+        yield section(world.raw, "gateway", "platforms", name)
+        yield section(world.raw, "gateway", "platforms", name, "extra")
+    yield section(world.raw, "platforms", name, "extra")
 
 
 def is_sandboxed(world: World) -> bool:
