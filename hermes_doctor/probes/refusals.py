@@ -7,12 +7,10 @@ calls himself: it is passed over, and it may hold anything, whole lines of a log
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
 from datetime import UTC, datetime
 
 from hermes_doctor.files import read_tail
 from hermes_doctor.home import Home
-from hermes_doctor.logs import tail
 from hermes_doctor.model import CouldNotLook
 from hermes_doctor.patterns import pattern
 from hermes_doctor.values import NamedTuple
@@ -67,6 +65,8 @@ def find(home: Home) -> list[Refusal]:
     for name in _LOGS:
         if not _mentions(home, name):
             continue
+        from hermes_doctor.logs import tail
+
         for entry in tail.entries(home, name, TAIL, since=since, wanted=_wanted):
             for line in _LINES:
                 if match := line.match(entry.text):
@@ -89,8 +89,3 @@ def _mentions(home: Home, name: str) -> bool:
 
 def _wanted(level: str, _logger: str) -> bool:
     return level == "WARNING"
-
-
-def users(refusals: Iterable[Refusal], platform: str) -> set[str]:
-    """Who was turned away on a platform."""
-    return {one.user for one in refusals if one.platform == platform}
