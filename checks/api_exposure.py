@@ -10,7 +10,8 @@ from hermes_doctor.api import Evidence, Finding, Probes, Severity, Skip, check
 @check(id="api-exposure", group="access", codes=["GW-API-KEY-MISSING"])
 def api_exposure(probes: Probes) -> Iterator[Finding]:
     """Does the API server have a key that is good enough for where it listens?"""
-    server = probes.api_server()
+    on = any(one.name == "api_server" for one in probes.platforms())
+    server = probes.api_server() if on else None
     if server is None:
         raise Skip("the API server is not switched on")
     needed = server.needed

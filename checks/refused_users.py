@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 _SHOWN = 12
 """Strangers may come by the hundred."""
-_INSISTS, _SPAN = 5, 7200.0
+_INSISTS, _SPAN, _LATELY = 5, 7200.0, 6 * 3600.0
 _DECORATION = "@ '\"[](){}<>;‘’“”+"
 
 
@@ -43,7 +43,7 @@ def _refused(probes: Probes, door: Door | None, one: Refusal, doors: list[Door])
     named = is_id(one.platform, one.user)
     who = one.user if named else "an id that is none"
     meant = list(_meant(probes, door, one, doors)) if named else []
-    insists = one.often(_INSISTS, _SPAN)
+    insists = one.insists(_INSISTS, _SPAN, _LATELY)
     where = f"{door.variable} in .env" if door else "the platform's list"
     if door and door.own is not None:
         where = f"{door.own.source.name} in {door.own.source.place}"
@@ -58,7 +58,7 @@ def _refused(probes: Probes, door: Door | None, one: Refusal, doors: list[Door])
             f"{where}; else leave it. Nobody is added without being asked about."
         ),
         evidence=(
-            Evidence("logs/errors.log", _often(one)),
+            Evidence(one.log, _often(one)),
             *meant,
             *([Evidence(where, "does not hold the id")] if door else []),
         ),
@@ -123,7 +123,7 @@ def _since(probes: Probes, door: Door, one: Refusal) -> Iterator[Finding]:
         ),
         evidence=(
             Evidence(source.place, f"written {changed:%Y-%m-%d %H:%M:%S} UTC"),
-            Evidence("logs/errors.log", _often(one)),
+            Evidence(one.log, _often(one)),
         ),
         since=changed,
         fix="restart-gateway" if after else None,

@@ -64,7 +64,7 @@ if TYPE_CHECKING:
     from hermes_doctor.services import gateway_service
     from hermes_doctor.services.dropins import drop_in, service_limit
     from hermes_doctor.services.installing import service_installation
-    from hermes_doctor.settings.admission import Door, is_sandboxed
+    from hermes_doctor.settings.admission import Door
     from hermes_doctor.settings.identity import is_id
     from hermes_doctor.sqlite.blueprint import Blueprint
     from hermes_doctor.sqlite.completion import complete
@@ -170,7 +170,6 @@ __all__ = [
     "fix",
     "gateway_service",
     "is_id",
-    "is_sandboxed",
     "listing",
     "loss",
     "mend_rows",
@@ -218,7 +217,7 @@ _LATER = {
     "hermes_doctor.services": ("gateway_service",),
     "hermes_doctor.services.dropins": ("drop_in", "service_limit"),
     "hermes_doctor.services.installing": ("service_installation",),
-    "hermes_doctor.settings.admission": ("Door", "is_sandboxed"),
+    "hermes_doctor.settings.admission": ("Door",),
     "hermes_doctor.settings.identity": ("is_id",),
     "hermes_doctor.sqlite.blueprint": ("Blueprint",),
     "hermes_doctor.sqlite.completion": ("complete",),

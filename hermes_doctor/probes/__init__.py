@@ -416,6 +416,12 @@ class Probes:
 
         return list(admission.doors(self.resolved()))
 
+    def is_sandboxed(self) -> bool:
+        """Whether the commands of the bot run elsewhere than on this machine itself."""
+        from hermes_doctor.settings import admission
+
+        return admission.is_sandboxed(self.resolved().world)
+
     @once(limit=2)
     def pairing(self) -> Pairing:
         """Who has been paired with this home's gateway, and who waits for it."""
@@ -486,6 +492,9 @@ class Probes:
         """Keys and tokens that stand in config.yaml as they are."""
         from hermes_doctor.settings import clear
 
+        config = self.config()
+        if config is None or not any(clear.suspects(config.values or {})):
+            return []
         return list(clear.find(self.resolved().world))
 
     @once(limit=4)
@@ -493,7 +502,7 @@ class Probes:
         """Secrets of this home that stand in its logs."""
         from hermes_doctor.probes import leaks
 
-        return leaks.find(self.home, self.resolved().world, deep=self.deep)
+        return leaks.find(self.home, self.settings(), deep=self.deep)
 
     @once(limit=4)
     def platforms(self) -> list[Platform]:

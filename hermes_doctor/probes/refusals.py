@@ -41,6 +41,8 @@ class Refusal(NamedTuple):
     user: str
     times: tuple[float, ...]
     """When, oldest first."""
+    log: str
+    """Where that stands."""
 
     @property
     def first(self) -> datetime:
@@ -52,16 +54,18 @@ class Refusal(NamedTuple):
         """The last time."""
         return datetime.fromtimestamp(self.times[-1], UTC)
 
-    def often(self, count: int, within: float) -> bool:
-        """Whether it happened so often in a span as short as that."""
+    def insists(self, count: int, within: float, lately: float) -> bool:
+        """Whether it happened so often in a span as short as that, and not long ago."""
         pairs = zip(self.times, self.times[count - 1 :], strict=False)
-        return any(later - earlier <= within for earlier, later in pairs)
+        since = time.time() - lately
+        return any(later - earlier <= within and later >= since for earlier, later in pairs)
 
 
 def find(home: Home) -> list[Refusal]:
     """Everybody who was turned away within a day, the latest first."""
     since = time.time() - WINDOW
     times: dict[tuple[str, str], set[float]] = {}
+    logs: dict[tuple[str, str], str] = {}
     for name in _LOGS:
         if not _mentions(home, name):
             continue
@@ -72,8 +76,9 @@ def find(home: Home) -> list[Refusal]:
                 if match := line.match(entry.text):
                     who = match["platform"].lower(), match["user"]
                     times.setdefault(who, set()).add(entry.at)
+                    logs.setdefault(who, f"logs/{name}")
                     break
-    found = [Refusal(*who, tuple(sorted(at))) for who, at in times.items()]
+    found = [Refusal(*who, tuple(sorted(at)), logs[who]) for who, at in times.items()]
     return sorted(found, key=lambda one: one.times[-1], reverse=True)
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hermes_doctor.patterns import pattern
-from hermes_doctor.settings.secret import state
-from hermes_doctor.settings.text import Source, Text
-from hermes_doctor.settings.world import World
 from hermes_doctor.values import NamedTuple
+
+if TYPE_CHECKING:
+    from hermes_doctor.settings.text import Source
+    from hermes_doctor.settings.world import World
 
 _SECRET = pattern(
     r"(?i)(^|_)(api_?key|token|secret|password|passwd|private_key|auth_key|signing_key|"
@@ -17,6 +18,8 @@ _SECRET = pattern(
 )
 _NOT = frozenset(("max_tokens", "key_env", "api_key_env", "token_env", "public_key"))
 _DEEPEST, _MOST, _SHORTEST = 8, 2000, 8
+
+Path = tuple[str | int, ...]
 
 
 class Clear(NamedTuple):
@@ -28,26 +31,30 @@ class Clear(NamedTuple):
 
 def find(world: World) -> Iterator[Clear]:
     """Every value that is a usable key or token by its name."""
-    for path, value in texts(world.raw):
-        name = str(path[-1])
-        if name in _NOT or not _SECRET.search(name):
-            continue
+    from hermes_doctor.settings.secret import state
+    from hermes_doctor.settings.text import Text
+
+    for path, value in suspects(world.raw):
         source = world.document.source(*path)
-        if len(value) >= _SHORTEST and state(world.release, Text(value, source)) == "usable":
+        if state(world.release, Text(value, source)) == "usable":
             yield Clear(source.name, source)
 
 
-def texts(values: Mapping[Any, Any]) -> Iterator[tuple[tuple[str | int, ...], str]]:
+def suspects(values: Mapping[Any, Any]) -> Iterator[tuple[Path, str]]:
+    """Texts under names that are those of secrets. Hold secrets."""
+    for path, value in _texts(values):
+        name = str(path[-1])
+        if len(value) >= _SHORTEST and name not in _NOT and _SECRET.search(name):
+            yield path, value
+
+
+def _texts(values: Mapping[Any, Any]) -> Iterator[tuple[Path, str]]:
     """Every text of a configuration with its path, as far as any real one goes."""
-    left: list[tuple[tuple[str | int, ...], Any]] = [((), values)]
-    seen = 0
-    while left and seen < _MOST:
-        path, value = left.pop(0)
-        seen += 1
+    left: list[tuple[Path, Any]] = [((), values)]
+    for path, value in left:  # it grows while it is gone through
         if isinstance(value, str):
-            if path:
-                yield path, str(value)
-        elif len(path) >= _DEEPEST:
+            yield path, value
+        elif len(path) >= _DEEPEST or len(left) > _MOST:
             continue
         elif isinstance(value, dict):
             left += [((*path, key), one) for key, one in value.items() if isinstance(key, str)]

@@ -147,3 +147,29 @@ def test_no_longer_in_evidence(home: Path) -> None:
 
     with pytest.raises(Exception, match="no longer tell"):
         list(fix.plan(Scene(home, {}, running=False), finding))
+
+
+def test_no_watch_does_it(home: Path) -> None:
+    """Nor does a watch that was told to agree to everything."""
+    from hermes_doctor.plan import plan as planned
+    from hermes_doctor.watching import consent
+
+    support.put(home / ".env", refusing.TOKEN)
+    refusing.turned_away(home, times=6)
+    scene = Scene(home, {}, running=False)
+    _, findings = ask("refused-users", scene)
+    [one] = planned(scene, PLUGINS, findings)
+
+    assert one.steps
+    assert "must know" in (consent.refusal(one, frozenset({CODE, "add-allowed-user"})) or "")
+
+
+def test_the_question_and_the_hint_name_the_person(home: Path) -> None:
+    """Who is not asked, since there is no terminal, is told how to say yes to this very person."""
+    support.put(home / ".env", refusing.TOKEN)
+    refusing.turned_away(home)
+
+    done = support.doctor("fix", CODE, "--apply", "--yes", "--home", home)
+
+    assert "--subject 'telegram 42'" in done.out.replace("\n", " ")
+    assert "let 42 in on Telegram" in done.out
