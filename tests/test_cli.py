@@ -781,6 +781,7 @@ def test_completion_script(name: str) -> None:
                 "fix",
                 "undo",
                 "timeline",
+                "switch-provider",
                 "backup",
                 "watch",
                 "explain",

@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from hermes_doctor.probes.structure import Structure
     from hermes_doctor.probes.supervision import Supervision
     from hermes_doctor.probes.traffic import Traffic
+    from hermes_doctor.probes.trial import Trial
     from hermes_doctor.probes.virtualenv import Environments
     from hermes_doctor.probes.vitals import Stat, Vitals
     from hermes_doctor.probes.waiting import Stuck
@@ -63,6 +64,7 @@ if TYPE_CHECKING:
     from hermes_doctor.sqlite.header import Header
     from hermes_doctor.sqlite.reader import Answer
     from hermes_doctor.sqlite.schema import Schema
+    from hermes_doctor.updating.records import Update
 
 
 class Probes:
@@ -73,13 +75,21 @@ class Probes:
     """
 
     def __init__(
-        self, home: Home, *, deep: bool = False, network: bool = False, alone: bool = True
+        self,
+        home: Home,
+        *,
+        deep: bool = False,
+        network: bool = False,
+        alone: bool = True,
+        spends: bool = True,
     ) -> None:
         self.home = home
         self.alone = alone
         """No other home is looked at beside it, so that what our environment says is meant here."""
         self.deep = deep
         self.network = network
+        self.spends = spends
+        """Whether a question may be asked that somebody has to pay for."""
         self.cells: dict[tuple[object, ...], Cell] = {}
         self.guard = threading.Lock()
         self.shares: dict[str, Callable[[], float]] = {}
@@ -588,13 +598,27 @@ class Probes:
     @once(limit=8)
     def reach(self) -> list[Reached]:
         """Whether every host that the gateway needs can be reached; asked only with --network."""
-        from hermes_doctor.probes import providers, reach
+        from hermes_doctor.probes import providers, reach, trial
 
         if not self.network:
             raise CouldNotLook("the network is asked only with --network")
         settings = self.settings()
-        wanted = reach.targets(settings, self.platforms(), providers.find(settings))
-        return reach.look(wanted, settings)
+        try:
+            found, guessed = trial.targets(self.resolved(), settings), {}
+        except CouldNotLook:
+            found, guessed = [], providers.find(settings)
+        return reach.look(reach.targets(settings, self.platforms(), guessed, found), settings)
+
+    @once(limit=18)
+    def trials(self) -> list[Trial]:
+        """How each provider that a message may use answers; asked only with --network."""
+        from hermes_doctor.probes import trial
+
+        if not self.network:
+            raise CouldNotLook("the network is asked only with --network")
+        from hermes_doctor.settings import request
+
+        return trial.look(request.requests(self.resolved()), self.settings())
 
     @once(limit=8)
     def pulse(self) -> Pulse:
@@ -736,6 +760,15 @@ class Probes:
         from hermes_doctor.probes import runs
 
         return runs.left_down(self.home)
+
+    @once(limit=2)
+    def guarded_update(self) -> Update | None:
+        """The last update of Hermes that was made under the guard."""
+        if not os.path.isdir(self.home.vault / "updates"):
+            return None
+        from hermes_doctor.updating.records import Records
+
+        return Records(self.home).last()
 
     @once(limit=2)
     def unfinished_runs(self) -> list[UnfinishedRun]:

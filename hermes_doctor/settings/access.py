@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from hermes_doctor.knowledge import load_knowledge
@@ -12,6 +11,7 @@ from hermes_doctor.probes.settings import Settings
 from hermes_doctor.settings.secret import key_of
 from hermes_doctor.settings.text import DEFAULT, Answer, Key, Source, Text
 from hermes_doctor.settings.world import ABSENT, World, section
+from hermes_doctor.values import NamedTuple
 
 GLOBAL_USERS, GLOBAL_EVERYONE = "GATEWAY_ALLOWED_USERS", "GATEWAY_ALLOW_ALL_USERS"
 _PLACES = {"top": (), "platforms": ("platforms",), "gateway": ("gateway", "platforms")}
@@ -21,8 +21,7 @@ _UNASKED = ("homeassistant", "webhook")
 """Platforms whose messages Hermes never asks the sender of."""
 
 
-@dataclass(frozen=True)
-class Access:
+class Access(NamedTuple):
     """One platform that would start."""
 
     name: str
@@ -82,8 +81,10 @@ def _started(world: World) -> Iterator[tuple[str, str]]:
     seen = Settings(world.variables, names, world.raw, ())
     file = {**world.readings.own.values, **world.variables}
     found = {one.name: one for one in platforms.find(seen, world.release.version)}
-    more = Settings(file, frozenset(world.readings.own.values), world.raw, ())
-    in_file = {one.name: one for one in platforms.find(more, world.release.version)}
+    in_file = found
+    if len(file) > len(world.variables):
+        more = Settings(file, frozenset(world.readings.own.values), world.raw, ())
+        in_file = {one.name: one for one in platforms.find(more, world.release.version)}
     for name in load_knowledge("enabling"):
         own = reader(world, name)
         one = found.get(name) or (in_file.get(name) if own.reads_file else None)

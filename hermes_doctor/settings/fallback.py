@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from hermes_doctor.settings import runtime
 from hermes_doctor.settings.outcome import Runtime, Unresolved
 from hermes_doctor.settings.text import Text, stripped, text
 from hermes_doctor.settings.world import ABSENT, World
+from hermes_doctor.values import NamedTuple
 
 _PLACES = ("fallback_providers", "fallback_model")
 
 
-@dataclass(frozen=True)
-class Link:
+class Link(NamedTuple):
     """One entry of the chain. `${NAME}` in it is not expanded by Hermes."""
 
     path: str

@@ -5,15 +5,19 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from hermes_doctor.patterns import pattern
 from hermes_doctor.settings.release import Release
 from hermes_doctor.settings.text import DEFAULT, Key, Text
 
-_MASKED = re.compile(r"\*{3}|•{3}|…|\.\.\.|‹|\[redacted", re.IGNORECASE)
-_EXAMPLE = re.compile(
+_UNRESOLVED = pattern(r"\$\{[^}]*\}|^\$[A-Za-z_]")
+_MASKED = pattern(r"\*{3}|•{3}|…|\.\.\.|‹|\[redacted", re.IGNORECASE)
+_EXAMPLE = pattern(
     r"your[-_ ].*|<.*>|x{3,}|.*[-_]x{4,}|todo|fixme|replace.*|change[-_ ]?me|insert.*|.*_here|"
     r"sk-(?:or-)?(?:v1-)?(?:x+|\.+)|abc123|test|secret|api[-_]?key|token",
     re.IGNORECASE,
 )
+_BEGINS = ("your", "<", "x", "replace", "insert", "change")
+_ENDS = ("x", "_here", ".")
 
 
 def key_of(release: Release | None, value: Text, others: Iterable[Text] = ()) -> Key:
@@ -40,12 +44,19 @@ def state(release: Release | None, value: Text) -> str:
         return "not needed"
     if not bare:
         return "missing"
-    if re.search(r"\$\{[^}]*\}|^\$[A-Za-z_]", bare):
+    if "$" in bare and _UNRESOLVED.search(bare):
         return "unresolved"
     if _MASKED.search(bare):
         return "masked"
     listed = release is not None and len(bare) >= 4 and not release.is_usable(bare)
-    return "placeholder" if listed or _EXAMPLE.fullmatch(bare) else "usable"
+    return "placeholder" if listed or _is_example(bare) else "usable"
+
+
+def _is_example(bare: str) -> bool:
+    """Whether it stands for a key in an example; what is plainly none costs no look at the rest."""
+    word = bare.lower()
+    likely = len(word) <= 12 or word.startswith(_BEGINS) or word.endswith(_ENDS)
+    return likely and _EXAMPLE.fullmatch(bare) is not None
 
 
 def fingerprint(value: str) -> str | None:
