@@ -40,17 +40,22 @@ from hermes_doctor.values import NamedTuple
 
 if TYPE_CHECKING:
     from hermes_doctor.acts import EnableLinger, ResetFailed
+    from hermes_doctor.admitting import admit_user, mirror_user
     from hermes_doctor.editing.carried import do_edits
     from hermes_doctor.editing.edits import Assign, Drop, Edit, Mend, Put, Rename, Unset
     from hermes_doctor.editing.planning import edit_config, edit_env, reload
     from hermes_doctor.knowledge.services import service_plan
+    from hermes_doctor.masking import spoken
     from hermes_doctor.model import Gateway
+    from hermes_doctor.pairings import approve_pairing, merge_pairings, unlock_pairing
     from hermes_doctor.probes.lastwords import Word
     from hermes_doctor.probes.links import Link
     from hermes_doctor.probes.openfiles import writers
     from hermes_doctor.probes.packages import Packages
+    from hermes_doctor.probes.pairing import Pairing, PairingRequest
     from hermes_doctor.probes.platforms import Platform
     from hermes_doctor.probes.reach import Reached
+    from hermes_doctor.probes.refusals import Refusal
     from hermes_doctor.probes.runtime import Life, PlatformState, Runtime
     from hermes_doctor.probes.sockets import Connection
     from hermes_doctor.probes.space import Space
@@ -64,7 +69,9 @@ if TYPE_CHECKING:
     from hermes_doctor.services.installing import service_installation
     from hermes_doctor.settings import kinds, references, shapes, spelling, urls
     from hermes_doctor.settings.access import Access
+    from hermes_doctor.settings.admission import Entrance
     from hermes_doctor.settings.blocks import Block
+    from hermes_doctor.settings.identity import is_id
     from hermes_doctor.settings.kinds import Odd
     from hermes_doctor.settings.needs import Need, Wanted, unknown_platforms, wanted
     from hermes_doctor.settings.own import Own, bare, own_provider, own_providers
@@ -137,6 +144,7 @@ __all__ = [
     "Drop",
     "Edit",
     "EnableLinger",
+    "Entrance",
     "Entry",
     "Evidence",
     "Finding",
@@ -157,12 +165,15 @@ __all__ = [
     "Odd",
     "Own",
     "Packages",
+    "Pairing",
+    "PairingRequest",
     "Partly",
     "Platform",
     "PlatformState",
     "Probes",
     "Put",
     "Reached",
+    "Refusal",
     "Remove",
     "Rename",
     "ReplaceDatabase",
@@ -195,6 +206,8 @@ __all__ = [
     "Way",
     "Word",
     "World",
+    "admit_user",
+    "approve_pairing",
     "bare",
     "bring_back",
     "check",
@@ -211,6 +224,7 @@ __all__ = [
     "evict",
     "fix",
     "gateway_service",
+    "is_id",
     "is_seller",
     "is_unset",
     "kinds",
@@ -219,6 +233,8 @@ __all__ = [
     "loss",
     "mend_rows",
     "mended",
+    "merge_pairings",
+    "mirror_user",
     "own_provider",
     "own_providers",
     "pattern",
@@ -236,8 +252,10 @@ __all__ = [
     "size",
     "snapshot",
     "spelling",
+    "spoken",
     "take_back",
     "unknown_platforms",
+    "unlock_pairing",
     "urls",
     "users",
     "usual_ports",
@@ -252,15 +270,20 @@ _LATER = {
     "hermes_doctor.acts": ("EnableLinger", "ResetFailed"),
     "hermes_doctor.editing.carried": ("do_edits",),
     "hermes_doctor.editing.edits": ("Assign", "Drop", "Edit", "Mend", "Put", "Rename", "Unset"),
+    "hermes_doctor.admitting": ("admit_user", "mirror_user"),
+    "hermes_doctor.pairings": ("approve_pairing", "merge_pairings", "unlock_pairing"),
     "hermes_doctor.editing.planning": ("edit_config", "edit_env", "reload"),
     "hermes_doctor.knowledge.services": ("service_plan",),
     "hermes_doctor.model": ("Gateway",),
     "hermes_doctor.probes.lastwords": ("Word",),
     "hermes_doctor.probes.links": ("Link",),
+    "hermes_doctor.masking": ("spoken",),
     "hermes_doctor.probes.openfiles": ("writers",),
     "hermes_doctor.probes.packages": ("Packages",),
+    "hermes_doctor.probes.pairing": ("Pairing", "PairingRequest"),
     "hermes_doctor.probes.platforms": ("Platform",),
     "hermes_doctor.probes.reach": ("Reached",),
+    "hermes_doctor.probes.refusals": ("Refusal",),
     "hermes_doctor.probes.runtime": ("Life", "PlatformState", "Runtime"),
     "hermes_doctor.probes.sockets": ("Connection",),
     "hermes_doctor.probes.space": ("Space",),
@@ -298,6 +321,8 @@ _LATER = {
         "ways",
     ),
     "hermes_doctor.settings.world": ("World",),
+    "hermes_doctor.settings.admission": ("Entrance",),
+    "hermes_doctor.settings.identity": ("is_id",),
     "hermes_doctor.sqlite.blueprint": ("Blueprint",),
     "hermes_doctor.sqlite.completion": ("complete",),
     "hermes_doctor.sqlite.condition": ("Condition",),
@@ -368,6 +393,8 @@ class Fix(NamedTuple):
     """The fix that comes next where this one turns out not to be enough."""
     unattended: bool = False
     """Although it asks a person, a watch that heals may do it by itself, within its budget."""
+    personal: bool = False
+    """It lets somebody in: done only for the person who is named, whatever else was agreed to."""
 
 
 def check(
@@ -389,6 +416,7 @@ def fix(
     safety: Safety,
     then: str | None = None,
     unattended: bool = False,
+    personal: bool = False,
 ) -> Callable[[Plan], Fix]:
     """Make a function a fix; its docstring's first line says what it does.
 
@@ -398,7 +426,8 @@ def fix(
     _names(id, then or id, codes)
 
     def decorate(plan: Plan) -> Fix:
-        return Fix(id, tuple(codes), safety, _first_line(plan), settled(plan), then, unattended)
+        title = _first_line(plan)
+        return Fix(id, tuple(codes), safety, title, settled(plan), then, unattended, personal)
 
     return decorate
 

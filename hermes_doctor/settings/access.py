@@ -168,13 +168,19 @@ class _Reader:
 
     def users(self) -> Answer | None:
         """The lists of who may talk to it, as one."""
-        variable = self.lists[0]
-        own = [*self._variable(variable), *self._bridged(variable)] if variable else []
-        shared = list(self._variable(GLOBAL_USERS))
+        own, shared = self._own_users(), list(self._variable(GLOBAL_USERS))
         if own and shared:
             both = Text(f"{own[0]},{shared[0]}", own[0].source)
             return _answer([both, *own[1:]])
         return _answer(own or shared)
+
+    def user_lists(self) -> list[Text]:
+        """The lists that count: the platform's own, and the one for all platforms."""
+        return [*self._own_users()[:1], *self._variable(GLOBAL_USERS)]
+
+    def _own_users(self) -> list[Text]:
+        variable = self.lists[0]
+        return [*self._variable(variable), *self._bridged(variable)] if variable else []
 
     def everyone(self) -> Answer | None:
         """What lets anybody in; the setting for all platforms counts only without any list."""
