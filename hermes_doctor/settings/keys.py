@@ -8,8 +8,8 @@ from typing import Any
 from hermes_doctor.knowledge import load_knowledge
 from hermes_doctor.probes.installation import release as numbers
 from hermes_doctor.settings.document import Document, Path
-from hermes_doctor.settings.release import Release
 from hermes_doctor.settings.likeness import nearest
+from hermes_doctor.settings.release import Release
 from hermes_doctor.values import NamedTuple
 
 _PLATFORM, _PROVIDER = "platform", "provider"

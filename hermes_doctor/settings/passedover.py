@@ -8,8 +8,8 @@ from typing import Any
 from hermes_doctor.knowledge import load_knowledge
 from hermes_doctor.probes import platforms
 from hermes_doctor.settings.document import Path
-from hermes_doctor.settings.resolved import Resolved
 from hermes_doctor.settings.likeness import nearest
+from hermes_doctor.settings.resolved import Resolved
 from hermes_doctor.settings.text import CONFIG, Text
 from hermes_doctor.settings.world import references, section
 from hermes_doctor.values import NamedTuple
