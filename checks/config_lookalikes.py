@@ -34,7 +34,7 @@ def config_lookalikes(probes: Probes) -> Iterator[Finding]:
             data={"path": blanks[0].path},
         )
     for one in found:
-        if one.blank:
+        if one.blank or one.path == ("model", "provider"):  # which no provider is called
             continue
         name = named(one.path)
         yield Finding(

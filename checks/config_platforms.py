@@ -47,7 +47,6 @@ _SEEN = {
     "off": "does not count",
     "unstarted": "has a token and no `enabled: true`",
     "token": "is not read in this place",
-    "reference": "is taken literally",
 }
 _FIXES = {
     "list": "reshape-platforms",
@@ -55,7 +54,6 @@ _FIXES = {
     "unstarted": "reshape-platforms",
     "name": "rename-key",
     "token": "move-token",
-    "reference": "move-token",
 }
 
 
@@ -101,15 +99,9 @@ def _words(one: PassedOver, name: str) -> tuple[str, str]:
             f"{name} has a token in config.yaml, but does not start without `enabled: true`",
             f"Add `enabled: true` below {name}.",
         )
-    if one.kind == "token":
-        right = f"{one.instead} in .env" if one.instead else f"platforms.{one.platform}.token"
-        return (
-            f"{name} in config.yaml is not read"
-            + (f", so {one.platform} has no token" if one.harm else ""),
-            f"The token of {one.platform} is read from {right}. Move it there.",
-        )
+    right = f"{one.instead} in .env" if one.instead else f"platforms.{one.platform}.token"
     return (
-        f"{name} in config.yaml is taken literally: ${{NAME}} is not replaced there",
-        f"Put the token itself into {one.instead or 'the variable of the platform'} in .env, and "
-        "take the line out.",
+        f"{name} in config.yaml is not read"
+        + (f", so {one.platform} has no token" if one.harm else ""),
+        f"The token of {one.platform} is read from {right}. Move it there.",
     )

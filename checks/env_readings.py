@@ -27,10 +27,11 @@ def env_readings(probes: Probes) -> Iterator[Finding]:
         raise Skip("there is no .env")
     found = probes.resolved()
     routes = [found.main, found.used, *found.fallback]
-    used = {
-        (route.key.source.via or route.key.source).name for route in routes if route and route.key
-    }
+    keys = [route.key for route in routes if route and route.key]
+    used = {(key.source.via or key.source).name: key for key in keys}
     for one in differing(found.world):
+        if one.name in used and used[one.name].faults:
+            continue  # what is sent with a key that is in use has a code of its own
         what, detail = _CAUSES[one.cause]
         yield Finding(
             code="ENV-AMBIGUOUS",

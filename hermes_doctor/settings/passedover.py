@@ -14,7 +14,7 @@ from hermes_doctor.settings.text import CONFIG, Text
 from hermes_doctor.settings.world import references, section
 from hermes_doctor.values import NamedTuple
 
-LIST, SWITCH, NAME, GATEWAY, OFF, UNSTARTED, TOKEN, REFERENCE = (
+LIST, SWITCH, NAME, GATEWAY, OFF, UNSTARTED, TOKEN = (
     "list",
     "switch",
     "name",
@@ -22,7 +22,6 @@ LIST, SWITCH, NAME, GATEWAY, OFF, UNSTARTED, TOKEN, REFERENCE = (
     "off",
     "unstarted",
     "token",
-    "reference",
 )
 _GONE_SINCE, _BACK_SINCE = (0, 14), (0, 19)
 """Between these releases nothing about platforms counts if `gateway` is no mapping."""
@@ -117,9 +116,6 @@ def _token(
     has = own is not None and any(key.state == "usable" for key in own.tokens)
     if "token" not in facts.get("keys", {}).get(place, ()):
         yield PassedOver(TOKEN, (*path, "token"), name, not has, value, variable)
-    elif references(value):
-        if not has:
-            yield PassedOver(REFERENCE, (*path, "token"), name, True, value, variable)
     elif own is None and "enabled" not in block and place != "top":
         yield PassedOver(UNSTARTED, path, name, True)
 

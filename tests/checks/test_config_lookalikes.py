@@ -22,12 +22,12 @@ def test_blanks(home: Path) -> None:
     assert [one.where for one in findings[0].evidence] == ["config.yaml:2", "config.yaml:3"]
 
 
-@pytest.mark.parametrize("value", ["“openrouter”", "‘openrouter’", "«openrouter»"])
+@pytest.mark.parametrize("value", ["“x/y-1”", "‘x/y-1’", "«x/y-1»"])
 def test_quotes(home: Path, value: str) -> None:
     """The value is named, not shown."""
-    _, findings = filing.look(filing.write(home, f"model:\n  provider: {value}\n"), ID)
+    _, findings = filing.look(filing.write(home, f"model:\n  default: {value}\n"), ID)
 
-    told = [("CFG-LOOKALIKE", "warning", "model.provider", "config.yaml:2", "straighten-config")]
+    told = [("CFG-LOOKALIKE", "warning", "model.default", "config.yaml:2", "straighten-config")]
     assert filing.told(findings) == told
 
 
@@ -39,6 +39,7 @@ def test_quotes(home: Path, value: str) -> None:
         "a: '“'\n",
         "a: “open\n",
         "名字: 中文\n",
+        "model: {provider: “openrouter”}\n",
     ],
 )
 def test_silent(home: Path, text: str) -> None:

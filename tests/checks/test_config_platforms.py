@@ -46,11 +46,6 @@ CASES = {
         filing.TELEGRAM,
         ("info", "telegram.token", 2, MOVE),
     ),
-    "reference": (
-        "platforms:\n  telegram:\n    enabled: true\n    token: ${MINE}\n",
-        f"MINE={T}\n",
-        ("error", "platforms.telegram.token", 4, MOVE),
-    ),
     "not enabled": (
         f"platforms:\n  telegram:\n    token: {T}\n",
         "",

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests import filing
+from tests import filing, support
 
 ID = "env-readings"
 NAME = "DEEPSEEK_API_KEY"
@@ -19,19 +19,27 @@ CASES = {
 
 
 @pytest.mark.parametrize("case", CASES)
-@pytest.mark.parametrize(
-    ("provider", "severity"), [("deepseek", "error"), ("openrouter", "warning")]
-)
-def test_found(home: Path, case: str, provider: str, severity: str) -> None:
-    """An error where the next message uses the key."""
-    config = f"model: {{provider: {provider}, default: x}}\n"
+def test_found(home: Path, case: str) -> None:
+    """A key that nothing uses today."""
+    config = "model: {provider: openrouter, default: x}\n"
     env = "OPENROUTER_API_KEY=sk-or-v1-abcdef\n" + CASES[case]
 
     _, findings = filing.look(filing.write(home, config, env), ID)
 
     line = env.count("\n")
-    told = [("ENV-AMBIGUOUS", severity, NAME, f".env:{line}", "write-plainly")]
+    told = [("ENV-AMBIGUOUS", "warning", NAME, f".env:{line}", "write-plainly")]
     assert filing.told(findings) == told
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_in_use(home: Path, case: str) -> None:
+    """An error where the next message uses it, unless the key itself is reported for it."""
+    config = "model: {provider: deepseek, default: x}\n"
+
+    done = support.check(filing.write(home, config, CASES[case]))
+
+    found = [one for one in done.json["findings"] if one["code"] in ("ENV-AMBIGUOUS", "CRED-SHAPE")]
+    assert [one["severity"] for one in found] == ["error"]
 
 
 @pytest.mark.parametrize(

@@ -16,20 +16,17 @@ CASES = {
         "telegram.token",
         ("telegram:\n  reactions: true\n", f"A=1\nTELEGRAM_BOT_TOKEN={T}\n"),
     ),
+    "a reference": (
+        "telegram:\n  token: ${MINE}\n  reactions: true\n",
+        f"MINE={T}\n",
+        "telegram.token",
+        ("telegram:\n  reactions: true\n", f"MINE={T}\nTELEGRAM_BOT_TOKEN={T}\n"),
+    ),
     "not needed": (
         f"telegram:\n  token: {T}\n  reactions: true\n",
         filing.TELEGRAM,
         "telegram.token",
         ("telegram:\n  reactions: true\n", filing.TELEGRAM),
-    ),
-    "reference": (
-        "platforms:\n  telegram:\n    enabled: true\n    token: ${MINE}  # see .env\n",
-        f"MINE={T}\n",
-        "platforms.telegram.token",
-        (
-            "platforms:\n  telegram:\n    enabled: true\n",
-            f"MINE={T}\nTELEGRAM_BOT_TOKEN={T}\n",
-        ),
     ),
 }
 
@@ -48,6 +45,6 @@ def test_cures_and_undoes(home: Path, case: str) -> None:
 
 def test_a_reference_to_nothing(home: Path) -> None:
     """There is no token to move."""
-    filing.write(home, "platforms:\n  telegram: {enabled: true, token: '${NOWHERE}'}\n", "")
+    filing.write(home, "telegram:\n  token: ${NOWHERE}\n", "")
 
     assert "is not set" in curing.refused(home, "CFG-IGNORED")

@@ -15,9 +15,9 @@ CASES = {
         "model:\n  default: x\n  provider: y\n# \u00a0\n",
     ),
     "quotes": (
-        "model:\n  provider: “openrouter”  # “x”\n",
-        "model.provider",
-        "model:\n  provider: openrouter  # “x”\n",
+        "model:\n  default: “x/y-1”  # “x”\n",
+        "model.default",
+        "model:\n  default: x/y-1  # “x”\n",
     ),
 }
 

@@ -8,6 +8,8 @@ import pytest
 
 from tests import curing, filing
 
+OTHER = "OPENROUTER_API_KEY=sk-or-v1-abcdef\n"
+"""What the next message uses."""
 NAME = "DEEPSEEK_API_KEY"
 K = f"sk-{curing.SECRET}"
 CASES = {
@@ -21,9 +23,9 @@ CASES = {
 def test_cures_and_undoes(home: Path, case: str) -> None:
     """The comment is kept on a line of its own; the value is in no output."""
     before, after = CASES[case]
-    filing.write(home, "{}\n", before)
+    filing.write(home, "model: {provider: openrouter, default: x}\n", OTHER + before)
 
     cured = curing.cure(home, "ENV-AMBIGUOUS", "write-plainly", NAME)
 
-    assert (home / ".env").read_bytes().decode() == after
+    assert (home / ".env").read_bytes().decode() == OTHER + after
     cured.undo()
