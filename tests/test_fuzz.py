@@ -302,7 +302,7 @@ class Stage:
 
     def __init__(self, base: Path) -> None:
         self.home = full(base / "home")
-        support.put(self.home / "config.yaml", "model:\n\tbroken: here\n")
+        support.put(self.home / "config.yaml", "model:\n  broken: [here\n")
         folder = self.home / "backups" / "doctor" / BACKUP
         support.put(folder / "files" / "config.yaml", support.CONFIG + "# vault\n")
         support.put(folder / "manifest.json", "{}")

@@ -200,7 +200,7 @@ def journal(home: Path, name: str, **said: object) -> Path:
 
 def break_config(home: Path) -> None:
     """A fault whose finding needs all the places where copies lie."""
-    support.put(home / "config.yaml", "model:\n\tprovider: x\n")
+    support.put(home / "config.yaml", "model:\n  provider: [\n")
 
 
 def facts(home: Path) -> dict[str, tuple[Any, ...]]:

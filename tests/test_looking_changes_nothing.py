@@ -74,7 +74,7 @@ sys.stdin.read()
 def _sick(home: Path) -> Path:
     """A home with every fault that a check knows, copies to compare with, and a profile."""
     support.healthy(home)
-    support.put(home / "config.yaml", "model:\n\tprovider: x\n")
+    support.put(home / "config.yaml", "model:\n  provider: [\n")
     support.put(home / "config.yaml.bak", support.CONFIG)
     support.put(home / "state-snapshots" / "one" / "config.yaml", support.CONFIG + "# older\n")
     support.put(home / "state-snapshots" / "one" / ".env", support.ENV, mode=0o644)
