@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from hermes_doctor.editing.edits import Assign, Drop, Edit, Mend, Put, Rename, Unset
     from hermes_doctor.editing.planning import edit_config, edit_env, reload
     from hermes_doctor.knowledge.services import service_plan
-    from hermes_doctor.masking import spoken
+    from hermes_doctor.masking import masked_name, spoken
     from hermes_doctor.model import Gateway
     from hermes_doctor.pairings import approve_pairing, merge_pairings, unlock_pairing
     from hermes_doctor.probes.lastwords import Word
@@ -70,16 +70,32 @@ if TYPE_CHECKING:
     from hermes_doctor.settings import kinds, references, shapes, spelling, urls
     from hermes_doctor.settings.access import Access
     from hermes_doctor.settings.admission import Entrance
+    from hermes_doctor.settings.age import age
+    from hermes_doctor.settings.audience import unheard
     from hermes_doctor.settings.blocks import Block
+    from hermes_doctor.settings.document import named
+    from hermes_doctor.settings.envlines import (
+        OddLine,
+        differing,
+        lines_of,
+        odd_lines,
+        odd_ports,
+        repeated,
+    )
     from hermes_doctor.settings.identity import is_id
+    from hermes_doctor.settings.keys import misspelt
     from hermes_doctor.settings.kinds import Odd
+    from hermes_doctor.settings.lookalikes import lookalikes, without_blanks
     from hermes_doctor.settings.needs import Need, Wanted, unknown_platforms, wanted
+    from hermes_doctor.settings.older import older_settings
     from hermes_doctor.settings.own import Own, bare, own_provider, own_providers
+    from hermes_doctor.settings.passedover import PassedOver, passed_over, value_of
     from hermes_doctor.settings.pool import Entry
     from hermes_doctor.settings.ports import Door, doors, usual_ports, world_of
     from hermes_doctor.settings.references import Unfilled
     from hermes_doctor.settings.resolved import Resolved, Route
     from hermes_doctor.settings.secret import mended
+    from hermes_doctor.settings.shadows import shadowed
     from hermes_doctor.settings.shapes import Misshapen
     from hermes_doctor.settings.spelling import is_seller
     from hermes_doctor.settings.text import Answer, Key, Source, Text
@@ -163,11 +179,13 @@ __all__ = [
     "NamedTuple",
     "Need",
     "Odd",
+    "OddLine",
     "Own",
     "Packages",
     "Pairing",
     "PairingRequest",
     "Partly",
+    "PassedOver",
     "Platform",
     "PlatformState",
     "Probes",
@@ -207,6 +225,7 @@ __all__ = [
     "Word",
     "World",
     "admit_user",
+    "age",
     "approve_pairing",
     "bare",
     "bring_back",
@@ -216,6 +235,7 @@ __all__ = [
     "configured",
     "credential_pool",
     "database_repair",
+    "differing",
     "do_edits",
     "doors",
     "drop_in",
@@ -229,24 +249,35 @@ __all__ = [
     "is_unset",
     "kinds",
     "likely_variable",
+    "lines_of",
     "listing",
+    "lookalikes",
     "loss",
+    "masked_name",
     "mend_rows",
     "mended",
     "merge_pairings",
     "mirror_user",
+    "misspelt",
+    "named",
+    "odd_lines",
+    "odd_ports",
+    "older_settings",
     "own_provider",
     "own_providers",
+    "passed_over",
     "pattern",
     "read_json",
     "references",
     "reload",
+    "repeated",
     "responses",
     "said",
     "seconds",
     "service_installation",
     "service_limit",
     "service_plan",
+    "shadowed",
     "shapes",
     "shown",
     "size",
@@ -254,14 +285,17 @@ __all__ = [
     "spelling",
     "spoken",
     "take_back",
+    "unheard",
     "unknown_platforms",
     "unlock_pairing",
     "urls",
     "users",
     "usual_ports",
+    "value_of",
     "variable",
     "wanted",
     "ways",
+    "without_blanks",
     "world_of",
     "writers",
 ]
@@ -277,7 +311,10 @@ _LATER = {
     "hermes_doctor.model": ("Gateway",),
     "hermes_doctor.probes.lastwords": ("Word",),
     "hermes_doctor.probes.links": ("Link",),
-    "hermes_doctor.masking": ("spoken",),
+    "hermes_doctor.masking": (
+        "masked_name",
+        "spoken",
+    ),
     "hermes_doctor.probes.openfiles": ("writers",),
     "hermes_doctor.probes.packages": ("Packages",),
     "hermes_doctor.probes.pairing": ("Pairing", "PairingRequest"),
@@ -295,6 +332,29 @@ _LATER = {
     "hermes_doctor.services": ("gateway_service",),
     "hermes_doctor.services.dropins": ("drop_in", "service_limit"),
     "hermes_doctor.services.installing": ("service_installation",),
+    "hermes_doctor.settings.age": ("age",),
+    "hermes_doctor.settings.audience": ("unheard",),
+    "hermes_doctor.settings.document": ("named",),
+    "hermes_doctor.settings.envlines": (
+        "OddLine",
+        "differing",
+        "lines_of",
+        "odd_lines",
+        "odd_ports",
+        "repeated",
+    ),
+    "hermes_doctor.settings.keys": ("misspelt",),
+    "hermes_doctor.settings.lookalikes": (
+        "lookalikes",
+        "without_blanks",
+    ),
+    "hermes_doctor.settings.shadows": ("shadowed",),
+    "hermes_doctor.settings.passedover": (
+        "PassedOver",
+        "passed_over",
+        "value_of",
+    ),
+    "hermes_doctor.settings.older": ("older_settings",),
     "hermes_doctor.settings": ("kinds", "references", "shapes", "spelling", "urls"),
     "hermes_doctor.settings.access": ("Access",),
     "hermes_doctor.settings.blocks": ("Block",),

@@ -93,6 +93,11 @@ def like_a_secret(name: str) -> bool:
     return bool(_TOKEN.search(name))
 
 
+def masked_name(name: str) -> str:
+    """The name of a variable, unless it is more like a key or a token."""
+    return HIDDEN if like_a_secret(name) else clean(name)
+
+
 _SPOKEN = pattern(
     r"""(?ix)
     (?P<url>\b[a-z][a-z0-9+.-]*://)(?:[^\s/@]+|[^\s/@:]*:[^\s@"'<>]{1,200})@  # name and password

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from hermes_doctor.probes.kills import Kill
     from hermes_doctor.probes.lastwords import Word
     from hermes_doctor.probes.leaks import Leak
+    from hermes_doctor.probes.legacy import OldSettings
     from hermes_doctor.probes.library import Library
     from hermes_doctor.probes.links import Link
     from hermes_doctor.probes.openfiles import Held, Lost
@@ -116,6 +117,13 @@ class Probes:
         from hermes_doctor.probes import environment
 
         return environment.read(self.home)
+
+    @once(limit=2)
+    def old_settings(self) -> OldSettings | None:
+        """gateway.json of an older set-up; None when there is none."""
+        from hermes_doctor.probes import legacy
+
+        return legacy.read(self.home)
 
     @once(limit=2)
     def databases(self) -> Databases:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import yaml
 
@@ -24,6 +24,9 @@ from hermes_doctor.model import CouldNotLook, Trouble
 from hermes_doctor.patterns import pattern
 from hermes_doctor.values import NamedTuple
 
+if TYPE_CHECKING:
+    from hermes_doctor.settings.slips import Slip
+
 NAME = "config.yaml"
 LIMIT = 4 * MEGABYTE
 ZIP_LIMIT = 2048 * MEGABYTE
@@ -31,7 +34,7 @@ DEEPEST, MOST_MERGED = 100, 100_000
 """libyaml's bindings overrun the C stack on hostile nesting, and merges fill the memory; no real
 file comes near either."""
 
-_Fast = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+FAST = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 SMALL, MIDDLING = 16 * 1024, 48 * 1024
 """PyYAML's own parser reads some 50 KB a second: longer files are judged by libyaml."""
 _DISPUTED = pattern(r"[\t?]|\\[uUx]")
@@ -56,6 +59,13 @@ class ConfigFile(NamedTuple):
     fault: Fault | None
     root: yaml.Node | None = None
     """The nodes that the values were made from, where that has not changed them."""
+
+    @property
+    def slip(self) -> Slip | None:
+        """The usual cause of the fault, if it is one of those."""
+        from hermes_doctor.settings.slips import slip
+
+        return slip(self.data, self.fault) if self.fault else None
 
 
 class ConfigCopy(NamedTuple):
@@ -101,9 +111,9 @@ def _built(data: bytes) -> tuple[Any, Fault | None, yaml.Node | None]:
         line = data.count(b"\n", 0, error.start) + 1
         return None, Fault(f"byte 0x{data[error.start]:02x} is not UTF-8", line), None
     try:
-        if _too_deep(text):
+        if too_deep(text):
             return None, Fault(f"nested more than {DEEPEST} levels deep"), None
-        if _unfolds(text):
+        if unfolds(text):
             return None, Fault(f"its merges unfold to more than {MOST_MERGED} settings"), None
         loader = loader_for(text)(text)
         try:
@@ -129,13 +139,14 @@ def _built(data: bytes) -> tuple[Any, Fault | None, yaml.Node | None]:
 def loader_for(text: str) -> Any:
     """The parser for this text: the one that the gateway uses, wherever the two may differ."""
     disputed = len(text) <= SMALL or (len(text) <= MIDDLING and _DISPUTED.search(text))
-    return yaml.SafeLoader if disputed else _Fast
+    return yaml.SafeLoader if disputed else FAST
 
 
-def _too_deep(text: str) -> bool:
+def too_deep(text: str) -> bool:
+    """Whether building it would overrun the stack."""
     depth = 0
     try:
-        for event in yaml.parse(text, _Fast):
+        for event in yaml.parse(text, FAST):
             depth += isinstance(event, yaml.CollectionStartEvent)
             depth -= isinstance(event, yaml.CollectionEndEvent)
             if depth > DEEPEST:
@@ -145,7 +156,7 @@ def _too_deep(text: str) -> bool:
     return False
 
 
-def _unfolds(text: str) -> bool:
+def unfolds(text: str) -> bool:
     """Whether a few lines of merges (`<<: [*a, *a]`) become more than anybody could build."""
     if "<<" not in text or "*" not in text:
         return False
@@ -168,7 +179,7 @@ def _unfolds(text: str) -> bool:
         return found
 
     try:
-        node = yaml.compose(text, _Fast)
+        node = yaml.compose(text, FAST)
     except yaml.YAMLError:  # the judgement is the other parser's
         return False
     if node is not None:

@@ -92,7 +92,7 @@ def _because(settings: Settings, name: str, form: Mapping[str, Any]) -> str | No
         block = section(settings.config, *path, name)
         if "enabled" not in block:
             continue
-        if not _is_true(block["enabled"]):
+        if not is_true(block["enabled"]):
             if place in form["off"]:
                 return None
             break
@@ -104,7 +104,7 @@ def _because(settings: Settings, name: str, form: Mapping[str, Any]) -> str | No
     return None
 
 
-def _is_true(value: object) -> bool:
+def is_true(value: object) -> bool:
     if isinstance(value, str):
         return value.strip().lower() in ("true", "1", "yes", "on")
     return bool(value)

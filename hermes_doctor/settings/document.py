@@ -26,6 +26,15 @@ class Place(NamedTuple):
     end: int
 
 
+class Duplicate(NamedTuple):
+    """A key that stands more than once in one mapping; the last one counts."""
+
+    path: Path
+    lines: tuple[int, ...]
+    same: bool
+    """Whether it says the same each time."""
+
+
 class Document:
     """One YAML file. `values` is empty when there is a `fault`, as it is to Hermes."""
 
@@ -35,8 +44,7 @@ class Document:
         self.data = data
         self.file = file
         self.values: Mapping[Any, Any] = {}
-        self.duplicates: list[tuple[Path, tuple[int, ...]]] = []
-        """Keys that stand more than once in one mapping, with their lines; the last one counts."""
+        self.duplicates: list[Duplicate] = []
         self.places: dict[Path, Place] = {}
         self.keys: dict[Path, Place] = {}
         self.fault = parsed.fault if parsed else configuration.parse(data)[1]
@@ -111,7 +119,8 @@ class Document:
             yield value, (*path, name)
             if len(pairs) > 1 and name != "<<":
                 lines = tuple(key.start_mark.line + 1 for key, _ in pairs)
-                self.duplicates.append(((*path, name), lines))
+                same = all(_alike(pairs[-1][1], value) for _, value in pairs[:-1])
+                self.duplicates.append(Duplicate((*path, name), lines, same))
 
     def _place(self, node: yaml.Node) -> Place:
         start, end = node.start_mark, node.end_mark
@@ -145,6 +154,33 @@ class _Values(yaml.constructor.SafeConstructor):
 
 
 _Values.add_constructor(_STRING, _Values.text)  # type: ignore[type-var]
+
+
+def _alike(one: Any, other: Any) -> bool:
+    """Whether two nodes say the same, as far as a look without end can tell."""
+    left: list[tuple[Any, Any]] = [(one, other)]
+    while left and len(left) < _MOST_NODES:
+        a, b = left.pop()
+        if type(a) is not type(b):
+            return False
+        if a is b:
+            continue
+        if isinstance(a, yaml.Node):
+            left += [(a.tag, b.tag), (a.value, b.value)]
+        elif isinstance(a, list | tuple):
+            if len(a) != len(b):
+                return False
+            left += zip(a, b, strict=True)
+        elif a != b:
+            return False
+    return not left
+
+
+def named(path: Path) -> str:
+    """A path for people; a part that is more like a key or a token is hidden."""
+    from hermes_doctor import masking
+
+    return masking.words(dotted(path))
 
 
 def dotted(path: Path) -> str:

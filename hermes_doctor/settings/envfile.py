@@ -67,13 +67,13 @@ def _tidied(text: str, release: Release) -> Iterator[tuple[int, str]]:
     for number, raw in enumerate(text.split("\n"), 1):
         line = raw.strip()
         if line and not line.startswith("#"):
-            for part in _parts(line, release):
+            for part in parts(line, release):
                 yield number, part
         else:
             yield number, raw
 
 
-def _parts(line: str, release: Release) -> list[str]:
+def parts(line: str, release: Release) -> list[str]:
     """A line cut where another known variable begins in it."""
     if line.count("=") < 2:
         return [line]
@@ -92,12 +92,12 @@ def _parts(line: str, release: Release) -> list[str]:
     )
     if len(cuts) < 2:
         return [line]
-    parts = [line[a:b].strip() for a, b in zip(cuts, [*cuts[1:], len(line)], strict=True)]
+    cut = [line[a:b].strip() for a, b in zip(cuts, [*cuts[1:], len(line)], strict=True)]
     if release.since(0, 18):
-        values = (part.partition("=")[2] for part in parts[:-1])
+        values = (part.partition("=")[2] for part in cut[:-1])
         if cuts[0] != 0 or any(_is_structured(value) for value in values):
             return [line]
-    return [part for part in parts if part]
+    return [part for part in cut if part]
 
 
 def _is_structured(value: str) -> bool:
