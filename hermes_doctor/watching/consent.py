@@ -12,7 +12,7 @@ import os
 from typing import TYPE_CHECKING
 
 from hermes_doctor.model import Finding, Report, Safety, Severity
-from hermes_doctor.watching.changes import Standing
+from hermes_doctor.watching.changes import Standing, is_grave
 
 if TYPE_CHECKING:
     from hermes_doctor.plan import Planned
@@ -38,14 +38,19 @@ def due(
     return safe or bool({finding.code, finding.fix} & agreed)
 
 
-def refusal(one: Planned, agreed: frozenset[str]) -> str | None:
-    """Why a plan is not carried out without a person; None when it may be."""
+def refusal(one: Planned, agreed: frozenset[str], *, lasting: bool) -> str | None:
+    """Why a plan is not carried out without a person; None when it may be.
+
+    `lasting`: it has been an error for so many rounds in a row, not only a warning.
+    """
     if one.refusal is not None or one.fix is None:
         return one.refusal or "no fix can do it"
     if one.fix.safety is not Safety.SAFE and not {one.finding.code, one.fix.id} & agreed:
         return f"only {one.fix.id} is left, which asks first"
-    if one.steers and one.finding.severity.rank > Severity.ERROR.rank:
+    if one.steers and not is_grave(one.finding.severity):
         return "the gateway is not started or stopped for a mere warning"
+    if one.steers and not lasting:
+        return "the gateway is not started or stopped before it has been an error as often"
     for owner in _owners(one):
         if not one.restarts and owner.laid_down():
             return f"somebody stopped it through {owner.describe()}; that is left as it is"

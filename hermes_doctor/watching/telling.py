@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import sys
 from collections.abc import Iterator
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TextIO
 
@@ -47,10 +48,29 @@ class Teller:
         self.out = out if out is not None else sys.stdout
         self.journal = not json and into_journal(self.out)
         self._day = ""
+        self._mute = False
 
     def __call__(self, event: Event) -> None:
         if self.out is None:  # closed by the caller
             return
+        try:
+            self._write(event)
+        except BrokenPipeError:
+            raise
+        except (OSError, ValueError) as error:  # a full disk, a terminal that is gone
+            self._complain(error)
+
+    def _complain(self, error: Exception) -> None:
+        """Say once, elsewhere, that nothing can be told here: the watch goes on."""
+        if self._mute or sys.stderr is None:
+            return
+        self._mute = True
+        why = (getattr(error, "strerror", None) or type(error).__name__).lower()
+        text = f"hermes-doctor: what the watch tells cannot be written ({why}); it goes on"
+        with contextlib.suppress(OSError, ValueError):
+            print(text, file=sys.stderr, flush=True)  # noqa: T201
+
+    def _write(self, event: Event) -> None:
         if self.json:
             print(json.dumps(event.document(self.home)), file=self.out)
         elif self.journal:
@@ -63,6 +83,12 @@ class Teller:
         else:
             show([row(f"{_time(event.at)} ", _whole(event))], self.out)
         self.out.flush()
+
+
+def trouble(message: str) -> str:
+    """That a watch could not run, as one object in one line."""
+    now = datetime.now(UTC)
+    return json.dumps(Event(Kind.NOTE, now, message, severity=Severity.ERROR).document(""))
 
 
 def lines(event: Event) -> Iterator[Line]:
