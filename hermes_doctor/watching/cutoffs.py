@@ -9,15 +9,39 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+from hermes_doctor.examination import crash
 from hermes_doctor.home import Home
-from hermes_doctor.model import CannotFix, CouldNotLook
+from hermes_doctor.model import CannotFix, CouldNotLook, Trouble
 from hermes_doctor.probes import Probes
 from hermes_doctor.watching.consent import SERVICE
 
 if TYPE_CHECKING:
     from hermes_doctor.journal import Journal
+    from hermes_doctor.repair import Verify
 
-CODE = "RUN-CUTOFF"
+
+def there(home: Home) -> list[str]:
+    """The runs that nobody is at work on any more, and that have not ended."""
+    from hermes_doctor.probes import runs
+
+    try:
+        found = runs.unfinished(home)
+    except CouldNotLook:
+        return []
+    return [one.id for one in found if not one.at_work and one.state != "unreadable"]
+
+
+def end(home: Home, verify: Verify) -> tuple[list[str], str]:
+    """Bring such runs to an end: what was done, or why it cannot be. The home's lock is held."""
+    from hermes_doctor import recovery
+
+    try:
+        why = hindrance(home)
+        return ([], why) if why else ([one.text for one in recovery.recover(home, verify)], "")
+    except (Trouble, CouldNotLook, OSError) as trouble:
+        return [], str(trouble).partition(". ")[0]
+    except Exception as error:  # noqa: BLE001 (the watch goes on)
+        return [], f"a run that was cut off cannot be ended: {crash(error)}"
 
 
 def hindrance(home: Home) -> str | None:

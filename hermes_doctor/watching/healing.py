@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -82,25 +82,29 @@ class Healer:
             for one in report.findings
             if consent.due(one, report, memory.standing.get(one.key), self.after, self.agreed)
         ]
-        cut_off = [one for one in report.findings if one.code == cutoffs.CODE]
-        keys = {one.key for one in (*due, *cut_off)}
+        named = {one.subject: one for one in report.findings}
+        cut_off = {
+            named[id].key if id in named else ("", id): named.get(id)
+            for id in cutoffs.there(self.home)
+        }
+        keys = {*(one.key for one in due), *cut_off}
         self._later = {key: at for key, at in self._later.items() if key in keys}
         memory.said = {key: text for key, text in memory.said.items() if key in {*keys, ALL}}
-        cut_off = [one for one in cut_off if now >= self._later.get(one.key, 0.0)]
+        ends = {key: one for key, one in cut_off.items() if now >= self._later.get(key, 0.0)}
         tried = [
             one
             for one in due
             if self.ledger.may(one.key, now) and now >= self._later.get(one.key, 0.0)
         ]
-        if not tried and not cut_off:
+        if not tried and not ends:
             memory.busy_since = None
             return [], False
-        why = self._spent(now) if not cut_off else None
+        why = self._spent(now) if not ends else None
         why = why or self._answering(now)
         if why:
             return self._held(ALL, why, at), False
         try:
-            return self._work(cut_off, tried, at)
+            return self._work(ends, tried, at)
         finally:
             memory.repairs, memory.failures = self.ledger.repairs, self.ledger.failures
 
@@ -167,7 +171,7 @@ class Healer:
     # -- the repair ------------------------------------------------------------------------
 
     def _work(
-        self, cut_off: Sequence[Finding], due: Sequence[Finding], at: datetime
+        self, cut_off: Mapping[Key, Finding | None], due: Sequence[Finding], at: datetime
     ) -> tuple[list[Event], bool]:
         """Under the home's lock: end what was cut off, and when nothing was, repair."""
         from hermes_doctor.lock import locked
@@ -183,26 +187,21 @@ class Healer:
                 return told, bool(ended)
             return self._repair(due, at)
 
-    def _end(self, cut_off: Sequence[Finding], at: datetime) -> tuple[list[Event], bool | None]:
+    def _end(
+        self, cut_off: Mapping[Key, Finding | None], at: datetime
+    ) -> tuple[list[Event], bool | None]:
         """Bring runs that were cut off to an end; whether there were any, None if it cannot be."""
-        from hermes_doctor import recovery
-
-        for one in cut_off:
-            self._later[one.key] = self.clock.lasting() + PAUSE
+        for key in cut_off:
+            self._later[key] = self.clock.lasting() + PAUSE
         try:
-            why = cutoffs.hindrance(self.home)
-            ended = [] if why else recovery.recover(self.home, self._verify())
+            ended, why = cutoffs.end(self.home, self._verify())
         except Interrupted:
             self.signals.ending = True
             return [], None
-        except (Trouble, CouldNotLook, OSError) as trouble:
-            why = str(trouble).partition(". ")[0]
-        except Exception as error:  # noqa: BLE001 (the watch goes on)
-            why = f"a run that was cut off cannot be ended: {crash(error)}"
         if why:
-            first = next(iter(cut_off), None)
-            return self._held(first.key if first else ALL, why, at, first), None
-        return [Event(Kind.NOTE, at, one.text) for one in ended], bool(ended)
+            key, finding = next(iter(cut_off.items()), (ALL, None))
+            return self._held(key, why, at, finding), None
+        return [Event(Kind.NOTE, at, text) for text in ended], bool(ended)
 
     def _repair(self, due: Sequence[Finding], at: datetime) -> tuple[list[Event], bool]:
         events: list[Event] = []

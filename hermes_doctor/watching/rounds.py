@@ -14,7 +14,7 @@ from typing import Protocol
 
 from hermes_doctor.examination import crash
 from hermes_doctor.home import Home
-from hermes_doctor.model import CouldNotLook, Hold, Report, Severity, Status, Trouble
+from hermes_doctor.model import CouldNotLook, Report, Severity, Trouble
 from hermes_doctor.watching import changes, clocks
 from hermes_doctor.watching.clocks import Clock, Reading
 from hermes_doctor.watching.events import Event, Kind
@@ -23,6 +23,7 @@ from hermes_doctor.watching.notices import Notices
 from hermes_doctor.watching.reaching import reach
 from hermes_doctor.watching.signals import Ending, Signals
 from hermes_doctor.watching.store import Store
+from hermes_doctor.watching.telling import stands
 
 DAY = 86400.0
 HOUR = 3600.0
@@ -267,21 +268,3 @@ def _broken(report: Report) -> frozenset[str]:
     """What is out of order, by its name; platforms among it."""
     bad = [one for one in report.findings if one.severity is not Severity.INFO]
     return frozenset(name for one in bad for name in one.subject.lower().split(", "))
-
-
-def stands(report: Report) -> str:
-    """How a home stands, in a few words."""
-    bad = {s: n for s, n in report.counts.items() if n and s is not Severity.INFO}
-    if bad:
-        parts = ", ".join(f"{count} {severity.value}" for severity, count in bad.items())
-        said = f"{sum(bad.values())} problem{'s' if sum(bad.values()) > 1 else ''} ({parts})"
-    elif report.status is Status.UNKNOWN:
-        said = "nothing wrong was found, but not every question has an answer"
-    else:
-        said = "nothing is wrong"
-    if report.gateways is None:
-        return f"{said}; gateway unknown"
-    if not report.gateways:
-        served = report.ladder and report.ladder[0].hold is Hold.OK
-        return f"{said}; {report.ladder[0].what if served else 'no gateway runs'}"
-    return f"{said}; gateway runs (process {report.gateways[0].pid})"

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TextIO
 
 from hermes_doctor.masking import clean
-from hermes_doctor.model import Severity
+from hermes_doctor.model import Hold, Report, Severity, Status
 from hermes_doctor.render.lines import Line, Span, fitting, row, show
 from hermes_doctor.watching.events import PRESENT, Event, Kind, named
 
@@ -144,3 +144,21 @@ def into_journal(out: TextIO | None) -> bool:
     except (OSError, ValueError):
         return False
     return st is not None and (device, inode) == (str(st.st_dev), str(st.st_ino))
+
+
+def stands(report: Report) -> str:
+    """How a home stands, in a few words."""
+    bad = {s: n for s, n in report.counts.items() if n and s is not Severity.INFO}
+    if bad:
+        parts = ", ".join(f"{count} {severity.value}" for severity, count in bad.items())
+        said = f"{sum(bad.values())} problem{'s' if sum(bad.values()) > 1 else ''} ({parts})"
+    elif report.status is Status.UNKNOWN:
+        said = "nothing wrong was found, but not every question has an answer"
+    else:
+        said = "nothing is wrong"
+    if report.gateways is None:
+        return f"{said}; gateway unknown"
+    if not report.gateways:
+        served = report.ladder and report.ladder[0].hold is Hold.OK
+        return f"{said}; {report.ladder[0].what if served else 'no gateway runs'}"
+    return f"{said}; gateway runs (process {report.gateways[0].pid})"
