@@ -38,19 +38,20 @@ def due(
     return safe or bool({finding.code, finding.fix} & agreed)
 
 
-def refusal(one: Planned, agreed: frozenset[str], *, lasting: bool) -> str | None:
-    """Why a plan is not carried out without a person; None when it may be.
+def early(one: Planned, standing: Standing | None, after: int) -> bool:
+    """Whether the gateway would be steered for what has been an error less often than that."""
+    lasting = standing is not None and standing.grave >= after
+    return one.steers and is_grave(one.finding.severity) and not lasting
 
-    `lasting`: it has been an error for so many rounds in a row, not only a warning.
-    """
+
+def refusal(one: Planned, agreed: frozenset[str]) -> str | None:
+    """Why a plan is not carried out without a person; None when it may be."""
     if one.refusal is not None or one.fix is None:
         return one.refusal or "no fix can do it"
     if one.fix.safety is not Safety.SAFE and not {one.finding.code, one.fix.id} & agreed:
         return f"only {one.fix.id} is left, which asks first"
     if one.steers and not is_grave(one.finding.severity):
         return "the gateway is not started or stopped for a mere warning"
-    if one.steers and not lasting:
-        return "the gateway is not started or stopped before it has been an error as often"
     for owner in _owners(one):
         if not one.restarts and owner.laid_down():
             return f"somebody stopped it through {owner.describe()}; that is left as it is"

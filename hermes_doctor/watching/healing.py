@@ -208,7 +208,9 @@ class Healer:
         try:
             chosen = []
             for one in repairing.planned(self.home, self.plugins, due):
-                refusal = self._refusal(one)
+                if consent.early(one, self.memory.standing.get(one.finding.key), self.after):
+                    continue
+                refusal = consent.refusal(one, self.agreed)
                 if refusal is None:
                     chosen.append(one)
                     continue
@@ -230,11 +232,6 @@ class Healer:
             return [*events, *self._failed(due, str(trouble), at)], False
         except Exception as error:  # noqa: BLE001 (the watch goes on)
             return [*events, *self._failed(due, crash(error), at)], False
-
-    def _refusal(self, one: Planned) -> str | None:
-        standing = self.memory.standing.get(one.finding.key)
-        lasting = standing is not None and standing.grave >= self.after
-        return consent.refusal(one, self.agreed, lasting=lasting)
 
     def _spend(self) -> None:
         """Count the repair before it is made: killed in the middle, it still counts."""

@@ -15,7 +15,7 @@ from hermes_doctor import plugins
 from hermes_doctor.examination import report as examine
 from hermes_doctor.home import Home
 from hermes_doctor.lock import locked
-from hermes_doctor.model import Report, Severity
+from hermes_doctor.model import Report, Severity, Trouble
 from hermes_doctor.probes import Probes
 from hermes_doctor.watching import repairing
 from hermes_doctor.watching.healing import Healer
@@ -176,10 +176,16 @@ def test_the_gateway_is_steered_only_for_an_error_that_lasted(
         return report._replace(findings=found)
 
     ward.watch.look = look
-    ward.rounds(3)
+    carried: list[object] = []
 
-    [held] = [one.title for one in ward.heard if one.kind == "waits"]
-    assert "before it has been an error as often" in held and not (home / "backups").exists()
+    def carry_out(*given: object) -> None:
+        carried.append(given)
+        raise Trouble("enough")
+
+    monkeypatch.setattr(repairing, "carried_out", carry_out)
+    assert "waits" not in str(ward.rounds(4)) and not carried
+    ward.rounds(1)
+    assert len(carried) == 1
 
 
 def test_what_would_ask_is_left_alone(home: Path) -> None:
