@@ -37,8 +37,8 @@ if TYPE_CHECKING:
 
 ALL, OTHER = ("", "all"), ("", "watch")
 """What is held, where it is not one finding."""
-PAUSE = 120.0
-"""Seconds until a plan is made again for what could not be done."""
+SOON, PAUSE = 15.0, 120.0
+"""Seconds until a plan is made again for what could not be done: it may have been on its way."""
 
 
 @dataclass
@@ -214,8 +214,10 @@ class Healer:
                 if refusal is None:
                     chosen.append(one)
                     continue
-                self._later[one.finding.key] = self.clock.lasting() + PAUSE
-                events += self._held(one.finding.key, refusal, at, one.finding)
+                key = one.finding.key
+                pause = PAUSE if key in self.memory.said else SOON
+                self._later[key] = self.clock.lasting() + pause
+                events += self._held(key, refusal, at, one.finding)
             if not chosen or self.signals.ending:
                 return events, False
             why = self.lease.refusal(make=True)

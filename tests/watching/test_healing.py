@@ -357,7 +357,7 @@ def test_what_cannot_be_planned_is_told_once_and_asked_again_later(
     told = ward.rounds(8)
 
     assert told.count("waits GW-DOWN") == 1 and "failed GW-DOWN" not in told
-    assert planned == 2, "every two minutes"
+    assert planned == 3, "soon once more, then every two minutes"
 
 
 def test_no_gateway_is_started_into_the_service_of_the_watch(
