@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from hermes_doctor.probes.runtime import Life, PlatformState, Runtime
     from hermes_doctor.probes.sockets import Connection
     from hermes_doctor.probes.space import Space
+    from hermes_doctor.probes.stores import StoreFile
     from hermes_doctor.probes.structure import Structure
     from hermes_doctor.probes.supervision import Supervision, Unit
     from hermes_doctor.probes.supervisors.unitfile import seconds
@@ -88,6 +89,7 @@ if TYPE_CHECKING:
         SetOwner,
         Step,
     )
+    from hermes_doctor.stores.steps import store_steps
 
 __all__ = [
     "CACHES",
@@ -139,6 +141,7 @@ __all__ = [
     "Snapshot",
     "Space",
     "Step",
+    "StoreFile",
     "Structure",
     "Supervision",
     "Unit",
@@ -169,6 +172,7 @@ __all__ = [
     "shown",
     "size",
     "snapshot",
+    "store_steps",
     "take_back",
     "writers",
 ]
@@ -187,6 +191,7 @@ _LATER = {
     "hermes_doctor.probes.runtime": ("Life", "PlatformState", "Runtime"),
     "hermes_doctor.probes.sockets": ("Connection",),
     "hermes_doctor.probes.space": ("Space",),
+    "hermes_doctor.probes.stores": ("StoreFile",),
     "hermes_doctor.probes.structure": ("Structure",),
     "hermes_doctor.probes.supervision": ("Supervision", "Unit"),
     "hermes_doctor.probes.supervisors.unitfile": ("seconds",),
@@ -223,6 +228,7 @@ _LATER = {
         "SetOwner",
         "Step",
     ),
+    "hermes_doctor.stores.steps": ("store_steps",),
 }
 """What most looks have no use for is loaded when a check or a fix does something with it."""
 

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from hermes_doctor.logs.reading import Reading
     from hermes_doctor.model import Gateway
     from hermes_doctor.probes.changes import Change
-    from hermes_doctor.probes.configuration import ConfigCopy, ConfigFile
-    from hermes_doctor.probes.copies import Copy
+    from hermes_doctor.probes.configuration import ConfigFile
+    from hermes_doctor.probes.copies import Copy, TextCopy
     from hermes_doctor.probes.databases import Databases
     from hermes_doctor.probes.environment import EnvFile
     from hermes_doctor.probes.identities import Holder
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from hermes_doctor.probes.settings import Settings
     from hermes_doctor.probes.sockets import Connection
     from hermes_doctor.probes.space import Space
+    from hermes_doctor.probes.stores import StoreFile, Stores
     from hermes_doctor.probes.structure import Structure
     from hermes_doctor.probes.supervision import Supervision
     from hermes_doctor.probes.traffic import Traffic
@@ -55,6 +56,7 @@ if TYPE_CHECKING:
     from hermes_doctor.sqlite.header import Header
     from hermes_doctor.sqlite.reader import Answer
     from hermes_doctor.sqlite.schema import Schema
+    from hermes_doctor.stores.repairing import Repair
 
 
 class Probes:
@@ -84,7 +86,7 @@ class Probes:
         return configuration.read(self.home)
 
     @once(limit=4)
-    def config_copies(self) -> list[ConfigCopy]:
+    def config_copies(self) -> list[TextCopy]:
         """Older copies of config.yaml that do parse, newest first."""
         from hermes_doctor.probes import configuration
 
@@ -247,6 +249,35 @@ class Probes:
         from hermes_doctor.probes import copies
 
         return copies.leftovers(path)
+
+    @once(limit=3)
+    def stores(self) -> Stores:
+        """The files beside the databases in which Hermes keeps things, judged. Holds secrets."""
+        from hermes_doctor.probes import stores
+
+        found = self.installation()
+        return stores.find(self.home, found.release if found else None)
+
+    @once(limit=2)
+    def torn_transcripts(self) -> list[tuple[str, int]]:
+        """Transcripts with lines that cannot be read, where this release still reads them."""
+        from hermes_doctor.probes import stores
+
+        found = self.installation()
+        if found is None or found.release >= (0, 15):
+            return []
+        return stores.torn_transcripts(self.home, deep=self.deep)
+
+    def store_repair(self, file: StoreFile) -> Repair | None:
+        """What can be made of a damaged store: of its own bytes, else of the newest sound copy.
+
+        For a sound one: what Hermes had put aside of it before.
+        """
+        from hermes_doctor.stores import repairing
+
+        if file.flaw is None:
+            return repairing.rejoin(self.home, file)
+        return repairing.best(self.home, file)
 
     @once(limit=2)
     def sessions(self) -> int:
