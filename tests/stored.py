@@ -11,7 +11,7 @@ import pytest
 from hermes_doctor.probes import Probes
 from hermes_doctor.probes.installation import Installation
 from tests import support
-from tests.curing import SECRET
+from tests.curing import SECRET as SECRET
 
 LATER = "2099-01-01T00:00:00+00:00"
 
