@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from hermes_doctor.editing.planning import edit_config, edit_env, reload
     from hermes_doctor.knowledge.services import service_plan
     from hermes_doctor.model import Gateway
+    from hermes_doctor.probes.cron import Job
     from hermes_doctor.probes.lastwords import Word
     from hermes_doctor.probes.links import Link
     from hermes_doctor.probes.openfiles import writers
@@ -111,6 +112,7 @@ __all__ = [
     "Gateway",
     "GatewayStep",
     "Home",
+    "Job",
     "Life",
     "Link",
     "Mend",
@@ -183,6 +185,7 @@ _LATER = {
     "hermes_doctor.editing.planning": ("edit_config", "edit_env", "reload"),
     "hermes_doctor.knowledge.services": ("service_plan",),
     "hermes_doctor.model": ("Gateway",),
+    "hermes_doctor.probes.cron": ("Job",),
     "hermes_doctor.probes.lastwords": ("Word",),
     "hermes_doctor.probes.links": ("Link",),
     "hermes_doctor.probes.openfiles": ("writers",),

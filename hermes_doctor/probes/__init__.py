@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from hermes_doctor.probes.changes import Change
     from hermes_doctor.probes.configuration import ConfigFile
     from hermes_doctor.probes.copies import Copy, TextCopy
+    from hermes_doctor.probes.cron import Job, Target, Ticker
     from hermes_doctor.probes.databases import Databases
     from hermes_doctor.probes.environment import EnvFile
     from hermes_doctor.probes.identities import Holder
@@ -257,6 +258,48 @@ class Probes:
 
         found = self.installation()
         return stores.find(self.home, found.release if found else None)
+
+    @once(limit=3)
+    def jobs(self) -> list[Job]:
+        """The jobs at set times that are switched on, as far as their list can be read."""
+        from hermes_doctor.probes import cron
+
+        return cron.jobs(self.stores().of("jobs"))
+
+    @once(limit=2)
+    def ticker(self) -> Ticker:
+        """When jobs were last looked for."""
+        from hermes_doctor.probes import cron
+
+        return cron.ticker(self.home)
+
+    def nowhere(self, job: Job) -> Target | None:
+        """Why nothing of what a job finds out would arrive, also by what its service gives it."""
+        from hermes_doctor.probes import cron, platforms
+
+        found = self.installation()
+        release = found.release if found else None
+        settings = self.settings()
+        for owner in (None, self.supervision().owner if not self.gateways() else None):
+            given = owner.environment if owner else {}
+            seen = settings._replace(variables={**given, **settings.variables})
+            ready = frozenset(one.name for one in platforms.find(seen, release))
+            lost = cron.nowhere(job, seen, ready, release)
+            if lost is None:
+                return None
+        return lost
+
+    def script_fault(self, script: str) -> str | None:
+        """Why a job's script cannot be run."""
+        from hermes_doctor.probes import cron
+
+        return cron.script_fault(self.home, script)
+
+    def zone_known(self, name: str) -> bool:
+        """Whether there is a time zone of that name."""
+        from hermes_doctor.probes import cron
+
+        return cron.zone_known(name, self.library_path("tzdata"))
 
     @once(limit=2)
     def torn_transcripts(self) -> list[tuple[str, int]]:

@@ -180,4 +180,6 @@ def test_healthy(version: str, hermes_home: MakeHome) -> None:
 
     done = patient.check()
 
-    assert {one["code"] for one in done.json["findings"]} <= {"GW-DOWN", "PERM-SECRETS"}, "it ran once"
+    assert {one["code"] for one in done.json["findings"]} <= {"GW-DOWN", "PERM-SECRETS"}, (
+        "it ran once"
+    )

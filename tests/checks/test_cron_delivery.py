@@ -1,0 +1,79 @@
+"""CRON-DELIVERY before a job has run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests import stored, support
+from tests.stored import job
+from tests.ticking import findings, jobs, running
+
+TELEGRAM = "TELEGRAM_BOT_TOKEN=123456:abcdefgh\n"
+HOME = "TELEGRAM_HOME_CHANNEL=7\n"
+ORIGIN = {"platform": "telegram", "chat_id": "7"}
+
+
+@pytest.mark.parametrize(
+    ("env", "more", "why"),
+    [
+        ("", {"deliver": "local"}, None),
+        ("", {"deliver": None}, None),
+        (TELEGRAM, {"deliver": "origin", "origin": ORIGIN}, None),
+        ("", {"deliver": "origin", "origin": ORIGIN}, "not set up"),
+        (TELEGRAM, {"deliver": "origin"}, "no platform has a home channel"),
+        (TELEGRAM + HOME, {"deliver": "origin"}, None),
+        (TELEGRAM, {"deliver": "telegram"}, "TELEGRAM_HOME_CHANNEL is not set"),
+        (TELEGRAM + HOME, {"deliver": "telegram"}, None),
+        (TELEGRAM, {"deliver": "telegram", "origin": ORIGIN}, None),
+        (TELEGRAM, {"deliver": "telegram:-100:7"}, None),
+        (TELEGRAM, {"deliver": "discord:5"}, "not set up"),
+        (TELEGRAM, {"deliver": "discord:5,telegram:7"}, None),
+        (TELEGRAM, {"deliver": ["telegram"]}, "TELEGRAM_HOME_CHANNEL"),
+        (TELEGRAM, {"deliver": "all"}, "no platform has a home channel"),
+        (TELEGRAM + HOME, {"deliver": "all"}, None),
+        (TELEGRAM, {"deliver": "tellegram"}, "no platform of this release"),
+        ("QQ_APP_ID=1\nQQ_CLIENT_SECRET=x\nQQ_HOME_CHANNEL=7\n", {"deliver": "qqbot"}, None),
+    ],
+)
+def test_targets(
+    home: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    env: str,
+    more: dict[str, object],
+    why: str | None,
+) -> None:
+    """Every way to say where a result goes, with and without a chat at its end."""
+    stored.installed(monkeypatch, "0.19.0")
+    running(monkeypatch, None)
+    support.put(home / ".env", env)
+    jobs(home, job("alpha", **more))
+
+    found = findings("cron-delivery", home)
+
+    assert [one.code for one in found] == (["CRON-DELIVERY"] if why else [])
+    assert all((why or "") in one.evidence[0].what for one in found)
+
+
+def test_home_in_config(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A home channel that config.yaml names counts, too."""
+    stored.installed(monkeypatch, "0.19.0")
+    running(monkeypatch, None)
+    support.put(home / ".env", TELEGRAM)
+    support.put(home / "config.yaml", "platforms: {telegram: {home_channel: {chat_id: 7}}}\n")
+    jobs(home, job("alpha", deliver="telegram"))
+
+    assert findings("cron-delivery", home) == []
+
+
+def test_last_one_failed(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What could not be delivered last is told without its words."""
+    stored.installed(monkeypatch, "0.19.0")
+    running(monkeypatch, None)
+    support.put(home / ".env", TELEGRAM)
+    jobs(home, job("alpha", deliver="telegram:7", last_delivery_error=stored.SECRET))
+
+    [found] = findings("cron-delivery", home)
+
+    assert "could not be delivered" in found.title
