@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
-from hermes_doctor.api import CannotFix, Finding, Probes, ReplaceFile, Safety, Step, fix
+from hermes_doctor.api import CannotFix, Finding, Probes, Safety, Step, fix, replaced_store
 
 
 @fix(id="release-runs", codes=["CRON-JOB-FAILED"], safety=Safety.SAFE)
@@ -20,11 +20,7 @@ def release_runs(probes: Probes, finding: Finding) -> Iterator[Step]:
     for job in marked:
         del job["run_claim"]
     if marked:
-        yield ReplaceFile(
-            file.path,
-            f"{json.dumps(values, indent=2)}\n".encode(),
-            why="without the marks of runs that are not under way",
-            expect=file.snapshot,
-            before=file.data,
-            entries=(f"{file.path.name}, jobs one by one:", *(f"~ {job['id']}" for job in marked)),
-        )
+        data = f"{json.dumps(values, indent=2)}\n".encode()
+        why = "without the marks of runs that are not under way"
+        lines = (f"{file.path.name}, jobs one by one:", *(f"~ {job['id']}" for job in marked))
+        yield from replaced_store(probes, file, data, why, lines)

@@ -73,6 +73,7 @@ if TYPE_CHECKING:
         database_repair,
         evict,
         mend_rows,
+        release_claims,
         take_back,
     )
     from hermes_doctor.sqlite.verdict import Damage
@@ -90,7 +91,7 @@ if TYPE_CHECKING:
         SetOwner,
         Step,
     )
-    from hermes_doctor.stores.steps import store_steps
+    from hermes_doctor.stores.steps import entry_lines, replaced_store, store_steps
 
 __all__ = [
     "CACHES",
@@ -158,6 +159,7 @@ __all__ = [
     "drop_in",
     "edit_config",
     "edit_env",
+    "entry_lines",
     "evict",
     "fix",
     "gateway_service",
@@ -165,7 +167,9 @@ __all__ = [
     "loss",
     "mend_rows",
     "pattern",
+    "release_claims",
     "reload",
+    "replaced_store",
     "responses",
     "seconds",
     "service_installation",
@@ -214,6 +218,7 @@ _LATER = {
         "database_repair",
         "evict",
         "mend_rows",
+        "release_claims",
         "take_back",
     ),
     "hermes_doctor.sqlite.verdict": ("Damage",),
@@ -231,7 +236,7 @@ _LATER = {
         "SetOwner",
         "Step",
     ),
-    "hermes_doctor.stores.steps": ("store_steps",),
+    "hermes_doctor.stores.steps": ("entry_lines", "replaced_store", "store_steps"),
 }
 """What most looks have no use for is loaded when a check or a fix does something with it."""
 

@@ -428,6 +428,12 @@ class Probes:
         except CouldNotLook:
             return False
 
+    def exists(self, pid: int) -> bool:
+        """Whether there is a process of that number, also one that is hidden from us."""
+        from hermes_doctor.probes import vitals
+
+        return vitals.exists(pid)
+
     def process(self, pid: int) -> Stat | None:
         """What the kernel says of any process, in short."""
         from hermes_doctor.probes import vitals

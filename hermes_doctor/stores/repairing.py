@@ -5,14 +5,11 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from hermes_doctor.files import Snapshot
 from hermes_doctor.stores.entries import difference, named
 from hermes_doctor.stores.mending import Mended, mend
 from hermes_doctor.values import NamedTuple
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from hermes_doctor.home import Home
     from hermes_doctor.probes.copies import TextCopy
     from hermes_doctor.probes.stores import StoreFile
@@ -21,15 +18,12 @@ if TYPE_CHECKING:
 class Repair(NamedTuple):
     """A store as it would be afterwards."""
 
-    path: Path
     data: bytes
     why: str
     lossless: bool
     """Nothing that Hermes or anybody could still read is gone with it."""
     lines: tuple[str, ...]
     """What becomes of each entry."""
-    expect: Snapshot
-    before: bytes
 
 
 def best(home: Home, file: StoreFile) -> Repair | None:
@@ -77,7 +71,7 @@ def _made(
     after = named(judge(data, file.store).values, file.store)
     head = f"{file.path.name}, {file.store.holds} one by one:"
     lines = (head, *difference(before, after, cut, file.store))
-    return Repair(file.path, data, why, False, lines, file.snapshot, file.data)
+    return Repair(data, why, lossless=False, lines=lines)
 
 
 def rejoin(home: Home, file: StoreFile) -> Repair | None:
@@ -121,4 +115,4 @@ def rejoin(home: Home, file: StoreFile) -> Repair | None:
         f"{file.path.name}, {file.store.holds} one by one:",
         *difference(before, after, mended.lost if mended else (), file.store),
     )
-    return Repair(file.path, made, why, True, lines, file.snapshot, file.data)
+    return Repair(made, why, lossless=True, lines=lines)

@@ -14,17 +14,28 @@ if TYPE_CHECKING:
 
 
 def store_steps(probes: Probes, file: StoreFile, repair: Repair) -> Iterator[Step]:
-    """Replace the file; a gateway that reads it only when it starts is down meanwhile."""
+    """Replace a store by its repair."""
+    yield from replaced_store(probes, file, repair.data, repair.why, repair.lines)
+
+
+def replaced_store(
+    probes: Probes, file: StoreFile, data: bytes, why: str, lines: tuple[str, ...]
+) -> Iterator[Step]:
+    """Replace a store; a gateway that reads it only when it starts is down meanwhile."""
     from hermes_doctor import services
 
     yield ReplaceFile(
-        repair.path,
-        repair.data,
-        why=repair.why,
-        expect=repair.expect,
-        before=repair.before,
-        entries=repair.lines,
+        file.path, data, why=why, expect=file.snapshot, before=file.data, entries=lines
     )
     if file.store.read == "start" and probes.gateways():
-        why = f"it reads {file.path.name} when it starts, and would write its own over it"
-        yield GatewayStep(services.of(probes), restart=True, why=why)
+        reason = f"it reads {file.path.name} when it starts, and would write its own over it"
+        yield GatewayStep(services.of(probes), restart=True, why=reason)
+
+
+def entry_lines(file: StoreFile, values: object) -> tuple[str, ...]:
+    """What becomes of each entry of a sound store that is given other values."""
+    from hermes_doctor.stores.entries import difference, named
+
+    before, after = named(file.values, file.store), named(values, file.store)
+    head = f"{file.path.name}, {file.store.holds} one by one:"
+    return head, *difference(before, after, (), file.store)
