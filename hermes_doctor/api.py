@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from hermes_doctor.probes.structure import Structure
     from hermes_doctor.probes.supervision import Supervision, Unit
     from hermes_doctor.probes.supervisors.unitfile import seconds
+    from hermes_doctor.probes.virtualenv import Environments
     from hermes_doctor.probes.vitals import Vitals
     from hermes_doctor.services import gateway_service
     from hermes_doctor.services.dropins import drop_in, service_limit
@@ -107,6 +108,7 @@ __all__ = [
     "Damage",
     "Drop",
     "EnableLinger",
+    "Environments",
     "Evidence",
     "Finding",
     "Fix",
@@ -202,6 +204,7 @@ _LATER = {
     "hermes_doctor.probes.structure": ("Structure",),
     "hermes_doctor.probes.supervision": ("Supervision", "Unit"),
     "hermes_doctor.probes.supervisors.unitfile": ("seconds",),
+    "hermes_doctor.probes.virtualenv": ("Environments",),
     "hermes_doctor.probes.vitals": ("Vitals",),
     "hermes_doctor.services": ("gateway_service",),
     "hermes_doctor.services.dropins": ("drop_in", "service_limit"),

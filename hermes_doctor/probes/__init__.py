@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from hermes_doctor.logs.formats import Wanted
     from hermes_doctor.logs.reading import Reading
     from hermes_doctor.model import Gateway
+    from hermes_doctor.probes.breaks import Break
     from hermes_doctor.probes.changes import Change
     from hermes_doctor.probes.configuration import ConfigFile
     from hermes_doctor.probes.copies import Copy, TextCopy
@@ -362,7 +363,7 @@ class Probes:
         """The virtual environments that the gateway is, or would be, started from."""
         from hermes_doctor.probes import virtualenv
 
-        return virtualenv.find(self.supervision(), self.installation())
+        return virtualenv.find(self.supervision(), self.installation(), deep=self.deep)
 
     @once(limit=4)
     def runtime(self) -> Runtime:
@@ -468,6 +469,16 @@ class Probes:
 
         found = self.installation()
         return platforms.find(self.settings(), found.release if found else None)
+
+    @once(limit=2)
+    def breaks(self) -> list[Break]:
+        """The platforms that are set up and that the installed release cannot start at all."""
+        from hermes_doctor.probes import breaks, platforms
+
+        found = self.installation()
+        if found is None:
+            return []
+        return breaks.find(found, [one.name for one in platforms.find(self.settings(), None)])
 
     @once(limit=2)
     def library_path(self, name: str) -> Path | None:
