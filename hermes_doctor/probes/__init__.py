@@ -274,20 +274,21 @@ class Probes:
 
         return cron.ticker(self.home)
 
-    def nowhere(self, job: Job) -> Target | None:
-        """Why nothing of what a job finds out would arrive, also by what its service gives it."""
+    @once(limit=4)
+    def undeliverable(self) -> list[tuple[Job, Target]]:
+        """The jobs whose results would arrive nowhere, also by what their service gives them."""
         from hermes_doctor.probes import cron, platforms
 
         found = self.installation()
         release = found.release if found else None
         settings = self.settings()
-        for owner in (None, self.supervision().owner if not self.gateways() else None):
-            given = owner.environment if owner else {}
-            seen = settings._replace(variables={**given, **settings.variables})
+        ready = frozenset(one.name for one in self.platforms())
+        lost = cron.nowhere(self.jobs(), settings, ready, release)
+        owner = self.supervision().owner if lost and not self.gateways() else None
+        if owner is not None and owner.environment:
+            seen = settings._replace(variables={**owner.environment, **settings.variables})
             ready = frozenset(one.name for one in platforms.find(seen, release))
-            lost = cron.nowhere(job, seen, ready, release)
-            if lost is None:
-                return None
+            lost = cron.nowhere([job for job, _ in lost], seen, ready, release)
         return lost
 
     def script_fault(self, script: str) -> str | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -29,8 +29,8 @@ class Job(NamedTuple):
     """One job that is not switched off."""
 
     id: str
-    name: str
-    """As it may be shown."""
+    called: str
+    """What its maker calls it; may hold anything."""
     kind: str
     """`cron` for a time of day, `interval`, `once`, or nothing that is known."""
     next_run: datetime | None
@@ -45,6 +45,13 @@ class Job(NamedTuple):
     """What it found out last could not be delivered."""
     claimed: datetime | None
     """Since when a run of it is said to be under way."""
+
+    @property
+    def name(self) -> str:
+        """Its name as it may be shown."""
+        from hermes_doctor import masking
+
+        return masking.words(self.called)[:LONGEST]
 
 
 class Ticker(NamedTuple):
@@ -74,19 +81,16 @@ def _on(job: Mapping[str, Any]) -> bool:
 
 
 def _job(said: Mapping[str, Any]) -> Job:
-    from hermes_doctor import masking
-
     schedule = said.get("schedule")
     kind = schedule.get("kind") if isinstance(schedule, dict) else None
     at = _time(said.get("next_run_at"))
     origin, claim = said.get("origin"), said.get("run_claim")
     home = origin if isinstance(origin, dict) and origin.get("chat_id") else {}
     script = said.get("script")
-    name = masking.words(str(said.get("name") or said.get("id") or "without a name"))
     claimed = _time(claim.get("at")) if isinstance(claim, dict) else None
     return Job(
         id=str(said.get("id") or "")[:LONGEST],
-        name=name[:LONGEST],
+        called=str(said.get("name") or said.get("id") or "without a name"),
         kind=kind if isinstance(kind, str) else "",
         next_run=at and _aware(at),
         offset=bool(at and at.tzinfo),
@@ -132,17 +136,20 @@ def _epoch(path: Path) -> datetime | None:
 
 
 def nowhere(
-    job: Job, settings: Settings, platforms: frozenset[str], installed: tuple[int, ...] | None
-) -> Target | None:
-    """Why nothing of what a job finds out would arrive; None when something would."""
+    every: Iterable[Job],
+    settings: Settings,
+    platforms: frozenset[str],
+    installed: tuple[int, ...] | None,
+) -> list[tuple[Job, Target]]:
+    """The jobs of which nothing would arrive anywhere, each with the first reason."""
     known = {name: form for name in load_knowledge("cron") if (form := _form(name, installed))}
-    missing: Target | None = None
-    for part in job.deliver:
-        lost = _lost(part, job, settings, platforms, known)
-        if lost is None:
-            return None
-        missing = missing or lost
-    return missing
+    found = []
+    for job in every:
+        lost = [_lost(part, job, settings, platforms, known) for part in job.deliver]
+        first = next((one for one in lost if one), None)
+        if first and None not in lost:
+            found.append((job, first))
+    return found
 
 
 def _form(name: str, installed: tuple[int, ...] | None) -> list[str] | None:

@@ -21,12 +21,12 @@ PAIRED = "platforms/pairing/telegram-approved.json"
 
 def test_healthy(home: Path) -> None:
     """No stores, empty ones, and all of them whole."""
-    assert ask("stores", home)[1] == []
+    assert ask("store-files", home)[1] == []
     support.put(home / "cron/jobs.json", '{"jobs": [], "updated_at": null}')
     support.put(home / "sessions/sessions.json", "{}")
     support.put(home / PAIRED, "{}")
-    assert ask("stores", home)[1] == []
-    result, found = ask("stores", stored.everything(home))
+    assert ask("store-files", home)[1] == []
+    result, found = ask("store-files", stored.everything(home))
     assert (result.status, found) == ("ok", [])
 
 
@@ -54,7 +54,7 @@ def test_damaged(home: Path, name: str, code: str, severity: str, spare: bool) -
     stored.everything(home)
     stored.write(home, name, stored.text(name)[:-9])
 
-    [found] = ask("stores", home)[1]
+    [found] = ask("store-files", home)[1]
 
     assert (found.code, found.severity, found.subject) == (code, severity, name)
     assert ("Do not restart the gateway yet" in found.detail) is spare
@@ -82,7 +82,7 @@ def test_by_release(
     stored.installed(monkeypatch, version)
     stored.write(home, name, data)
 
-    assert [one.subject for one in ask("stores", home)[1]] == ([name] if found else [])
+    assert [one.subject for one in ask("store-files", home)[1]] == ([name] if found else [])
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,7 @@ def test_pairing(home: Path, data: bytes, severity: str) -> None:
     """What locks users out, or makes every message an error."""
     stored.write(home, PAIRED, data)
 
-    [found] = ask("stores", home)[1]
+    [found] = ask("store-files", home)[1]
 
     assert (found.code, found.severity) == ("PAIRING-CORRUPT", severity)
     assert found.fix is None, "there is no copy"
@@ -103,7 +103,7 @@ def test_jobs_without_jobs(home: Path) -> None:
     """A file that Hermes takes for empty is overwritten by the next job."""
     stored.write(home, "cron/jobs.json", b'{"tasks": []}')
 
-    [found] = ask("stores", home)[1]
+    [found] = ask("store-files", home)[1]
 
     assert found.severity == "critical"
     assert "Do not restart the gateway yet" in found.detail
@@ -114,7 +114,7 @@ def test_weixin_token_is_set(home: Path) -> None:
     stored.write(home, "weixin/accounts/acc.json", b"{")
     support.put(home / ".env", "WEIXIN_TOKEN=x\n")
 
-    [found] = ask("stores", home)[1]
+    [found] = ask("store-files", home)[1]
 
     assert found.severity == "info"
 
@@ -130,7 +130,7 @@ def test_mirror(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     )
     for version, severity in (("0.18.0", "critical"), ("0.18.1", "info")):
         stored.installed(monkeypatch, version)
-        [found] = ask("stores", home)[1]
+        [found] = ask("store-files", home)[1]
         assert found.severity == severity
 
 
@@ -143,7 +143,7 @@ def test_running_gateway(
     began = datetime.now(UTC) + timedelta(minutes=minutes)
     monkeypatch.setattr(Probes, "gateways", lambda _: [Gateway(os.getpid(), began)])
 
-    [found] = ask("stores", home)[1]
+    [found] = ask("store-files", home)[1]
 
     assert ("only the running gateway" in found.title) is memory
     assert found.severity == ("warning" if memory else "critical")
@@ -155,12 +155,12 @@ def test_put_aside(home: Path) -> None:
     stored.write(home, "auth.json", b'{"version": 1, "providers": {"nous": {"x": 1}}}')
     support.put(home / "auth.json.corrupt", stored.text("auth.json")[:-3])
 
-    [found] = ask("stores", home)[1]
+    [found] = ask("store-files", home)[1]
 
     assert (found.code, found.severity, found.fix) == ("AUTHJSON", "warning", "mend-store")
     assert "1 of its logins" in found.title
     support.put(home / "auth.json.corrupt", b"")
-    assert ask("stores", home)[1] == []
+    assert ask("store-files", home)[1] == []
 
 
 def test_transcripts(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -168,14 +168,14 @@ def test_transcripts(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     support.put(home / "sessions/20261115_1.jsonl", f'{{"role": "user"}}\n{{"{SECRET}\n')
     for version, count in (("0.14.0", 1), ("0.15.0", 0)):
         stored.installed(monkeypatch, version)
-        assert len(ask("stores", home)[1]) == count
+        assert len(ask("store-files", home)[1]) == count
 
 
 def test_not_a_file(home: Path) -> None:
     """What cannot be looked at is said."""
     (home / "cron/jobs.json").mkdir(parents=True)
 
-    result, found = ask("stores", home)
+    result, found = ask("store-files", home)
 
     assert (result.status, found) == ("unknown", [])
     assert "jobs.json" in (result.reason or "")

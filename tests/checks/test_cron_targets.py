@@ -50,7 +50,7 @@ def test_targets(
     support.put(home / ".env", env)
     jobs(home, job("alpha", **more))
 
-    found = findings("cron-delivery", home)
+    found = findings("cron-targets", home)
 
     assert [one.code for one in found] == (["CRON-DELIVERY"] if why else [])
     assert all((why or "") in one.evidence[0].what for one in found)
@@ -64,7 +64,7 @@ def test_home_in_config(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     support.put(home / "config.yaml", "platforms: {telegram: {home_channel: {chat_id: 7}}}\n")
     jobs(home, job("alpha", deliver="telegram"))
 
-    assert findings("cron-delivery", home) == []
+    assert findings("cron-targets", home) == []
 
 
 def test_last_one_failed(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -74,6 +74,6 @@ def test_last_one_failed(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     support.put(home / ".env", TELEGRAM)
     jobs(home, job("alpha", deliver="telegram:7", last_delivery_error=stored.SECRET))
 
-    [found] = findings("cron-delivery", home)
+    [found] = findings("cron-targets", home)
 
     assert "could not be delivered" in found.title

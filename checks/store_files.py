@@ -13,6 +13,7 @@ from hermes_doctor.api import (
     Severity,
     StoreFile,
     check,
+    snapshot,
 )
 
 _CODES = {
@@ -31,8 +32,8 @@ _TITLES = {
 }
 
 
-@check(id="stores", group="stores", codes=[*sorted({*_CODES.values(), _OTHER})])
-def stores(probes: Probes) -> Iterator[Finding | CouldNotLook]:
+@check(id="store-files", group="stores", codes=[*sorted({*_CODES.values(), _OTHER})])
+def store_files(probes: Probes) -> Iterator[Finding | CouldNotLook]:
     """Can Hermes read every file in which it keeps jobs, logins, users and chats?"""
     known = probes.stores()
     for doubt in known.doubts:
@@ -120,10 +121,12 @@ def _in_memory(probes: Probes, file: StoreFile) -> bool:
 
 def _put_aside(probes: Probes, file: StoreFile) -> Iterator[Finding]:
     """Hermes has begun anew with an empty store; what it put aside is still there."""
+    aside = f"{file.name}.corrupt"
+    if snapshot(probes.home / aside).kind != "file":
+        return
     repair = probes.store_repair(file)
     if repair is None:
         return
-    aside = f"{file.name}.corrupt"
     lost = sum(line.startswith("+") for line in repair.lines)
     yield Finding(
         code="AUTHJSON",

@@ -9,13 +9,13 @@ from hermes_doctor.api import Evidence, Finding, Probes, Severity, Skip, check
 _MOST = 6
 
 
-@check(id="cron-delivery", group="cron", codes=["CRON-DELIVERY"])
-def cron_delivery(probes: Probes) -> Iterator[Finding]:
+@check(id="cron-targets", group="cron", codes=["CRON-DELIVERY"])
+def cron_targets(probes: Probes) -> Iterator[Finding]:
     """Does what every job finds out reach somebody?"""
     jobs = [job for job in probes.jobs() if set(job.deliver) != {"local"}]
     if not jobs:
         raise Skip("no job delivers anything")
-    lost = [(job, target) for job in jobs if (target := probes.nowhere(job))]
+    lost = probes.undeliverable()
     if lost:
         yield Finding(
             code="CRON-DELIVERY",
