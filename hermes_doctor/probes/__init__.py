@@ -24,41 +24,53 @@ if TYPE_CHECKING:
     from hermes_doctor.probes.configuration import ConfigFile
     from hermes_doctor.probes.copies import Copy, TextCopy
     from hermes_doctor.probes.cron import Job, Target, Ticker
+    from hermes_doctor.probes.dashboards import Dashboard
     from hermes_doctor.probes.databases import Databases
     from hermes_doctor.probes.environment import EnvFile
     from hermes_doctor.probes.identities import Holder
     from hermes_doctor.probes.installation import Installation
     from hermes_doctor.probes.kills import Kill
     from hermes_doctor.probes.lastwords import Word
+    from hermes_doctor.probes.leaks import Leak
     from hermes_doctor.probes.library import Library
     from hermes_doctor.probes.links import Link
     from hermes_doctor.probes.openfiles import Held, Lost
     from hermes_doctor.probes.orphans import Orphan
     from hermes_doctor.probes.owners import Owners
+    from hermes_doctor.probes.packages import Packages
+    from hermes_doctor.probes.pairing import Pairing
     from hermes_doctor.probes.piles import Dumps, LogFile
     from hermes_doctor.probes.place import Mount, User
     from hermes_doctor.probes.platforms import Platform
+    from hermes_doctor.probes.programs import Program
     from hermes_doctor.probes.pulse import Pulse
     from hermes_doctor.probes.reach import Reached
+    from hermes_doctor.probes.refusals import Refusal
     from hermes_doctor.probes.runs import LeftDown, UnfinishedRun
     from hermes_doctor.probes.runtime import Life, PlatformState, Runtime
     from hermes_doctor.probes.secrets import SecretFile
     from hermes_doctor.probes.settings import Settings
+    from hermes_doctor.probes.siblings import Shared
     from hermes_doctor.probes.sockets import Connection
     from hermes_doctor.probes.space import Space
     from hermes_doctor.probes.stores import StoreFile, Stores
     from hermes_doctor.probes.structure import Structure
     from hermes_doctor.probes.supervision import Supervision
     from hermes_doctor.probes.traffic import Traffic
+    from hermes_doctor.probes.trial import Trial
     from hermes_doctor.probes.virtualenv import Environments
     from hermes_doctor.probes.vitals import Stat, Vitals
     from hermes_doctor.probes.waiting import Stuck
+    from hermes_doctor.settings.admission import Entrance
+    from hermes_doctor.settings.apiserver import ApiServer
+    from hermes_doctor.settings.clear import Clear
     from hermes_doctor.settings.resolved import Resolved
     from hermes_doctor.sqlite.condition import Condition
     from hermes_doctor.sqlite.header import Header
     from hermes_doctor.sqlite.reader import Answer
     from hermes_doctor.sqlite.schema import Schema
     from hermes_doctor.stores.repairing import Repair
+    from hermes_doctor.updating.records import Update
 
 
 class Probes:
@@ -69,13 +81,21 @@ class Probes:
     """
 
     def __init__(
-        self, home: Home, *, deep: bool = False, network: bool = False, alone: bool = True
+        self,
+        home: Home,
+        *,
+        deep: bool = False,
+        network: bool = False,
+        alone: bool = True,
+        spends: bool = True,
     ) -> None:
         self.home = home
         self.alone = alone
         """No other home is looked at beside it, so that what our environment says is meant here."""
         self.deep = deep
         self.network = network
+        self.spends = spends
+        """Whether a question may be asked that somebody has to pay for."""
         self.cells: dict[tuple[object, ...], Cell] = {}
         self.guard = threading.Lock()
         self.shares: dict[str, Callable[[], float]] = {}
@@ -338,6 +358,26 @@ class Probes:
 
         return secrets.find(self.home)
 
+    def secret_config(self) -> SecretFile | None:
+        """config.yaml, where it holds secrets as they are, with who may read it."""
+        from hermes_doctor.probes import secrets
+
+        file = secrets.look(self.home / "config.yaml")
+        try:
+            return file if file and file.wide and self.in_config() else None
+        except CouldNotLook:  # said by the checks that are about it
+            return None
+
+    @once(limit=2)
+    def open_to(self) -> tuple[bool, bool]:
+        """Whether every user of the machine, and whether the group, gets into the home."""
+        from hermes_doctor.probes import secrets
+
+        try:
+            return secrets.lets_in(self.home.path)
+        except OSError as error:
+            raise CouldNotLook("the mode of the home is not known") from error
+
     @once(limit=3)
     def gateways(self) -> list[Gateway]:
         """The running gateways of this home."""
@@ -463,6 +503,101 @@ class Probes:
 
         return resolved.of(*gathering.gather(self))
 
+    @once(limit=2)
+    def doors(self) -> list[Entrance]:
+        """The platforms that ask who somebody is, with who would be let in."""
+        from hermes_doctor.settings import admission
+
+        return list(admission.doors(self.resolved()))
+
+    def is_sandboxed(self) -> bool:
+        """Whether the commands of the bot run elsewhere than on this machine itself."""
+        from hermes_doctor.settings import admission
+
+        return admission.is_sandboxed(self.resolved().world)
+
+    @once(limit=2)
+    def pairing(self) -> Pairing:
+        """Who has been paired with this home's gateway, and who waits for it."""
+        from hermes_doctor.probes import pairing
+
+        found = self.installation()
+        return pairing.find(self.home.path, found.release if found else None)
+
+    @once(limit=2)
+    def refusals(self) -> list[Refusal]:
+        """Who wrote to the bot within a day and was turned away, the latest first."""
+        from hermes_doctor.probes import refusals
+
+        return refusals.find(self.home)
+
+    def unread_lists(self, platform: str, user: str) -> list[str]:
+        """Places in config.yaml that name somebody without letting them in."""
+        from hermes_doctor.settings import admission
+
+        return [one.place for one in admission.unread(self.resolved().world, platform, user)]
+
+    def paired_elsewhere(self, platform: str, user: str) -> list[str]:
+        """Stores that this home's gateway does not look at, in which somebody is approved."""
+        from hermes_doctor.probes import pairing, siblings
+
+        own = self.pairing()
+        found = [own.other] if user in own.astray.get(platform, ()) else []
+        installed = self.installation()
+        for home in siblings.of(self.home):
+            try:
+                there = pairing.find(home, installed.release if installed else None)
+            except CouldNotLook:
+                continue
+            if user in there.approved.get(platform, ()):
+                found.append(there.folder)
+        return [self.home.name_of(folder) for folder in found]
+
+    @once(limit=2)
+    def api_server(self) -> ApiServer | None:
+        """The API server, if it would start."""
+        from hermes_doctor.settings import apiserver
+
+        return apiserver.find(self.resolved())
+
+    @once(limit=3)
+    def open_dashboards(self) -> list[Dashboard]:
+        """Dashboards of this home that others can use without a password."""
+        from hermes_doctor.probes import dashboards
+
+        return dashboards.exposed(self.home)
+
+    @once(limit=2)
+    def tracked(self) -> list[str]:
+        """Files with secrets that a git repository in the home keeps."""
+        from hermes_doctor.probes import tracking
+
+        return tracking.find(self.home)
+
+    @once(limit=2)
+    def shared_tokens(self) -> list[Shared]:
+        """Bots of this home that another home under the same root has, too."""
+        from hermes_doctor.probes import siblings
+
+        return siblings.shared(self.home, self.settings())
+
+    @once(limit=2)
+    def in_config(self) -> list[Clear]:
+        """Keys and tokens that stand in config.yaml as they are."""
+        from hermes_doctor.settings import clear
+
+        config = self.config()
+        if config is None or not any(clear.suspects(config.values or {})):
+            return []
+        return list(clear.find(self.resolved().world))
+
+    @once(limit=4)
+    def in_logs(self) -> list[Leak]:
+        """Secrets of this home that stand in its logs."""
+        from hermes_doctor.probes import leaks
+
+        return leaks.find(self.home, self.settings(), deep=self.deep)
+
     @once(limit=4)
     def platforms(self) -> list[Platform]:
         """The platforms that the gateway of this home starts."""
@@ -487,6 +622,21 @@ class Probes:
         found = self.installation()
         places = found.where.glob(f"lib/python3*/site-packages/{name}") if found else iter(())
         return next(places, None)
+
+    @once(limit=2)
+    def packages(self) -> Packages | None:
+        """The packages beside the installed Hermes; None where its environment is not known."""
+        from hermes_doctor.probes import packages
+
+        found = self.installation()
+        return packages.beside(found.where) if found else None
+
+    @once(limit=6)
+    def program(self, name: str) -> Program:
+        """Where the gateway finds a program that it starts."""
+        from hermes_doctor.probes import programs
+
+        return programs.find(self, name)
 
     def claims(self, gateway: Gateway) -> Mapping[str, PlatformState] | None:
         """What a running gateway says of its platforms; None when the file is not its own."""
@@ -557,13 +707,27 @@ class Probes:
     @once(limit=8)
     def reach(self) -> list[Reached]:
         """Whether every host that the gateway needs can be reached; asked only with --network."""
-        from hermes_doctor.probes import providers, reach
+        from hermes_doctor.probes import providers, reach, trial
 
         if not self.network:
             raise CouldNotLook("the network is asked only with --network")
         settings = self.settings()
-        wanted = reach.targets(settings, self.platforms(), providers.find(settings))
-        return reach.look(wanted, settings)
+        try:
+            found, guessed = trial.targets(self.resolved(), settings), {}
+        except CouldNotLook:
+            found, guessed = [], providers.find(settings)
+        return reach.look(reach.targets(settings, self.platforms(), guessed, found), settings)
+
+    @once(limit=18)
+    def trials(self) -> list[Trial]:
+        """How each provider that a message may use answers; asked only with --network."""
+        from hermes_doctor.probes import trial
+
+        if not self.network:
+            raise CouldNotLook("the network is asked only with --network")
+        from hermes_doctor.settings import request
+
+        return trial.look(request.requests(self.resolved()), self.settings())
 
     @once(limit=8)
     def pulse(self) -> Pulse:
@@ -705,6 +869,15 @@ class Probes:
         from hermes_doctor.probes import runs
 
         return runs.left_down(self.home)
+
+    @once(limit=2)
+    def guarded_update(self) -> Update | None:
+        """The last update of Hermes that was made under the guard."""
+        if not os.path.isdir(self.home.vault / "updates"):
+            return None
+        from hermes_doctor.updating.records import Records
+
+        return Records(self.home).last()
 
     @once(limit=2)
     def unfinished_runs(self) -> list[UnfinishedRun]:

@@ -27,6 +27,13 @@ class Break(NamedTuple):
         """Whether a file was left out of the package, and not the code is wrong."""
         return self.lacks == MANIFEST
 
+    @property
+    def cure(self) -> str:
+        """What to do about it."""
+        if self.cured_by is None:
+            return "No release that is known here cures it."
+        return f"Update Hermes to {self.cured_by} or newer."
+
 
 def find(installed: Installation, wanted: Iterable[str]) -> list[Break]:
     """What is known to be broken in this release, is wanted, and was not mended by hand."""

@@ -44,6 +44,8 @@ class ConfigFile(NamedTuple):
     snapshot: Snapshot
     values: dict[Any, Any] | None
     fault: Fault | None
+    root: yaml.Node | None = None
+    """The nodes that the values were made from, where that has not changed them."""
 
 
 def read(home: Home) -> ConfigFile | None:
@@ -55,38 +57,55 @@ def read(home: Home) -> ConfigFile | None:
         if snapshot(path).kind == "symlink":
             raise CouldNotLook(f"{NAME}: is a symlink that leads nowhere") from None
         return None
-    values, fault = parse(data)
-    return ConfigFile(path, data, taken, values, fault)
+    return ConfigFile(path, data, taken, *_parsed(data))
 
 
 def parse(data: bytes) -> tuple[dict[Any, Any] | None, Fault | None]:
     """What Hermes makes of these bytes: the settings, or the fault that makes it ignore them."""
+    values, fault, _ = _parsed(data)
+    return values, fault
+
+
+def _parsed(data: bytes) -> tuple[dict[Any, Any] | None, Fault | None, yaml.Node | None]:
+    """The same with the nodes that the settings were made from."""
+    values, fault, root = _built(data)
+    if values is None and fault is None:
+        return {}, None, root
+    if fault is None and not isinstance(values, dict):
+        return None, Fault(f"is a {type(values).__name__} at the top, not a mapping", 1), None
+    return values, fault, root
+
+
+def _built(data: bytes) -> tuple[Any, Fault | None, yaml.Node | None]:
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        return None, Fault(f"byte 0x{data[error.start]:02x} is not UTF-8", line)
+        return None, Fault(f"byte 0x{data[error.start]:02x} is not UTF-8", line), None
     try:
         if _too_deep(text):
-            return None, Fault(f"nested more than {DEEPEST} levels deep")
+            return None, Fault(f"nested more than {DEEPEST} levels deep"), None
         if _unfolds(text):
-            return None, Fault(f"its merges unfold to more than {MOST_MERGED} settings")
-        values = yaml.load(text, loader_for(text))
+            return None, Fault(f"its merges unfold to more than {MOST_MERGED} settings"), None
+        loader = loader_for(text)(text)
+        try:
+            root = loader.get_single_node()
+            values = loader.construct_document(root) if root is not None else None
+        finally:
+            loader.dispose()
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         place = (mark.line + 1, mark.column + 1) if mark else (None, None)
-        return None, Fault(_mask(error.problem or "cannot be parsed"), *place)
+        return None, Fault(_mask(error.problem or "cannot be parsed"), *place), None
     except yaml.YAMLError as error:
         position = _position(error)
         at = text.count("\n", 0, position) + 1 if position else None
-        return None, Fault("holds a character that YAML does not allow", at)
+        return None, Fault("holds a character that YAML does not allow", at), None
     except Exception as error:  # noqa: BLE001 (PyYAML raises nearly anything)
-        return None, Fault(f"holds a value that YAML cannot build ({type(error).__name__})")
-    if values is None:
-        return {}, None
-    if not isinstance(values, dict):
-        return None, Fault(f"is a {type(values).__name__} at the top, not a mapping", 1)
-    return values, None
+        kind = type(error).__name__
+        return None, Fault(f"holds a value that YAML cannot build ({kind})"), None
+    changed = "<<" in text or text.startswith("\ufeff")  # merges are unfolded in the nodes
+    return values, None, None if changed else root
 
 
 def loader_for(text: str) -> Any:

@@ -62,10 +62,13 @@ class Ticker(NamedTuple):
 
 
 class Target(NamedTuple):
-    """Why the result of a job would go nowhere."""
+    """Where the result of a job would not arrive, and why."""
 
     what: str
+    """A platform, or a word for several."""
     why: str
+    variable: str | None = None
+    """What names the chat and is not set."""
 
 
 def jobs(file: StoreFile | None) -> list[Job]:
@@ -141,15 +144,11 @@ def nowhere(
     platforms: frozenset[str],
     installed: tuple[int, ...] | None,
 ) -> list[tuple[Job, Target]]:
-    """The jobs of which nothing would arrive anywhere, each with the first reason."""
+    """Every place where the result of a job would not arrive."""
     known = {name: form for name in load_knowledge("cron") if (form := _form(name, installed))}
-    found = []
-    for job in every:
-        lost = [_lost(part, job, settings, platforms, known) for part in job.deliver]
-        first = next((one for one in lost if one), None)
-        if first and None not in lost:
-            found.append((job, first))
-    return found
+    parts = ((job, part) for job in every for part in job.deliver)
+    asked = ((job, _lost(part, job, settings, platforms, known)) for job, part in parts)
+    return [(job, lost) for job, lost in asked if lost]
 
 
 def _form(name: str, installed: tuple[int, ...] | None) -> list[str] | None:
@@ -168,30 +167,21 @@ def _lost(
     platforms: frozenset[str],
     known: Mapping[str, list[str]],
 ) -> Target | None:
-    name, colon, _ = part.partition(":")
-    name = name.lower() if colon else part
-    if part == "local":
-        return None
+    """Why nothing arrives there; a name that is not known may be that of somebody's own plugin."""
+    name, named, _ = part.partition(":")
     if part == "origin" and job.origin:
-        name, colon = job.origin, ":"
-    elif part == "origin" or known.get(part.lower()) == [EVERYWHERE]:
-        if any(_home(settings, one, forms) for one, forms in known.items()):
-            return None
-        return Target(part, "no platform has a home channel")
-    elif name == job.origin:
-        colon = ":"
-    if not colon and name.lower() not in known:
-        return Target("another name", "no platform of this release is called so")
-    if name.lower() not in known:
-        return None  # a plugin's own
-    shown = name.lower()
-    if shown not in platforms and shown in load_knowledge("enabling"):
-        return Target(shown, "this platform is not set up")
-    forms = known[shown]
-    if not colon and not _home(settings, shown, forms):
-        variable = forms[0]
-        return Target(shown, f"{variable} is not set" if variable else "it has no home channel")
-    return None
+        name = job.origin
+    elif part == "origin" or known.get(name.lower()) == [EVERYWHERE]:
+        reached = any(_home(settings, one, forms) for one, forms in known.items())
+        return None if reached else Target(part, "no platform has a home channel")
+    name, forms = name.lower(), known.get(name.lower())
+    if forms is None:
+        return None
+    if name not in platforms and name in load_knowledge("enabling"):
+        return Target(name, "this platform is not set up")
+    if named or name == job.origin or _home(settings, name, forms):
+        return None
+    return Target(name, f"no {forms[0]}" if forms[0] else "no home channel", forms[0] or None)
 
 
 def _home(settings: Settings, platform: str, variables: list[str]) -> bool:

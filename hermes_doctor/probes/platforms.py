@@ -76,12 +76,14 @@ def form_of(
     forms: list[dict[str, Any]], installed: tuple[int, ...] | None
 ) -> dict[str, Any] | None:
     """What is known for this release: its own form, or that of the newest one before it."""
-    dated = sorted(
-        ((numbers(release), form) for form in forms for release in form["releases"]),
-        key=lambda pair: pair[0],
-    )
-    fitting = [form for release, form in dated if installed is None or release <= installed]
-    return fitting[-1] if fitting else None
+    best: tuple[int, ...] = ()
+    found = None
+    for form in forms:
+        for name in form["releases"]:
+            release = numbers(name)
+            if release >= best and (installed is None or release <= installed):
+                best, found = release, form
+    return found
 
 
 def _because(settings: Settings, name: str, form: Mapping[str, Any]) -> str | None:

@@ -136,7 +136,7 @@ def _faults(root: Path, *, deep: bool) -> Iterator[tuple[str, str]]:
         name, _, value = line.partition("=")
         if name.strip() == "home" and not os.path.isdir(value.strip()):
             yield value.strip(), "the Python that it was made from is gone"
-    packages = _packages(root)
+    packages = packages_of(root)
     if packages is None:
         yield str(root), "has no folder of packages"
         return
@@ -178,7 +178,8 @@ def _editable(packages: Path, names: set[str]) -> Iterator[tuple[str, str]]:
                 yield target, f"{name} leads there, and nothing is there"
 
 
-def _packages(root: Path) -> Path | None:
+def packages_of(root: Path) -> Path | None:
+    """The folder with the packages of an environment."""
     for lib in ("lib", "lib64"):
         for name in _names(root / lib):
             place = root / lib / name / "site-packages"
@@ -189,7 +190,7 @@ def _packages(root: Path) -> Path | None:
 
 
 def _version(root: Path) -> str | None:
-    packages = _packages(root)
+    packages = packages_of(root)
     found = [m[1] for n in _names(packages) if (m := _DIST.fullmatch(n))] if packages else []
     return max(found, key=release, default=None)
 

@@ -33,6 +33,12 @@ _WORD = {
 }
 
 UNNAMED = "nothing is broken, and it would touch the gateway or the machine"
+PERSONAL = "it lets a person in, whom you must know"
+
+
+def unnamed(one: Planned) -> str:
+    """Why it waits until it is named."""
+    return PERSONAL if one.personal else UNNAMED
 
 
 def nothing(report: Report) -> Line:
@@ -83,7 +89,8 @@ def one_plan(one: Planned, pages: str = "") -> Iterator[Line]:
     if one.steps and one.later:
         yield row(("if that is not enough: ", "faint"), _later(one), indent=2, hang=2)
     if one.steps and one.unnamed:
-        yield row(("not done unless its code is named: ", "warning"), UNNAMED, indent=2, hang=2)
+        why = unnamed(one)
+        yield row(("not done unless its code is named: ", "warning"), why, indent=2, hang=2)
     yield BLANK
 
 

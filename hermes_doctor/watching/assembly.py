@@ -83,7 +83,7 @@ def assemble(
     """The watch; `options` are what its hints must repeat."""
 
     def look() -> Report:
-        probes = Probes(home, network=asked.network)
+        probes = Probes(home, network=asked.network, spends=False)
         try:
             report = examination.report(
                 probes, plugins, checks, options=options, page_options=page_options

@@ -42,6 +42,8 @@ def refusal(one: Planned, agreed: frozenset[str]) -> str | None:
     """Why a plan is not carried out without a person; None when it may be."""
     if one.refusal is not None or one.fix is None:
         return one.refusal or "no fix can do it"
+    if one.personal:
+        return f"{one.fix.id} lets a person in, whom somebody must know"
     if one.fix.safety is not Safety.SAFE and not {one.finding.code, one.fix.id} & agreed:
         return f"only {one.fix.id} is left, which asks first"
     if one.steers and one.finding.severity.rank > Severity.ERROR.rank:

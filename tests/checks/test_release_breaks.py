@@ -1,4 +1,4 @@
-"""QQ-IS-RECONNECT and PLUGIN-NOT-REGISTERED before the gateway has tried."""
+"""QQ-IS-RECONNECT before the gateway has tried."""
 
 from __future__ import annotations
 
@@ -65,22 +65,6 @@ def test_qq(
     for one in said:
         assert (one.subject, one.severity) == ("qqbot", "error")
         assert "Update Hermes to 0.19.0" in one.detail
-
-
-@pytest.mark.parametrize(("manifest", "broken"), [(False, True), (True, False)])
-def test_manifest(
-    home: Path, monkeypatch: pytest.MonkeyPatch, packages: Path, manifest: bool, broken: bool
-) -> None:
-    """A plugin without its manifest is not found; a checkout of the same release has it."""
-    folder = packages / "plugins/platforms/discord"
-    support.put(folder / "adapter.py", "")
-    if manifest:
-        support.put(folder / "plugin.yaml", "")
-
-    said = found(home, monkeypatch, packages, "0.15.1", DISCORD)
-
-    assert [one.code for one in said] == (["PLUGIN-NOT-REGISTERED"] if broken else [])
-    assert all("0.15.2" in one.detail for one in said)
 
 
 def test_knowledge() -> None:
