@@ -14,6 +14,7 @@ from hermes_doctor.stores.described import outcome
 from tests import stored, support
 from tests.conftest import RELEASES, need_release
 from tests.real.patients import MakeHome, Patient, undo
+from tests.real.steering import ward
 from tools import learn_stores, real_home
 
 pytestmark = pytest.mark.real
@@ -152,7 +153,6 @@ auth._save_auth_store(auth._load_auth_store())
 from gateway.pairing import PairingStore
 store = PairingStore()
 store._approve_user("telegram", "1001", "Ann")
-store.generate_code("telegram", "1002", "Ben")
 from gateway.config import GatewayConfig, Platform
 from gateway.session import SessionSource, SessionStore
 chats = SessionStore(home / "sessions", GatewayConfig())
@@ -183,3 +183,84 @@ def test_healthy(version: str, hermes_home: MakeHome) -> None:
     assert {one["code"] for one in done.json["findings"]} <= {"GW-DOWN", "PERM-SECRETS"}, (
         "it ran once"
     )
+
+
+CLAIM = """
+import os, subprocess, sys, time
+from hermes_cli import kanban_db
+ended = subprocess.Popen([sys.executable, "-c", ""])
+ended.wait()
+with kanban_db.connect() as db:
+    task = kanban_db.create_task(db, title="a task", assignee="default")
+    kanban_db.claim_task(db, task)
+    old = int(time.time()) - 9999
+    db.execute("UPDATE tasks SET worker_pid = ?, claim_expires = ?", (ended.pid, old))
+    db.commit()
+"""
+READY = """
+from hermes_cli import kanban_db
+with kanban_db.connect() as db:
+    [task] = [one for one in kanban_db.list_tasks(db) if one.title == "a task"]
+    print(task.status, kanban_db.claim_task(db, task.id) is not None)
+"""
+
+
+@pytest.mark.parametrize("version", RELEASES)
+def test_tasks_of_the_dead(version: str, hermes_home: MakeHome) -> None:
+    """A task that a worker held which is no more can be claimed again."""
+    patient = Patient(version, hermes_home(version))
+    real_home.run(version, patient.home, CLAIM)
+    assert patient.ask(READY).split() == ["running", "False"]
+
+    done = patient.doctor("fix", "KANBAN-STUCK", "--apply", "--yes")
+
+    assert done.code == 0, done
+    assert patient.ask(READY).split() == ["ready", "True"]
+
+
+ENDED = """
+import os
+from pathlib import Path
+home = Path(os.environ["HERMES_HOME"])
+from gateway.config import GatewayConfig, Platform
+from gateway.session import SessionSource, SessionStore
+from hermes_state import SessionDB
+chats = SessionStore(home / "sessions", GatewayConfig())
+entry = chats.get_or_create_session(SessionSource(Platform.TELEGRAM, "1", user_id="7"))
+history = SessionDB(home / "state.db")
+end = %r
+if end:
+    history.end_session(entry.session_id, "cli_close")
+print(history.get_session(entry.session_id)["end_reason"])
+history.close()
+"""
+
+
+def test_chat_of_an_ended_conversation(hermes_home: MakeHome) -> None:
+    """0.16 goes on writing into it; after the fix the chat begins anew."""
+    patient = Patient("0.16.0", hermes_home("0.16.0"))
+    real_home.run("0.16.0", patient.home, ENDED % True)
+    assert patient.ask(ENDED % False).split() == ["cli_close"], "it leads there still"
+
+    done = patient.doctor("fix", "SESSION-ROUTE-STALE", "--apply", "--yes")
+
+    assert done.code == 0, done
+    assert patient.ask(ENDED % False).split() == ["None"]
+
+
+def test_running_gateway(hermes_home: MakeHome) -> None:
+    """It is down while its logins are mended, up on the mended ones, and writes none over them."""
+    with ward(hermes_home("0.19.0")) as one:
+        first = one.pid
+        stored.write(one.home, "cron/jobs.json")
+        stored.write(one.home, "auth.json", flawed("auth.json", "padding"))
+        asked = one.doctor("fix", "AUTHJSON", "--apply")
+        assert (asked.code, one.pid) == (1, first), "it interrupts a gateway, so it asks first"
+
+        done = one.fix("AUTHJSON")
+
+        assert done.code == 0, done.out + done.err
+        assert one.pid != first
+        assert (one.home / "auth.json").read_bytes() == stored.text("auth.json")
+        found = {finding["check"] for finding in one.check().json["findings"]}
+        assert not found & {"store-files", "cron-ticker", "cron-jobs", "cron-targets", "routes"}

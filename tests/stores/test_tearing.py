@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 
 import pytest
 
@@ -84,3 +85,20 @@ def test_nothing_is_lost(data: bytes, how: str) -> None:
     assert how in made.how
     wanted = named(WHOLE["auth.json"], kind)
     assert list(named(made.values, kind).values()) == list(wanted.values())
+
+
+@pytest.mark.parametrize("name", WHOLE)
+def test_any_bytes(name: str) -> None:
+    """Whatever a disk or an editor makes of a store is judged, and mended to something sound."""
+    dice = random.Random(name)
+    data = text(name)
+    for _ in range(150):
+        broken = bytearray(data)
+        for _ in range(dice.randrange(1, 4)):
+            at = dice.randrange(len(broken) or 1)
+            broken[at : at + dice.randrange(9)] = dice.randbytes(dice.randrange(9))
+        for kind in stores():
+            found = judge(bytes(broken), kind)
+            made = mend(bytes(broken), kind)
+            assert made is None or (found.flaw and judge(made.data, kind).flaw is None)
+            assert not found.flaw or found.flaw.what.isascii(), "it quotes nothing of the file"
