@@ -9,6 +9,7 @@ from hermes_doctor.api import (
     CouldNotLook,
     Evidence,
     Finding,
+    NamedTuple,
     Probes,
     Severity,
     StoreFile,
@@ -46,44 +47,60 @@ def store_files(probes: Probes) -> Iterator[Finding | CouldNotLook]:
     yield from _transcripts(probes)
 
 
+class _Weight(NamedTuple):
+    """How bad it is, and why."""
+
+    severity: Severity
+    title: str
+    says: str
+    spare: str = ""
+    """What must not be done meanwhile."""
+    settled: bool = False
+    """Hermes itself sees to it: nothing is to be repaired."""
+
+
 def _damaged(probes: Probes, file: StoreFile) -> Finding:
-    store, outcome = file.store, file.outcome
     assert file.flaw is not None
-    says = store.says.get(outcome, "")
-    severity = Severity(store.worse.get(outcome, store.severity))
-    overwritten = outcome in store.overwritten
-    title = _TITLES[outcome].format(name=file.name)
-    if outcome == "part":
-        severity = Severity.WARNING
-    elif store.unless_set and probes.settings().is_set(store.unless_set):
-        severity, says = Severity.INFO, f"It is not needed while {store.unless_set} is set."
-    elif _mirrored(probes, file):
-        severity, overwritten = Severity.INFO, False
-        title = f"{file.name} is damaged; state.db has the same, and counts"
-        says = "Hermes writes it anew."
-    elif _in_memory(probes, file):
-        severity, overwritten = Severity.WARNING, False
-        title = f"{file.name} is damaged, and only the running gateway still knows what was in it"
-        says = "Do not restart it yet: it writes the file anew with its next message."
-    elif overwritten:
-        title = f"{file.name} is damaged, and Hermes will write over it"
-    fix, found = _way_out(probes, file, says)
+    weight = _weighed(probes, file)
+    fix, found = (None, "") if weight.settled else _way_out(probes, file)
+    if file.flaw.kind == "empty" and file.outcome == "none" and fix is None:
+        weight = _Weight(Severity.INFO, f"{file.name} is empty", "Hermes begins it anew.")
+        found = ""
     return Finding(
-        code=_CODES.get(store.kind, _OTHER),
-        severity=severity,
-        title=title,
+        code=_CODES.get(file.store.kind, _OTHER),
+        severity=weight.severity,
+        title=weight.title,
         subject=file.name,
-        detail=" ".join(part for part in (store.spare if overwritten else "", says, found) if part),
+        detail=" ".join(part for part in (weight.spare, weight.says, found) if part),
         evidence=(Evidence(file.name, file.flaw.what),),
         since=_moment(file.snapshot.mtime_ns),
         fix=fix,
     )
 
 
-def _way_out(probes: Probes, file: StoreFile, says: str) -> tuple[str | None, str]:
+def _weighed(probes: Probes, file: StoreFile) -> _Weight:
+    store, outcome, name = file.store, file.outcome, file.name
+    severity = Severity(store.worse.get(outcome, store.severity))
+    says, title = store.says.get(outcome, ""), _TITLES[outcome].format(name=name)
+    if outcome == "part":
+        return _Weight(Severity.WARNING, title, says)
+    if store.unless_set and probes.settings().is_set(store.unless_set):
+        return _Weight(Severity.INFO, title, f"It is not needed while {store.unless_set} is set.")
+    if _mirrored(probes, file):
+        title = f"{name} is damaged; state.db has the same, and counts"
+        return _Weight(Severity.INFO, title, "Hermes writes it anew.", settled=True)
+    if _in_memory(probes, file):
+        title = f"{name} is damaged, and only the running gateway still knows what was in it"
+        says = "Do not restart it yet: it writes the file anew with its next message."
+        return _Weight(Severity.WARNING, title, says, settled=True)
+    if outcome in store.overwritten:
+        title = f"{name} is damaged, and Hermes will write over it"
+        return _Weight(severity, title, says, store.spare)
+    return _Weight(severity, title, says)
+
+
+def _way_out(probes: Probes, file: StoreFile) -> tuple[str | None, str]:
     """The fix, and what is said about it."""
-    if says.startswith("Do not restart it yet"):
-        return None, ""
     if file.store.cache:
         return ("mend-store" if file.outcome == "fails" else None), ""
     repair = probes.store_repair(file)

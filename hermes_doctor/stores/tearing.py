@@ -57,7 +57,7 @@ class _Scan:
         closer = _CLOSERS[opened]
         self.open.append(closer)
         self._mark(at + 1)
-        at = self._skip(at + 1)
+        at = self.skip(at + 1)
         number = 0
         while self._char(at) != closer:
             key: str | int = number
@@ -66,9 +66,9 @@ class _Scan:
             at = self.value(at, (*path, key))
             self._mark(at)
             number += 1
-            at = self._skip(at)
+            at = self.skip(at)
             if self._char(at) == ",":
-                at = self._skip(at + 1)
+                at = self.skip(at + 1)
             elif self._char(at) != closer:
                 raise ValueError("no comma")
         self.open.pop()
@@ -82,16 +82,17 @@ class _Scan:
             key, at = scanstring(self.text, at + 1, False)
         except json.JSONDecodeError as error:
             raise self._ended(error) from None
-        at = self._skip(at)
+        at = self.skip(at)
         if self._char(at) != ":":
             raise ValueError("no colon")
-        return key, self._skip(at + 1)
+        return key, self.skip(at + 1)
 
     def _mark(self, at: int) -> None:
         self.good = (at, "".join(reversed(self.open)))
         self.lost, self.began = (), at
 
-    def _skip(self, at: int) -> int:
+    def skip(self, at: int) -> int:
+        """The next place that is not blank."""
         while at < len(self.text) and self.text[at] in _BLANKS:
             at += 1
         return at
@@ -117,7 +118,7 @@ def torn(text: str, containers: Sequence[Path]) -> Torn | None:
     text = text.rstrip(_BLANKS)
     scan = _Scan(text, containers)
     try:
-        scan.value(scan._skip(0), ())
+        scan.value(scan.skip(0), ())
     except _BrokenOff:
         pass
     except (ValueError, RecursionError):

@@ -87,7 +87,7 @@ def test_by_release(
 
 @pytest.mark.parametrize(
     ("data", "severity"),
-    [(b"null", "critical"), (b"\x80\xfe" * 9, "critical"), (b"[]", "critical"), (b"", "critical")],
+    [(b"null", "critical"), (b"\x80\xfe" * 9, "critical"), (b"[]", "critical"), (b"", "info")],
 )
 def test_pairing(home: Path, data: bytes, severity: str) -> None:
     """What locks users out, or makes every message an error."""
@@ -97,6 +97,16 @@ def test_pairing(home: Path, data: bytes, severity: str) -> None:
 
     assert (found.code, found.severity) == ("PAIRING-CORRUPT", severity)
     assert found.fix is None, "there is no copy"
+
+
+def test_empty(home: Path) -> None:
+    """An empty file has nothing to lose, unless a copy has what was in it."""
+    stored.write(home, "auth.json", b"")
+    [found] = ask("store-files", home)[1]
+    assert (found.severity, found.fix) == ("info", None)
+    support.put(home / "state-snapshots/1/auth.json", stored.text("auth.json"))
+    [found] = ask("store-files", home)[1]
+    assert (found.severity, found.fix) == ("critical", "restore-store")
 
 
 def test_jobs_without_jobs(home: Path) -> None:

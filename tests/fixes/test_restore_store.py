@@ -125,6 +125,6 @@ def test_profile_in_the_zip_of_the_root(tmp_path: Path) -> None:
 
 def test_no_copy_is_no_reset(home: Path) -> None:
     """Without a copy nothing is done."""
-    stored.write(home, "auth.json", b"")
+    stored.write(home, "auth.json", b"nonsense")
 
     assert refused(home, "AUTHJSON")
