@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 CHUNK = 1024 * 1024
 _NOT_BY_KERNEL = (errno.EXDEV, errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.EPERM)
 """How it says that it cannot copy between two files; reading and writing may work."""
+FEW = 32
+"""Files up to which each is brought onto the disk by itself."""
 FILE_MODE = 0o600
 FOLDER_MODE = 0o700
 Progress = Callable[[int], None]
@@ -62,6 +64,34 @@ def sync_folder(folder: Path) -> None:
         os.close(fd)
 
 
+def settle(folder: Path) -> None:
+    """Everything below a folder onto the disk; where it is much, all of its disk at once."""
+    found = [(Path(base), files) for base, _, files in os.walk(folder)]
+    if sum(len(files) for _, files in found) > FEW and _sync_disk(folder):
+        return
+    for base, files in found:
+        for file in files:
+            sync_file(base / file)
+        sync_folder(base)
+
+
+def _sync_disk(folder: Path) -> bool:
+    """Have the kernel write all that it holds for the disk of a folder; whether it can."""
+    import ctypes
+
+    ask = getattr(ctypes.CDLL(None, use_errno=True), "syncfs", None)
+    if ask is None:
+        return False
+    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        if ask(fd):
+            number = ctypes.get_errno()
+            raise OSError(number, os.strerror(number), str(folder))
+    finally:
+        os.close(fd)
+    return True
+
+
 def rename(old: Path, new: Path) -> None:
     """Atomically, replacing what is there; within one folder."""
     with acting_for(new) as here:
@@ -72,6 +102,15 @@ def link(old: Path, new: Path) -> None:
     """A second name for the same file, in the same folder."""
     with acting_for(new) as here:
         os.link(here.with_name(old.name), here, follow_symlinks=False)
+
+
+def share(old: Path, new: Path) -> None:
+    """A second name, in another folder of the same owner, for a file that nobody will change."""
+    if rights.of(old) != rights.of(new):
+        raise PermissionError(errno.EPERM, os.strerror(errno.EPERM), str(new))
+    with acting_for(new) as here:
+        way = os.path.relpath(old, new.parent)  # the name of the folder may be a descriptor's
+        os.link(here.parent / way, here, follow_symlinks=False)
 
 
 def make_symlink(target: str, path: Path) -> None:

@@ -50,6 +50,9 @@ def create(
     home: HomeOption = None,
     vault: VaultOption = None,
     reason: Annotated[str, typer.Option("--reason", help="Why, for the list.")] = "by hand",
+    full: Annotated[
+        bool, typer.Option("--full", help="Share nothing with the backup before.")
+    ] = False,
     json: JsonOption = False,
 ) -> int:
     """Back up all that cannot be made anew, and verify it."""
@@ -73,6 +76,7 @@ def create(
                 reason=reason,
                 hermes=found.version if found else None,
                 whole=True,
+                full=full,
                 progress=progress,
             )
     ending.changed()
@@ -403,6 +407,7 @@ def _document(backup: Backup) -> dict[str, Any]:
         "files": len(backup.entries),
         "bytes": backup.size,
         "whole": backup.whole,
+        "shares": backup.shares,
         "folder": str(backup.folder),
     }
 
