@@ -14,7 +14,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 
 from hermes_doctor import ondisk, rights
 from hermes_doctor.files import open_regular
@@ -206,19 +206,22 @@ def save(path: Path, data: bytes) -> None:
 
 def copy(source: Path, target: int, progress: Progress | None = None) -> tuple[str, int]:
     """Copy a regular file into an open descriptor; its SHA-256 and size."""
-    digest = _sha256()
-    total = 0
     with acting_for(source) as here:
         fd = open_regular(here, follow=False)
-    try:
-        while chunk := os.read(fd, CHUNK):
-            write(target, chunk)
-            digest.update(chunk)
-            total += len(chunk)
-            if progress:
-                progress(len(chunk))
-    finally:
-        os.close(fd)
+    with os.fdopen(fd, "rb", buffering=0) as file:
+        return drain(file, target, progress)
+
+
+def drain(source: IO[bytes], target: int, progress: Progress | None = None) -> tuple[str, int]:
+    """Everything of a stream into an open descriptor; its SHA-256 and size."""
+    digest = _sha256()
+    total = 0
+    while chunk := source.read(CHUNK):
+        write(target, chunk)
+        digest.update(chunk)
+        total += len(chunk)
+        if progress:
+            progress(len(chunk))
     return digest.hexdigest(), total
 
 

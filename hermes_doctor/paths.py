@@ -185,7 +185,7 @@ def rebuild(backup: Backup, entry: Entry, new: Path) -> None:
         durable.make_symlink(entry.target or "", new)
     else:
         with durable.fresh(new) as fd:
-            found = _written(backup, entry, fd)
+            found = written(backup, entry, fd)
         if found != entry.sha256:
             durable.remove(new)
             raise Trouble(f"the copy of {entry.path} in backup {backup.id} is damaged")
@@ -200,7 +200,7 @@ def rebuild(backup: Backup, entry: Entry, new: Path) -> None:
         durable.set_mode(new, entry.mode)
 
 
-def _written(backup: Backup, entry: Entry, target: int) -> str:
+def written(backup: Backup, entry: Entry, target: int) -> str:
     """Write the content of an entry; its SHA-256."""
     copy = backup.copy_of(entry)
     if not entry.blocks:

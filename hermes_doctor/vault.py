@@ -192,7 +192,8 @@ class Vault:
         id = id or self.next_id()
         self.prepare()
         partial, folder = self.root / (id + PARTIAL), self.root / id
-        earlier = Earlier(self.newest_whole() if whole and not full else None)
+        shares = (whole or left_out) and not full
+        earlier = Earlier(self.newest() if shares else None)
         saving = Saving(self.home, partial, earlier, progress)
         self.room(saving.wanted(sources))
         try:
@@ -232,14 +233,14 @@ class Vault:
             raise
         return replace(backup, folder=folder)
 
-    def newest_whole(self) -> Backup | None:
-        """The newest backup of all of this home that can be read."""
+    def newest(self) -> Backup | None:
+        """The newest backup of this home, of all of it or of what was chosen, that can be read."""
         for id in reversed(self.ids()):
             try:
                 backup = self.load(id)
             except Trouble:
                 continue
-            if backup.whole and backup.home == str(self.home.path):
+            if (backup.whole or backup.left_out) and backup.home == str(self.home.path):
                 return backup
         return None
 
