@@ -11,7 +11,7 @@ import base64
 import contextlib
 import errno
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 CHUNK = 1024 * 1024
 _NOT_BY_KERNEL = (errno.EXDEV, errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.EPERM)
 """How it says that it cannot copy between two files; reading and writing may work."""
-FEW = 32
+FEW = 64
 """Files up to which each is brought onto the disk by itself."""
 FILE_MODE = 0o600
 FOLDER_MODE = 0o700
@@ -64,14 +64,16 @@ def sync_folder(folder: Path) -> None:
         os.close(fd)
 
 
-def settle(folder: Path) -> None:
-    """Everything below a folder onto the disk; where it is much, all of its disk at once."""
+def settle(folder: Path, fresh: Collection[Path] | None = None) -> None:
+    """Everything below a folder onto the disk; where much is `fresh`, all of its disk at once."""
     found = [(Path(base), files) for base, _, files in os.walk(folder)]
-    if sum(len(files) for _, files in found) > FEW and _sync_disk(folder):
+    if fresh is None:
+        fresh = [base / file for base, files in found for file in files]
+    if len(fresh) > FEW and _sync_disk(folder):
         return
-    for base, files in found:
-        for file in files:
-            sync_file(base / file)
+    for path in fresh:
+        sync_file(path)
+    for base, _ in found:
         sync_folder(base)
 
 
@@ -109,8 +111,9 @@ def share(old: Path, new: Path) -> None:
     if rights.of(old) != rights.of(new):
         raise PermissionError(errno.EPERM, os.strerror(errno.EPERM), str(new))
     with acting_for(new) as here:
-        way = os.path.relpath(old, new.parent)  # the name of the folder may be a descriptor's
-        os.link(here.parent / way, here, follow_symlinks=False)
+        if here != new:  # its folder is held by a descriptor
+            old = here.parent / os.path.relpath(old, new.parent)
+        os.link(old, here, follow_symlinks=False)
 
 
 def make_symlink(target: str, path: Path) -> None:
@@ -158,8 +161,8 @@ def set_owner(path: Path, uid: int, gid: int, *, from_root: bool = False) -> Non
     rights.give(path, uid, gid, from_root=from_root)
 
 
-def make_folder(path: Path) -> None:
-    """A private folder, its missing parents included."""
+def make_folder(path: Path, *, lasting: bool = True) -> None:
+    """A private folder, its missing parents included; of one that is not `lasting` see `fresh`."""
     missing = []
     while not path.exists():
         missing.append(path)
@@ -167,7 +170,8 @@ def make_folder(path: Path) -> None:
     for folder in reversed(missing):
         with acting_for(folder) as here:
             os.mkdir(here, FOLDER_MODE)
-        sync_folder(folder.parent)
+        if lasting:
+            sync_folder(folder.parent)
 
 
 @contextmanager

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -122,17 +122,17 @@ def seal(backup: Backup) -> bytes:
         "whole": backup.whole,
         "shares": backup.shares,
         "left_out": list(backup.left_out),
-        "entries": [vars(entry) for entry in backup.entries],
     }
-    body = _canonical(document)
-    return _canonical(document | {"seal": hashlib.sha256(body).hexdigest()})
+    lines = _lines([vars(entry) for entry in backup.entries])
+    closing = hashlib.sha256(_canonical(document, lines)).hexdigest()
+    return _canonical(document | {"seal": closing}, lines)
 
 
 def parse(folder: Path, data: bytes) -> Backup:
     """A manifest read back; one flipped bit anywhere in it is noticed."""
     try:
         document: dict[str, Any] = json.loads(data)
-        if not any(_sealed(document, data, form) for form in (_canonical, _formerly)):
+        if not _is_sealed(document, data):
             raise ValueError("seal")
         return Backup(
             folder=folder,
@@ -153,12 +153,15 @@ def parse(folder: Path, data: bytes) -> Backup:
         ) from None
 
 
-def _sealed(
-    document: Mapping[str, Any], data: bytes, form: Callable[[Mapping[str, Any]], bytes]
-) -> bool:
-    open_ = {name: value for name, value in document.items() if name != "seal"}
-    whole = document["seal"] == hashlib.sha256(form(open_)).hexdigest()
-    return whole and form(document) == data
+def _is_sealed(document: Mapping[str, Any], data: bytes) -> bool:
+    rest = {name: value for name, value in document.items() if name != "entries"}
+    lines = _lines(document["entries"])
+    if _canonical(rest, lines) == data:
+        closing = rest.pop("seal")
+        return bool(closing == hashlib.sha256(_canonical(rest, lines)).hexdigest())
+    opened = {name: value for name, value in document.items() if name != "seal"}
+    closing = hashlib.sha256(_formerly(opened)).hexdigest()
+    return bool(document["seal"] == closing) and _formerly(document) == data
 
 
 def _entry(**fields: Any) -> Entry:
@@ -184,14 +187,15 @@ def _entry(**fields: Any) -> Entry:
     return entry
 
 
-def _canonical(document: Mapping[str, Any]) -> bytes:
+def _canonical(rest: Mapping[str, Any], lines: str) -> bytes:
     """An entry a line, which is quick to write and can be read."""
-    rest = {name: value for name, value in document.items() if name != "entries"}
     head = json.dumps(rest, sort_keys=True, ensure_ascii=True)
-    lines = ",\n".join(
-        json.dumps(entry, sort_keys=True, ensure_ascii=True) for entry in document["entries"]
-    )
     return f'{head[:-1]}, "entries": [\n{lines}\n]}}\n'.encode("ascii")
+
+
+def _lines(entries: Iterable[Mapping[str, Any]]) -> str:
+    write = json.JSONEncoder(sort_keys=True, ensure_ascii=True).encode
+    return ",\n".join(write(entry) for entry in entries)
 
 
 def _formerly(document: Mapping[str, Any]) -> bytes:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from hermes_doctor import blocks, durable, sharing
+from hermes_doctor import blocks, durable, rights, sharing
 from hermes_doctor.files import Snapshot, read_head, snapshot
 from hermes_doctor.home import SIDECARS, Home, is_database, main_of
 from hermes_doctor.manifest import BASE, CHANGED, Entry, Source, place_of
@@ -17,6 +17,10 @@ from hermes_doctor.sharing import Earlier
 from hermes_doctor.sqlite.guard import in_use
 
 Progress = Callable[[int], None]
+AT_ONCE = 4
+"""Files that are read or written side by side: a disk is idle while it is waited for."""
+MANY = 64
+"""From so many on."""
 
 
 class Saving:
@@ -35,9 +39,34 @@ class Saving:
 
     def all(self, sources: Sequence[Source]) -> tuple[Entry, ...]:
         """The entries of all sources, in their order."""
-        saved = {entry.path: entry for group in _groups(sources) for entry in self._group(group)}
+        saved = {entry.path: entry for found in self._found(sources) for entry in found}
         names = [self.home.name_of(source.path) for source in sources]
         return tuple(saved[name] for name in names if name in saved)
+
+    def _found(self, sources: Sequence[Source]) -> Iterator[list[Entry]]:
+        """Databases one by one, then what can be shared; of many others several at once."""
+        left = []
+        for group in _groups(sources):
+            if is_database(group[0].path):
+                yield self._group(group)
+            elif shared := self._unchanged(group[0]):
+                yield [shared]
+            else:
+                left.append(group)
+        if len(left) <= MANY or not self._own_rights(sources):
+            yield from map(self._group, left)
+            return
+        from concurrent.futures import ThreadPoolExecutor
+
+        for group in left:
+            self._place(self.home.name_of(group[0].path))
+        with ThreadPoolExecutor(AT_ONCE) as savers:
+            yield from savers.map(self._group, left)
+
+    def _own_rights(self, sources: Sequence[Source]) -> bool:
+        """Whether all is read and written with our own rights: others are the whole process's."""
+        folders = {source.path.parent for source in sources}
+        return all(rights.of(folder / "any") is None for folder in (*folders, self.partial))
 
     def wanted(self, sources: Sequence[Source]) -> int:
         """Bytes for which there must be room; a live database's log is merged into its copy."""
@@ -54,15 +83,16 @@ class Saving:
 
     def read_back(self) -> list[str]:
         """What of all that was written does not read as it was meant."""
-        wrong = []
-        for path, sha256 in self.unread.items():
-            try:
-                right = durable.digest(path) == sha256
-            except (CouldNotLook, OSError):
-                right = False
-            if not right:
-                wrong.append(f"{path.relative_to(self.partial)}: the copy is not what was saved")
-        return wrong
+        if not self._own_rights([]):
+            answers = list(map(_reads, self.unread.items()))
+        else:
+            from concurrent.futures import ThreadPoolExecutor
+
+            with ThreadPoolExecutor(AT_ONCE) as readers:
+                answers = list(readers.map(_reads, self.unread.items()))
+        names = [path.relative_to(self.partial) for path in self.unread]
+        found = zip(names, answers, strict=True)
+        return [f"{name}: the copy is not what was saved" for name, right in found if not right]
 
     # -- one database with its sidecars, or one file -----------------------------------------
 
@@ -119,13 +149,15 @@ class Saving:
             return entry
         if source.live:
             return self._live(entry, path, taken)
+        if shared := self._unchanged(replace(source, expect=taken)):
+            return shared
         return self._still(entry, path, taken, patient=source.patient)
 
     # -- a database in use -------------------------------------------------------------------
 
     def _live(self, entry: Entry, path: Path, taken: Snapshot) -> Entry:
         seen = sharing.sight(taken, sharing.log_of(path))
-        if shared := self._shared(self.earlier.unchanged(entry.path, seen), entry):
+        if shared := self._shared(self.earlier.unchanged(entry.path, seen), taken):
             return shared
         made = self._live_blocks(entry, path) or self._live_whole(entry, path)
         still = sharing.sight(snapshot(path), sharing.log_of(path))[1:] == seen[1:]
@@ -178,19 +210,16 @@ class Saving:
         """The bytes of a file that stood still while they were read."""
         for _ in range(10 if patient else 1):
             seen = sharing.sight(taken)
-            if patient and (
-                shared := self._shared(self.earlier.unchanged(entry.path, seen), entry)
-            ):
-                return shared
             made = self._still_blocks(entry, path) or self._still_whole(entry, path)
             now = snapshot(path)
             if now == taken and made.size == taken.size:
                 like = self.earlier.like(entry.path) if patient else None
                 if like is not None and like.sha256 == made.sha256:
                     self._drop(entry.path)
-                    today = replace(entry, mtime_ns=taken.mtime_ns)
-                    if shared := self._shared(like, today):
-                        return replace(shared, seen=seen)
+                    if shared := self._shared(like, taken):
+                        return replace(
+                            shared, seen=seen, mtime_ns=taken.mtime_ns, xattrs=entry.xattrs
+                        )
                     made = self._still_whole(entry, path)
                 return replace(made, seen=seen, mtime_ns=taken.mtime_ns, read_at=time.time_ns())
             self._drop(entry.path)
@@ -224,19 +253,23 @@ class Saving:
 
     # -- places --------------------------------------------------------------------------------
 
-    def _shared(self, earlier: Entry | None, entry: Entry) -> Entry | None:
-        """The copy that is there already, under the name, mode and owner of today."""
+    def _unchanged(self, source: Source) -> Entry | None:
+        """The entry of a file at rest that is still what the backup before has a copy of."""
+        if not source.patient or source.live or source.expect.kind != "file":
+            return None
+        seen = sharing.sight(source.expect)
+        found = self.earlier.unchanged(self.home.name_of(source.path), seen)
+        return self._shared(found, source.expect)
+
+    def _shared(self, earlier: Entry | None, taken: Snapshot) -> Entry | None:
+        """The copy that is there already, with the mode and the owner of today."""
         given = self.earlier.give(earlier, self.partial) if earlier is not None else None
         if given is None:
             return None
-        return replace(
-            given,
-            mode=entry.mode,
-            uid=entry.uid,
-            gid=entry.gid,
-            mtime_ns=entry.mtime_ns,
-            xattrs=entry.xattrs,
-        )
+        owner = (given.mode, given.uid, given.gid)
+        if owner == (taken.mode & 0o777, taken.uid, taken.gid):
+            return given
+        return replace(given, mode=taken.mode & 0o777, uid=taken.uid, gid=taken.gid)
 
     def _begin_blocks(self, name: str, base: Path | None) -> Path | None:
         """Where the changes of a file go, beside a name for what they are against."""
@@ -248,7 +281,7 @@ class Saving:
     def _place(self, name: str) -> Path:
         copy = place_of(self.partial, name)
         if copy.parent not in self._folders:
-            durable.make_folder(copy.parent)
+            durable.make_folder(copy.parent, lasting=False)
             self._folders.add(copy.parent)
         return copy
 
@@ -259,6 +292,15 @@ class Saving:
             durable.remove(path)
             self.unread.pop(path, None)
         durable.remove_folder(folder)
+
+
+def _reads(one: tuple[Path, str]) -> bool:
+    """Whether a file reads as it was written."""
+    path, sha256 = one
+    try:
+        return durable.digest(path) == sha256
+    except (CouldNotLook, OSError):
+        return False
 
 
 def _groups(sources: Iterable[Source]) -> list[list[Source]]:

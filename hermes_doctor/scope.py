@@ -11,7 +11,7 @@ from hermes_doctor.belongings import Choice
 from hermes_doctor.files import snapshot
 from hermes_doctor.home import SIDECARS, Home, is_database, main_of
 from hermes_doctor.model import CouldNotLook, Trouble
-from hermes_doctor.rights import acting_for
+from hermes_doctor.rights import acting_for, remembered
 from hermes_doctor.vault import Source
 
 REBUILT = frozenset(
@@ -76,7 +76,8 @@ def everything(
     from hermes_doctor.sqlite.guard import in_use
 
     places = {vault or home.vault, home.vault}
-    paths = list(_with_targets(home, _walk(home, places, choice, unwanted)))
+    with remembered():
+        paths = list(_with_targets(home, _walk(home, places, choice, unwanted)))
     databases = [path for path in paths if is_database(path) and main_of(path) == path]
     beside = {side: path for path in databases for side in _sides(path)}
     held = processes.holders([*databases, *beside])
@@ -125,6 +126,7 @@ def _walk(
 ) -> Iterator[Path]:
     """The files of the home, profiles included, in a stable order."""
     unreadable: list[Path] = []
+    me = os.geteuid() or None  # root acts for others
     passed: set[Path] = set()
     """Folders that are left out anyway, and looked into only for what is asked for."""
 
@@ -152,14 +154,14 @@ def _walk(
                     unwanted.append(home.name_of(path))
                 continue
             try:
-                kind = snapshot(path).kind
+                taken = snapshot(path)
             except CouldNotLook:
                 unreadable.append(path)
                 continue
-            if kind == "symlink":
+            if taken.kind == "symlink":
                 yield path
-            elif kind == "file":
-                if _readable(path):
+            elif taken.kind == "file":
+                if (taken.uid == me and taken.mode & 0o400) or _readable(path):
                     yield path
                 else:
                     unreadable.append(path)

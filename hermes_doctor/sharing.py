@@ -69,8 +69,10 @@ class Earlier:
         files = [one for one in (backup.entries if backup else ()) if one.kind == "file"]
         self._entries = {entry.path: entry for entry in files}
         self._due = _due(files)
-        self.shared = 0
-        """Bytes that were not copied again."""
+        self._folders: set[Path] = set()
+        self._made = backup.created_at.timestamp() * 1e9 if backup else 0.0
+        self.shared = False
+        """Whether anything was not copied again."""
 
     def unchanged(self, name: str, seen: tuple[int, ...]) -> Entry | None:
         """The entry of a file that is still the same by all that can be seen of it."""
@@ -96,37 +98,41 @@ class Earlier:
         """Have the copy of an entry in a new backup too; None where that cannot be."""
         assert self.backup is not None
         old, new = self.backup.copy_of(entry), place_of(partial, entry.path, blocks=entry.blocks)
-        parts = (BASE, CHANGED) if entry.blocks else ("",)
-        if not all(self._is_untouched(old / part) for part in parts):
-            return None
-        if not entry.blocks and snapshot(old).size != entry.size:
+        names = (BASE, CHANGED) if entry.blocks else ()
+        parts = [(old / name, new / name) for name in names] or [(old, new)]
+        if not all(self._is_untouched(copy, entry) for copy, _ in parts):
             return None
         if entry.path in self._due:
             read_at = time.time_ns()
             if not _reads_right(old, entry):
                 return None
             entry = replace(entry, read_at=read_at)
-        if not all(self.link(old / part, new / part) for part in parts):
-            for part in parts:
-                durable.remove(new / part)
+        if not all(self.link(copy, name) for copy, name in parts):
+            for _, name in parts:
+                durable.remove(name)
             return None
-        self.shared += entry.size
+        self.shared = True
         return entry
 
     def link(self, old: Path, new: Path) -> bool:
         """A second name for a copy; False on a drive, or with rights, that cannot."""
-        durable.make_folder(new.parent)
+        if new.parent not in self._folders:
+            durable.make_folder(new.parent, lasting=False)
+            self._folders.add(new.parent)
         try:
             durable.share(old, new)
         except OSError:  # no room for a name is no room for the copy either, which will say so
             return False
         return True
 
-    def _is_untouched(self, copy: Path) -> bool:
-        """Whether nobody has written to a copy since its backup was made, so far as times tell."""
-        assert self.backup is not None
-        made = self.backup.created_at.timestamp() * 1e9
-        return _is_file(copy) and snapshot(copy).mtime_ns <= made
+    def _is_untouched(self, copy: Path, entry: Entry) -> bool:
+        """Whether nobody has written to a copy since its backup was made, so far as it tells."""
+        try:
+            taken = snapshot(copy)
+        except CouldNotLook:
+            return False
+        as_long = entry.blocks or taken.size == entry.size
+        return taken.kind == "file" and taken.mtime_ns <= self._made and as_long
 
 
 def _is_file(copy: Path) -> bool:

@@ -11,7 +11,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from hermes_doctor import __version__, durable
+from hermes_doctor import __version__, durable, rights
 from hermes_doctor.files import MEGABYTE, listing, read, size, snapshot
 from hermes_doctor.home import Home
 from hermes_doctor.interrupts import uninterrupted
@@ -199,10 +199,11 @@ class Vault:
         try:
             durable.make_folder(partial)
             durable.save(partial / BEGUN, str(self.home.path).encode("utf-8", "surrogateescape"))
-            entries = saving.all(sources)
-            durable.settle(partial)
-            # What went whole through SQLite was read back, and examined by it, as it was written.
-            wrong = saving.read_back()
+            with rights.remembered():
+                entries = saving.all(sources)
+                durable.settle(partial, saving.unread)
+                # What went whole through SQLite was read back, and examined, as it was written.
+                wrong = saving.read_back()
             if wrong:
                 raise Trouble(f"The backup could not be verified: {wrong[0]}. Nothing was changed.")
             backup = Backup(
