@@ -41,7 +41,7 @@ TasksMax=256
 [Install]
 WantedBy={target}
 """
-_LIMITS = """\
+LIMITS = """\
 NoNewPrivileges=yes
 LockPersonality=yes
 MemoryDenyWriteExecute=yes
@@ -53,7 +53,7 @@ SystemCallArchitectures=native
 SystemCallFilter=@system-service
 SystemCallErrorNumber=EPERM
 """
-_SANDBOX = """\
+SANDBOX = """\
 PrivateTmp=yes
 PrivateDevices=yes
 ProtectClock=yes
@@ -96,10 +96,10 @@ class Systemd:
         return str(self._file(job))
 
     def text(self, job: Job) -> str:
-        limits = _LIMITS
+        limits = LIMITS
         order = ""
         if self.system:
-            limits += f"{_SANDBOX}StateDirectory={job.name}\nStateDirectoryMode=0700\n"
+            limits += f"{SANDBOX}StateDirectory={job.name}\nStateDirectoryMode=0700\n"
             if job.writes:
                 paths = " ".join(quoted(f"-{path}") for path in job.writes)
                 limits += f"ReadWritePaths={paths}\n"
