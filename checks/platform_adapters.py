@@ -45,7 +45,8 @@ def platform_adapters(probes: Probes) -> Iterator[Finding]:
     for platform in probes.platforms():
         why = _not_loaded(probes, packages, platform)
         if why:
-            yield _unregistered(platform, why)
+            cures = [one.cure for one in probes.breaks() if one.platform == platform.name]
+            yield _unregistered(platform, why, cures)
         elif platform.library and not packages.has(platform.library):
             yield from _missing(probes, packages, platform, found.version)
 
@@ -88,7 +89,7 @@ def _not_loaded(probes: Probes, packages: Packages, platform: Platform) -> Evide
     return None
 
 
-def _unregistered(platform: Platform, why: Evidence) -> Finding:
+def _unregistered(platform: Platform, why: Evidence, cures: list[str]) -> Finding:
     return Finding(
         code="PLUGIN-NOT-REGISTERED",
         severity=Severity.ERROR,
@@ -97,7 +98,8 @@ def _unregistered(platform: Platform, why: Evidence) -> Finding:
         detail=(
             "Take it out of plugins.disabled. "
             if "disabled" in why.what
-            else "The package was made without it: update Hermes, or install it by git. "
+            else "The package was made without it. "
+            f"{cures[0] if cures else 'Update Hermes, or install it by git.'} "
         )
         + "Then restart the gateway.",
         evidence=(Evidence(platform.because, "switches it on"), why),

@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from hermes_doctor.masking import masked_name, spoken
     from hermes_doctor.model import Gateway
     from hermes_doctor.pairings import approve_pairing, merge_pairings, unlock_pairing
+    from hermes_doctor.probes.cron import Job, Target
     from hermes_doctor.probes.lastwords import Word
     from hermes_doctor.probes.links import Link
     from hermes_doctor.probes.openfiles import writers
@@ -59,10 +60,12 @@ if TYPE_CHECKING:
     from hermes_doctor.probes.runtime import Life, PlatformState, Runtime
     from hermes_doctor.probes.sockets import Connection
     from hermes_doctor.probes.space import Space
+    from hermes_doctor.probes.stores import StoreFile
     from hermes_doctor.probes.structure import Structure
     from hermes_doctor.probes.supervision import Supervision, Unit
     from hermes_doctor.probes.supervisors.unitfile import seconds
     from hermes_doctor.probes.trial import Trial
+    from hermes_doctor.probes.virtualenv import Environments
     from hermes_doctor.probes.vitals import Vitals
     from hermes_doctor.services import gateway_service
     from hermes_doctor.services.dropins import drop_in, service_limit
@@ -123,6 +126,7 @@ if TYPE_CHECKING:
         database_repair,
         evict,
         mend_rows,
+        release_claims,
         take_back,
     )
     from hermes_doctor.sqlite.verdict import Damage
@@ -140,6 +144,7 @@ if TYPE_CHECKING:
         SetOwner,
         Step,
     )
+    from hermes_doctor.stores.steps import entry_lines, replaced_store, store_steps
 
 __all__ = [
     "CACHES",
@@ -162,12 +167,14 @@ __all__ = [
     "EnableLinger",
     "Entrance",
     "Entry",
+    "Environments",
     "Evidence",
     "Finding",
     "Fix",
     "Gateway",
     "GatewayStep",
     "Home",
+    "Job",
     "Key",
     "Life",
     "Link",
@@ -212,8 +219,10 @@ __all__ = [
     "Source",
     "Space",
     "Step",
+    "StoreFile",
     "Structure",
     "Supervision",
+    "Target",
     "Text",
     "Trial",
     "Unfilled",
@@ -241,6 +250,7 @@ __all__ = [
     "drop_in",
     "edit_config",
     "edit_env",
+    "entry_lines",
     "evict",
     "fix",
     "gateway_service",
@@ -269,8 +279,10 @@ __all__ = [
     "pattern",
     "read_json",
     "references",
+    "release_claims",
     "reload",
     "repeated",
+    "replaced_store",
     "responses",
     "said",
     "seconds",
@@ -284,6 +296,7 @@ __all__ = [
     "snapshot",
     "spelling",
     "spoken",
+    "store_steps",
     "take_back",
     "unheard",
     "unknown_platforms",
@@ -309,6 +322,7 @@ _LATER = {
     "hermes_doctor.editing.planning": ("edit_config", "edit_env", "reload"),
     "hermes_doctor.knowledge.services": ("service_plan",),
     "hermes_doctor.model": ("Gateway",),
+    "hermes_doctor.probes.cron": ("Job", "Target"),
     "hermes_doctor.probes.lastwords": ("Word",),
     "hermes_doctor.probes.links": ("Link",),
     "hermes_doctor.masking": (
@@ -324,9 +338,11 @@ _LATER = {
     "hermes_doctor.probes.runtime": ("Life", "PlatformState", "Runtime"),
     "hermes_doctor.probes.sockets": ("Connection",),
     "hermes_doctor.probes.space": ("Space",),
+    "hermes_doctor.probes.stores": ("StoreFile",),
     "hermes_doctor.probes.structure": ("Structure",),
     "hermes_doctor.probes.supervision": ("Supervision", "Unit"),
     "hermes_doctor.probes.supervisors.unitfile": ("seconds",),
+    "hermes_doctor.probes.virtualenv": ("Environments",),
     "hermes_doctor.probes.trial": ("Trial",),
     "hermes_doctor.probes.vitals": ("Vitals",),
     "hermes_doctor.services": ("gateway_service",),
@@ -395,6 +411,7 @@ _LATER = {
         "database_repair",
         "evict",
         "mend_rows",
+        "release_claims",
         "take_back",
     ),
     "hermes_doctor.sqlite.verdict": ("Damage",),
@@ -412,6 +429,7 @@ _LATER = {
         "SetOwner",
         "Step",
     ),
+    "hermes_doctor.stores.steps": ("entry_lines", "replaced_store", "store_steps"),
 }
 """What most looks have no use for is loaded when a check or a fix does something with it."""
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from hermes_doctor.home import is_database
-from hermes_doctor.model import CannotFix, CouldNotLook
+from hermes_doctor.model import CannotFix, CouldNotLook, Trouble
 from hermes_doctor.steps import Change, GatewayStep, Step
 
 if TYPE_CHECKING:
@@ -39,14 +39,48 @@ def attended(probes: Probes, steps: Sequence[Step]) -> list[Step]:
     return [*kept, GatewayStep(service, restart=True, why=reason)]
 
 
-def returning(probes: Probes, items: Sequence[Item]) -> None:
-    """The same for items that give back: where it cannot be had, the run itself will say so."""
+def returning(probes: Probes, items: Sequence[Item], *, stores: bool = False) -> None:
+    """The same for items that give back: where it cannot be had, the run itself will say so.
+
+    With `stores`, also for other files that a gateway has read: it would go on without what they
+    say by then, or write over them what it has in memory.
+    """
+    if stores:
+        _with_stores(probes, items)
     for item in items:
         try:
             item.steps = _back(probes, item.steps)
         except (CannotFix, CouldNotLook):
             continue
         item.record.steps = [step.sentence() for step in item.steps]
+
+
+def _with_stores(probes: Probes, items: Sequence[Item]) -> None:
+    """Have the gateway down for what it holds in memory; Trouble where that cannot be had."""
+    from hermes_doctor import services
+    from hermes_doctor.belongings import AT_REST, matches
+
+    def held(step: Step) -> bool:
+        names = [probes.home.name_of(change.path) for change in step.changes()]
+        return any(not any(matches(name, glob) for glob in AT_REST) for name in names)
+
+    holding = [item for item in items if any(held(step) for step in item.steps)]
+    try:
+        gateways = probes.gateways() if holding else []
+    except CouldNotLook:
+        return
+    if not gateways:
+        return
+    try:
+        service = services.of(probes)
+    except CannotFix as error:
+        raise Trouble(
+            f"The gateway (process {gateways[0].pid}) must not run while "
+            f"{holding[0].record.subject} comes back, and it cannot be stopped for that: {error}. "
+            f"Nothing was changed. Stop it, then try again."
+        ) from None
+    why = "it has in memory what comes back, and would write over it"
+    holding[0].steps = [*holding[0].steps, GatewayStep(service, restart=True, why=why)]
 
 
 def _back(probes: Probes, steps: Sequence[Step]) -> list[Step]:

@@ -11,10 +11,10 @@ import base64
 import contextlib
 import errno
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 
 from hermes_doctor import ondisk, rights
 from hermes_doctor.files import open_regular
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 CHUNK = 1024 * 1024
 _NOT_BY_KERNEL = (errno.EXDEV, errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.EPERM)
 """How it says that it cannot copy between two files; reading and writing may work."""
+FEW = 64
+"""Files up to which each is brought onto the disk by itself."""
 FILE_MODE = 0o600
 FOLDER_MODE = 0o700
 Progress = Callable[[int], None]
@@ -62,6 +64,36 @@ def sync_folder(folder: Path) -> None:
         os.close(fd)
 
 
+def settle(folder: Path, fresh: Collection[Path] | None = None) -> None:
+    """Everything below a folder onto the disk; where much is `fresh`, all of its disk at once."""
+    found = [(Path(base), files) for base, _, files in os.walk(folder)]
+    if fresh is None:
+        fresh = [base / file for base, files in found for file in files]
+    if len(fresh) > FEW and _sync_disk(folder):
+        return
+    for path in fresh:
+        sync_file(path)
+    for base, _ in found:
+        sync_folder(base)
+
+
+def _sync_disk(folder: Path) -> bool:
+    """Have the kernel write all that it holds for the disk of a folder; whether it can."""
+    import ctypes
+
+    ask = getattr(ctypes.CDLL(None, use_errno=True), "syncfs", None)
+    if ask is None:
+        return False
+    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        if ask(fd):
+            number = ctypes.get_errno()
+            raise OSError(number, os.strerror(number), str(folder))
+    finally:
+        os.close(fd)
+    return True
+
+
 def rename(old: Path, new: Path) -> None:
     """Atomically, replacing what is there; within one folder."""
     with acting_for(new) as here:
@@ -72,6 +104,16 @@ def link(old: Path, new: Path) -> None:
     """A second name for the same file, in the same folder."""
     with acting_for(new) as here:
         os.link(here.with_name(old.name), here, follow_symlinks=False)
+
+
+def share(old: Path, new: Path) -> None:
+    """A second name, in another folder of the same owner, for a file that nobody will change."""
+    if rights.of(old) != rights.of(new):
+        raise PermissionError(errno.EPERM, os.strerror(errno.EPERM), str(new))
+    with acting_for(new) as here:
+        if here != new:  # its folder is held by a descriptor
+            old = here.parent / os.path.relpath(old, new.parent)
+        os.link(old, here, follow_symlinks=False)
 
 
 def make_symlink(target: str, path: Path) -> None:
@@ -119,8 +161,8 @@ def set_owner(path: Path, uid: int, gid: int, *, from_root: bool = False) -> Non
     rights.give(path, uid, gid, from_root=from_root)
 
 
-def make_folder(path: Path) -> None:
-    """A private folder, its missing parents included."""
+def make_folder(path: Path, *, lasting: bool = True) -> None:
+    """A private folder, its missing parents included; of one that is not `lasting` see `fresh`."""
     missing = []
     while not path.exists():
         missing.append(path)
@@ -128,7 +170,8 @@ def make_folder(path: Path) -> None:
     for folder in reversed(missing):
         with acting_for(folder) as here:
             os.mkdir(here, FOLDER_MODE)
-        sync_folder(folder.parent)
+        if lasting:
+            sync_folder(folder.parent)
 
 
 @contextmanager
@@ -167,19 +210,22 @@ def save(path: Path, data: bytes) -> None:
 
 def copy(source: Path, target: int, progress: Progress | None = None) -> tuple[str, int]:
     """Copy a regular file into an open descriptor; its SHA-256 and size."""
-    digest = _sha256()
-    total = 0
     with acting_for(source) as here:
         fd = open_regular(here, follow=False)
-    try:
-        while chunk := os.read(fd, CHUNK):
-            write(target, chunk)
-            digest.update(chunk)
-            total += len(chunk)
-            if progress:
-                progress(len(chunk))
-    finally:
-        os.close(fd)
+    with os.fdopen(fd, "rb", buffering=0) as file:
+        return drain(file, target, progress)
+
+
+def drain(source: IO[bytes], target: int, progress: Progress | None = None) -> tuple[str, int]:
+    """Everything of a stream into an open descriptor; its SHA-256 and size."""
+    digest = _sha256()
+    total = 0
+    while chunk := source.read(CHUNK):
+        write(target, chunk)
+        digest.update(chunk)
+        total += len(chunk)
+        if progress:
+            progress(len(chunk))
     return digest.hexdigest(), total
 
 

@@ -61,6 +61,8 @@ def loss(name: str) -> str:
 def main_of(path: Path) -> Path:
     """The database that a sidecar belongs to; any other path is its own."""
     name = path.name
+    if not name.endswith(SIDECARS):
+        return path
     for suffix in SIDECARS:
         name = name.removesuffix(suffix)
     return path.with_name(name)
@@ -98,7 +100,8 @@ class Home(NamedTuple):
 
     def name_of(self, path: Path) -> str:
         """A path as reports show it: relative to the home where it lies inside."""
-        return str(path.relative_to(self.path)) if path.is_relative_to(self.path) else str(path)
+        text, base = str(path), str(self.path)
+        return text[len(base) + 1 :] if text.startswith(f"{base}/") else text
 
     def profiles(self) -> list[Path]:
         """The profile homes under this root home."""

@@ -185,7 +185,7 @@ def rebuild(backup: Backup, entry: Entry, new: Path) -> None:
         durable.make_symlink(entry.target or "", new)
     else:
         with durable.fresh(new) as fd:
-            found, _ = durable.copy(backup.copy_of(entry), fd)
+            found = written(backup, entry, fd)
         if found != entry.sha256:
             durable.remove(new)
             raise Trouble(f"the copy of {entry.path} in backup {backup.id} is damaged")
@@ -198,6 +198,19 @@ def rebuild(backup: Backup, entry: Entry, new: Path) -> None:
         durable.set_time(new, entry.mtime_ns)
         durable.sync_file(new)
         durable.set_mode(new, entry.mode)
+
+
+def written(backup: Backup, entry: Entry, target: int) -> str:
+    """Write the content of an entry; its SHA-256."""
+    copy = backup.copy_of(entry)
+    if not entry.blocks:
+        return durable.copy(copy, target)[0]
+    from hermes_doctor import blocks
+
+    try:
+        return blocks.copy(copy, target)
+    except CouldNotLook:
+        return ""
 
 
 def clean(home: Home, log: Journal) -> None:

@@ -157,8 +157,8 @@ class Run:
     def _targets(self, items: Sequence[Item], *, settled: bool = False) -> list[Target]:
         """One target a path; an item that cannot be combined with an earlier one is left.
 
-        `settled` is for after the gateway was stopped: closing its databases changed them, and
-        what they are now is what counts.
+        `settled` is for after the gateway was stopped: closing its databases changed them, and it
+        may have saved what a restore replaces anyway. What they are now is what counts.
         """
         found: dict[Path, Target] = {}
         for number, item in enumerate(items):
@@ -166,7 +166,7 @@ class Run:
             if item.record.outcome == "left":
                 continue
             for change in (change for step in item.steps for change in step.changes()):
-                if settled and is_database(change.path):
+                if settled and (is_database(change.path) or change.restored):
                     change = replace(change, expect=snapshot(change.path))
                 other = found.get(change.path)
                 present = mine.get(change.path) or (other.change if other else None)

@@ -39,6 +39,24 @@ class Rights:
         os.setresuid(self.uid, self.uid, self.uid)
 
 
+_known: dict[str, Rights | None] | None = None
+
+
+@contextmanager
+def remembered() -> Iterator[None]:
+    """Ask once for each folder, for as long as it lasts.
+
+    What is root's alone nobody else can change, and what we do with a user's rights he could have
+    done himself, wherever he leads us meanwhile: so an answer does not grow old.
+    """
+    global _known
+    before, _known = _known, {}
+    try:
+        yield
+    finally:
+        _known = before
+
+
 def of(path: Path) -> Rights | None:
     """Whose rights to use for a path; None for our own.
 
@@ -47,7 +65,20 @@ def of(path: Path) -> Rights | None:
     """
     if os.geteuid() != 0:
         return None
-    return _of(Path(os.path.abspath(path)).parent, links=40)
+    folder = os.path.dirname(os.path.abspath(path))
+    if _known is not None and folder in _known:
+        return _known[folder]
+    try:
+        found = _of(folder, links=40)
+    except _Missing:
+        return None  # nobody's yet: whoever makes it owns it
+    if _known is not None:
+        _known[folder] = found
+    return found
+
+
+class _Missing(Exception):
+    """There is no such folder."""
 
 
 def shared(st: os.stat_result) -> bool:
@@ -56,21 +87,23 @@ def shared(st: os.stat_result) -> bool:
     return bool(mode & stat.S_IWOTH or (mode & stat.S_IWGRP and st.st_gid != 0))
 
 
-def _of(folder: Path, links: int) -> Rights | None:
-    parts = folder.parts
-    for length in range(1, len(parts) + 1):
-        place = Path(*parts[:length])
+def _of(folder: str, links: int) -> Rights | None:
+    parts = [part for part in folder.split("/") if part]
+    place = "/"
+    for length in range(len(parts) + 1):
+        if length:
+            place = f"{place.rstrip('/')}/{parts[length - 1]}"
         try:
             st = os.lstat(place)
         except (FileNotFoundError, NotADirectoryError):
-            return None  # nobody's yet: whoever makes it owns it
+            raise _Missing from None
         if st.st_uid != 0:
-            return _user(st, place)
+            return _user(st, Path(place))
         if stat.S_ISLNK(st.st_mode):
             if not links:
-                raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(place))
-            target = Path(os.path.normpath(place.parent / os.readlink(place)))
-            return _of(target.joinpath(*parts[length:]), links - 1)
+                raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), place)
+            target = os.path.join(os.path.dirname(place), os.readlink(place))
+            return _of(os.path.normpath(os.path.join(target, *parts[length:])), links - 1)
         if shared(st) and not st.st_mode & stat.S_ISVTX:
             raise Trouble(
                 f"Others may write to {place}, so root cannot tell whose home lies there. Nothing "

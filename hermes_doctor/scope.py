@@ -7,10 +7,11 @@ import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from hermes_doctor.belongings import Choice
 from hermes_doctor.files import snapshot
 from hermes_doctor.home import SIDECARS, Home, is_database, main_of
 from hermes_doctor.model import CouldNotLook, Trouble
-from hermes_doctor.rights import acting_for
+from hermes_doctor.rights import acting_for, remembered
 from hermes_doctor.vault import Source
 
 REBUILT = frozenset(
@@ -36,12 +37,19 @@ MOMENTARY = frozenset({"gateway.pid", "gateway.lock"})
 """Files that tell of a process: restored, they would lie."""
 
 
-def left_out(home: Home) -> list[str]:
+EVERYTHING = Choice()
+
+
+def left_out(home: Home, choice: Choice = EVERYTHING) -> list[str]:
     """The folders that a whole backup of this home passes over."""
     found = []
     for base, folders, _ in os.walk(home.path):
         here = Path(base)
-        passed = [name for name in sorted(folders) if _passed_over(home, here, name)]
+        passed = [
+            name
+            for name in sorted(folders)
+            if _passed_over(home, here, name) and not choice.may_want_in(home.name_of(here / name))
+        ]
         found += [home.name_of(here / name) for name in passed if name != "backups"]
         folders[:] = [name for name in folders if name not in passed]
     return found
@@ -53,13 +61,23 @@ def _passed_over(home: Home, folder: Path, name: str) -> bool:
     return name in ANYWHERE or (top and name in REBUILT)
 
 
-def everything(home: Home, vault: Path | None = None) -> list[Source]:
-    """Every path to copy; databases that are in use are marked to go through SQLite."""
+def everything(
+    home: Home,
+    vault: Path | None = None,
+    choice: Choice = EVERYTHING,
+    unwanted: list[str] | None = None,
+) -> list[Source]:
+    """Every path to copy; databases that are in use are marked to go through SQLite.
+
+    What the choice leaves out is added to `unwanted`.
+    """
     from hermes_doctor.probes import processes
     from hermes_doctor.sqlite import header
     from hermes_doctor.sqlite.guard import in_use
 
-    paths = list(_with_targets(home, _walk(home, vault or home.vault)))
+    places = {vault or home.vault, home.vault}
+    with remembered():
+        paths = list(_with_targets(home, _walk(home, places, choice, unwanted)))
     databases = [path for path in paths if is_database(path) and main_of(path) == path]
     beside = {side: path for path in databases for side in _sides(path)}
     held = processes.holders([*databases, *beside])
@@ -103,9 +121,14 @@ def _lent(home: Home, path: Path) -> bool:
     return taken.kind == "file" and (os.geteuid() != 0 or owner == 0 or taken.uid == owner)
 
 
-def _walk(home: Home, vault: Path) -> Iterator[Path]:
+def _walk(
+    home: Home, vaults: set[Path], choice: Choice, unwanted: list[str] | None
+) -> Iterator[Path]:
     """The files of the home, profiles included, in a stable order."""
     unreadable: list[Path] = []
+    me = os.geteuid() or None  # root acts for others
+    passed: set[Path] = set()
+    """Folders that are left out anyway, and looked into only for what is asked for."""
 
     def failed(error: OSError) -> None:
         unreadable.append(Path(error.filename))
@@ -113,23 +136,32 @@ def _walk(home: Home, vault: Path) -> Iterator[Path]:
     for base, folders, files in os.walk(home.path, onerror=failed):
         here = Path(base)
         top = here == home.path or here.parent == home.path / "profiles"
+        out = here in passed
+        passed |= {here / n for n in folders if out or _passed_over(home, here, n)}
         folders[:] = sorted(
-            name for name in folders if not _passed_over(home, here, name) and here / name != vault
+            name
+            for name in folders
+            if here / name not in vaults
+            and (here / name not in passed or choice.may_want_in(home.name_of(here / name)))
         )
         links = [name for name in folders if (here / name).is_symlink()]
         for name in sorted(files + links):
             if OURS.fullmatch(name) or (top and name in MOMENTARY):
                 continue
             path = here / name
+            if not choice.wants(home.name_of(path), anyway=not out):
+                if not out and unwanted is not None:
+                    unwanted.append(home.name_of(path))
+                continue
             try:
-                kind = snapshot(path).kind
+                taken = snapshot(path)
             except CouldNotLook:
                 unreadable.append(path)
                 continue
-            if kind == "symlink":
+            if taken.kind == "symlink":
                 yield path
-            elif kind == "file":
-                if _readable(path):
+            elif taken.kind == "file":
+                if (taken.uid == me and taken.mode & 0o400) or _readable(path):
                     yield path
                 else:
                     unreadable.append(path)

@@ -3,26 +3,35 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
-import json
 import os
 import re
 import secrets
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
 
-from hermes_doctor import __version__, durable
-from hermes_doctor.files import MEGABYTE, Snapshot, listing, read, read_head, size, snapshot
-from hermes_doctor.home import SIDECARS, Home, is_database, main_of
+from hermes_doctor import __version__, durable, rights
+from hermes_doctor.files import MEGABYTE, listing, read, size, snapshot
+from hermes_doctor.home import Home
 from hermes_doctor.interrupts import uninterrupted
+from hermes_doctor.manifest import (
+    BASE,
+    CHANGED,
+    MANIFEST,
+    SCHEMA,
+    Backup,
+    Entry,
+    Source,
+    parse,
+    seal,
+)
 from hermes_doctor.model import CouldNotLook, Trouble
-from hermes_doctor.sqlite.guard import in_use
+from hermes_doctor.saving import Saving
+from hermes_doctor.sharing import Earlier
 
-SCHEMA = "hermes-doctor/backup/1"
-MANIFEST = "manifest.json"
+__all__ = ["MANIFEST", "SCHEMA", "Backup", "Entry", "Source", "Vault", "parse", "seal"]
+
 PARTIAL = ".partial"
 BEGUN = "home"
 """A file in a backup that names the home it is of, before there is a manifest."""
@@ -30,78 +39,6 @@ MARGIN = 4 * MEGABYTE
 """Room that must be left on a disk beside what is copied."""
 
 Progress = Callable[[int], None]
-
-
-@dataclass(frozen=True)
-class Entry:
-    """One path as it was: enough to give it back exactly."""
-
-    path: str
-    """Relative to the home, or absolute for a file that a symlink of the home leads to."""
-    kind: str
-    """file, symlink, absent, or mode (only mode and owner matter; no copy is kept)."""
-    size: int = 0
-    mode: int = 0
-    uid: int = -1
-    gid: int = -1
-    mtime_ns: int = 0
-    sha256: str | None = None
-    target: str | None = None
-    xattrs: Mapping[str, str] = field(default_factory=dict)
-    method: str = "bytes"
-    """bytes (as it lay there) or sqlite (through SQLite, from a database in use)."""
-    integrity: str | None = None
-    """For a database that was in use: what SQLite says of the copy."""
-
-
-@dataclass(frozen=True)
-class Backup:
-    """One backup of the vault."""
-
-    folder: Path
-    id: str
-    created_at: datetime
-    home: str
-    reason: str
-    hermes: str | None
-    tool: str
-    entries: tuple[Entry, ...]
-    whole: bool = False
-    """Of everything in the home, not only of what one run was about to change."""
-
-    @property
-    def size(self) -> int:
-        """Bytes of all copies."""
-        return sum(entry.size for entry in self.entries if entry.kind == "file")
-
-    def entry(self, path: str) -> Entry | None:
-        """The entry of one path."""
-        return next((one for one in self.entries if one.path == path), None)
-
-    @property
-    def sound(self) -> bool:
-        """Whether every database that was in use was sound when it was copied."""
-        return all(entry.integrity in (None, "ok") for entry in self.entries)
-
-    def copy_of(self, entry: Entry) -> Path:
-        """Where the copy of an entry lies."""
-        if entry.path.startswith("/"):
-            return self.folder / "outside" / entry.path.lstrip("/")
-        return self.folder / "files" / entry.path
-
-
-@dataclass(frozen=True)
-class Source:
-    """One path to back up."""
-
-    path: Path
-    expect: Snapshot
-    content: bool = True
-    """False when only mode and owner will change: no second copy of a secret is made."""
-    live: bool = False
-    """A database that some process has open: copied through SQLite."""
-    patient: bool = False
-    """Copy it as it is by now, and again if it is written meanwhile; a run never does that."""
 
 
 _ID = re.compile(r"(\d{8}-\d{6}-\d{3})[0-9a-f]{2}")
@@ -180,15 +117,27 @@ class Vault:
         except Trouble:
             return False
 
-    def verify(self, backup: Backup, progress: Progress | None = None) -> list[str]:
-        """Everything that is no longer as it was written; empty when the backup is whole."""
+    def verify(
+        self,
+        backup: Backup,
+        progress: Progress | None = None,
+        known: dict[tuple[object, ...], str] | None = None,
+    ) -> list[str]:
+        """Everything that is no longer as it was written; empty when the backup is whole.
+
+        `known` are the copies that were read already, which several backups may share.
+        """
+        known = {} if known is None else known
         wrong = []
         for entry in backup.entries:
             if entry.kind != "file":
                 continue
             copy = backup.copy_of(entry)
             try:
-                found = durable.digest(copy, progress)
+                marks = _marks(copy, entry)
+                if marks not in known:
+                    known[marks] = digest_of(copy, entry, progress)
+                found = known[marks]
             except (FileNotFoundError, NotADirectoryError):
                 wrong.append(f"{entry.path}: the copy is missing")
             except (CouldNotLook, OSError) as error:
@@ -231,23 +180,32 @@ class Vault:
         hermes: str | None,
         id: str | None = None,
         whole: bool = False,
+        full: bool = False,
+        left_out: Sequence[str] = (),
         progress: Progress | None = None,
     ) -> Backup:
-        """Copy, verify by hash, seal. Until the last rename it is no backup, only a .partial."""
+        """Copy, verify by hash, seal. Until the last rename it is no backup, only a .partial.
+
+        What has not changed since the last backup of the whole home is shared with that one, unless
+        a full one is asked for.
+        """
         id = id or self.next_id()
         self.prepare()
-        self.room(total(sources))
         partial, folder = self.root / (id + PARTIAL), self.root / id
+        shares = (whole or left_out) and not full
+        earlier = Earlier(self.newest() if shares else None)
+        saving = Saving(self.home, partial, earlier, progress)
+        self.room(saving.wanted(sources))
         try:
             durable.make_folder(partial)
             durable.save(partial / BEGUN, str(self.home.path).encode("utf-8", "surrogateescape"))
-            saved = {
-                entry.path: entry
-                for group in _groups(sources)
-                for entry in self._group(partial, group, progress)
-            }
-            names = [self.home.name_of(source.path) for source in sources]
-            entries = tuple(saved[name] for name in names if name in saved)
+            with rights.remembered():
+                entries = saving.all(sources)
+                durable.settle(partial, saving.unread)
+                # What went whole through SQLite was read back, and examined, as it was written.
+                wrong = saving.read_back()
+            if wrong:
+                raise Trouble(f"The backup could not be verified: {wrong[0]}. Nothing was changed.")
             backup = Backup(
                 folder=partial,
                 id=id,
@@ -258,12 +216,9 @@ class Vault:
                 tool=__version__,
                 entries=entries,
                 whole=whole,
+                shares=earlier.backup.id if earlier.backup and earlier.shared else None,
+                left_out=tuple(left_out),
             )
-            # What went through SQLite was read back, and examined by it, as it was written.
-            unread = tuple(entry for entry in entries if entry.method != "sqlite")
-            wrong = self.verify(replace(backup, entries=unread))
-            if wrong:
-                raise Trouble(f"The backup could not be verified: {wrong[0]}. Nothing was changed.")
             durable.save(partial / MANIFEST, seal(backup))
             durable.rename(partial, folder)
             durable.sync_folder(self.root)
@@ -277,7 +232,18 @@ class Vault:
                     f"Make room, or put it elsewhere: --vault DIR"
                 ) from None
             raise
-        return Backup(**{f: getattr(backup, f) for f in _FIELDS} | {"folder": folder})
+        return replace(backup, folder=folder)
+
+    def newest(self) -> Backup | None:
+        """The newest backup of this home, of all of it or of what was chosen, that can be read."""
+        for id in reversed(self.ids()):
+            try:
+                backup = self.load(id)
+            except Trouble:
+                continue
+            if (backup.whole or backup.left_out) and backup.home == str(self.home.path):
+                return backup
+        return None
 
     def began(self, name: str) -> bool:
         """Whether a backup that was not finished is this home's; several may share a vault."""
@@ -308,98 +274,21 @@ class Vault:
                 durable.remove(path) if path.is_symlink() else durable.remove_folder(path)
         durable.remove_folder(folder)
 
-    def _group(
-        self, partial: Path, group: Sequence[Source], progress: Progress | None
-    ) -> list[Entry]:
-        """A database with its sidecars, or a single file: all of one moment.
 
-        A run compares them with what it planned for; a patient copy is repeated until nothing
-        was written meanwhile, and goes through SQLite when somebody keeps writing.
-        """
-        database = main_of(group[0].path)
-        if not group[0].patient or not is_database(database):
-            found = [self._save(partial, source, progress) for source in group]
-            return [entry for entry in found if entry is not None]
-        live = any(source.live for source in group) and _keeps_log(database)
-        for _ in range(0 if live else 5):
-            before = _moment(database)
-            still = [replace(source, live=False) for source in group]
-            found = [self._save(partial, source, progress) for source in still]
-            if before == _moment(database) and not in_use(database):
-                return [entry for entry in found if entry is not None]
-            for source in group:
-                durable.remove(self._copy_path(partial, source.path))
-            live = in_use(database) and _keeps_log(database)
-            if live:
-                break
-        main = next((source for source in group if source.path == database), None)
-        if main is None or not _keeps_log(database):
-            raise Trouble(f"{database.name} is being written to. Nothing was changed; try again.")
-        entry = self._save(partial, replace(main, live=True), progress)
-        return [entry] if entry else []
+def digest_of(copy: Path, entry: Entry, progress: Progress | None = None) -> str:
+    """The SHA-256 of what the copy of an entry stands for."""
+    if entry.blocks:
+        from hermes_doctor import blocks
 
-    def _copy_path(self, partial: Path, path: Path) -> Path:
-        name = self.home.name_of(path)
-        return partial / (f"outside{path}" if name.startswith("/") else f"files/{name}")
-
-    def _save(self, partial: Path, source: Source, progress: Progress | None) -> Entry | None:
-        """One path into the partial backup; None for what was gone before it could be saved."""
-        path, taken = source.path, snapshot(source.path)
-        if taken != source.expect and not source.patient:
-            raise Trouble(
-                f"{path.name} was changed meanwhile. Nothing was changed by us; try again."
-            )
-        name = self.home.name_of(path)
-        if taken.kind == "absent":
-            return None if source.patient else Entry(name, "absent")
-        if taken.kind == "symlink":
-            return Entry(name, "symlink", uid=taken.uid, gid=taken.gid, target=os.readlink(path))
-        entry = Entry(
-            name,
-            "file" if source.content else "mode",
-            size=taken.size,
-            mode=taken.mode & 0o777,
-            uid=taken.uid,
-            gid=taken.gid,
-            mtime_ns=taken.mtime_ns,
-            xattrs=durable.extended(path),
-        )
-        if not source.content:
-            return entry
-        copy = self._copy_path(partial, path)
-        durable.make_folder(copy.parent)
-        if source.live:
-            from hermes_doctor.sqlite import live
-
-            made = live.copy(path, copy, progress)
-            values: dict[str, Any] = {
-                "method": "sqlite",
-                "integrity": made.verdict,
-                "size": copy.stat().st_size,
-            }
-            digest = made.sha256
-        else:
-            digest, taken = self._copy(path, copy, taken, source.patient, progress)
-            values = {"size": taken.size, "mtime_ns": taken.mtime_ns}
-        durable.sync_folder(copy.parent)
-        return Entry(**asdict(entry) | values | {"sha256": digest})
-
-    def _copy(
-        self, path: Path, copy: Path, taken: Snapshot, patient: bool, progress: Progress | None
-    ) -> tuple[str, Snapshot]:
-        """The bytes of a file that stood still while they were read."""
-        for _ in range(10 if patient else 1):
-            with durable.fresh(copy) as fd:
-                digest, count = durable.copy(path, fd, progress)
-            now = snapshot(path)
-            if now == taken and count == taken.size:
-                return digest, taken
-            durable.remove(copy)
-            taken = now
-        raise Trouble(f"{path.name} is being written to. Nothing was changed; try again.")
+        return blocks.digest(copy, progress)
+    return durable.digest(copy, progress)
 
 
-_FIELDS = tuple(Backup.__dataclass_fields__)
+def _marks(copy: Path, entry: Entry) -> tuple[object, ...]:
+    """What is the same for two names of one copy, and for nothing else."""
+    parts = (copy / BASE, copy / CHANGED) if entry.blocks else (copy,)
+    found = [os.lstat(part) for part in parts]
+    return tuple((st.st_dev, st.st_ino, st.st_size, st.st_mtime_ns) for st in found)
 
 
 def check_room(place: Path, wanted: int) -> None:
@@ -413,99 +302,10 @@ def check_room(place: Path, wanted: int) -> None:
         )
 
 
-def seal(backup: Backup) -> bytes:
-    """The manifest as bytes, closed with the hash of all of it."""
-    document = {
-        "schema": SCHEMA,
-        "id": backup.id,
-        "created_at": backup.created_at.isoformat(),
-        "home": backup.home,
-        "reason": backup.reason,
-        "tool": backup.tool,
-        "hermes": backup.hermes,
-        "whole": backup.whole,
-        "entries": [asdict(entry) for entry in backup.entries],
-    }
-    body = _canonical(document)
-    return _canonical(document | {"seal": hashlib.sha256(body).hexdigest()})
-
-
-def parse(folder: Path, data: bytes) -> Backup:
-    """A manifest read back; one flipped bit anywhere in it is noticed."""
-    try:
-        document: dict[str, Any] = json.loads(data)
-        closing = document.pop("seal")
-        whole = closing == hashlib.sha256(_canonical(document)).hexdigest()
-        if not whole or _canonical(document | {"seal": closing}) != data:
-            raise ValueError("seal")
-        return Backup(
-            folder=folder,
-            id=document["id"],
-            created_at=datetime.fromisoformat(document["created_at"]),
-            home=document["home"],
-            reason=document["reason"],
-            hermes=document["hermes"],
-            tool=document["tool"],
-            entries=tuple(_entry(**entry) for entry in document["entries"]),
-            whole=document.get("whole") is True,
-        )
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        raise Trouble(
-            f"The manifest of backup {folder.name} is damaged ({folder / MANIFEST})."
-        ) from None
-
-
-def _entry(**fields: Any) -> Entry:
-    """An entry whose every field is what this tool writes."""
-    entry = Entry(**fields)
-    texts = [entry.path, entry.kind, entry.method, *entry.xattrs, *entry.xattrs.values()]
-    maybe = [entry.sha256, entry.target, entry.integrity]
-    numbers = [entry.size, entry.mode, entry.uid, entry.gid, entry.mtime_ns]
-    if (
-        not all(isinstance(text, str) for text in texts)
-        or not all(text is None or isinstance(text, str) for text in maybe)
-        or not all(type(number) is int for number in numbers)
-        or entry.kind not in ("file", "symlink", "absent", "mode")
-        or entry.mode & ~0o777  # a forged manifest must not make root set a user id
-        or any(name.startswith(("security.", "trusted.")) for name in entry.xattrs)
-        or not entry.path
-        or ".." in Path(entry.path).parts
-    ):
-        raise ValueError("not an entry")
-    return entry
-
-
-def _canonical(document: Mapping[str, object]) -> bytes:
-    text = json.dumps(document, sort_keys=True, ensure_ascii=True, indent=1)
-    return text.encode("ascii") + b"\n"
-
-
 def total(sources: Iterable[Source]) -> int:
-    """Bytes that a backup of these will copy; a live database's log is merged into its copy."""
+    """Bytes of all sources; a live database's log is merged into its copy."""
     size = sum(source.expect.size for source in sources if source.content)
     for source in sources:
         if source.live:
             size += snapshot(source.path.with_name(source.path.name + "-wal")).size
     return size
-
-
-def _groups(sources: Sequence[Source]) -> list[list[Source]]:
-    """The sources, each database together with its sidecars."""
-    groups: dict[Path, list[Source]] = {}
-    for source in sources:
-        groups.setdefault(
-            main_of(source.path) if is_database(source.path) else source.path, []
-        ).append(source)
-    return list(groups.values())
-
-
-def _moment(database: Path) -> list[Snapshot]:
-    return [snapshot(database.with_name(database.name + suffix)) for suffix in ("", *SIDECARS)]
-
-
-def _keeps_log(database: Path) -> bool:
-    """Whether it is in WAL mode, where a reader does not keep a writer waiting."""
-    try:
-        return read_head(database, 20)[0][18:20] == b"\x02\x02"
-    except (CouldNotLook, OSError):
-        return False

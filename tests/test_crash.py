@@ -262,6 +262,37 @@ def test_backup_killed_anywhere(server: Server, sick: Path, tmp_path: Path) -> N
         whole(server, scene.home, backups(scene.home))
 
 
+@pytest.mark.parametrize("command", [("create",), ("create", "--daily", "1"), ("verify", "--deep")])
+def test_over_an_earlier_backup_killed_anywhere(
+    command: tuple[str, ...], server: Server, sick: Path, tmp_path: Path
+) -> None:
+    """A backup that shares, one that lets the earlier go, one that is tried out: whenever they are
+    killed, every backup that is there is whole, and the next command takes the rest away."""
+    home = put(sick, tmp_path / "home")
+    first = server("backup", "create", "--json", "--home", home).json["id"]
+    if command[0] == "verify":  # a database that is damaged fails it
+        for path in home.glob("backups/doctor/*/files/state.db*"):
+            path.unlink()
+    template = crashing.clone(home, tmp_path / "one")
+    put(template, home)
+    whole_run = server("backup", *command, "--home", home)
+    cuts = [n for n, call in enumerate(whole_run.calls) if n == 0 or whole_run.calls[n - 1].effect]
+    assert len(cuts) > 10
+    for n in cuts[:: max(1, len(cuts) // 12)]:
+        put(template, home)
+        assert server("backup", *command, "--home", home, cuts=(Cut(n, "kill"),)).code == -9
+        assert crashing.state(home) == crashing.state(template), "the home itself"
+        known = backups(home)
+        assert first in known or command == ("create", "--daily", "1")
+        again = server("backup", "create", "--home", home)
+        assert again.code == 0, again.said
+        assert crashing.leftovers(home) == []
+        assert crashing.strangers(home) == []
+        assert crashing.wide(home / "backups" / "doctor") == []
+        for id in [*set(known) - {first}, sorted(backups(home))[-1]]:
+            assert server("backup", "verify", id, "--home", home).code == 0
+
+
 def test_prune_killed_anywhere(server: Server, sick: Path, tmp_path: Path) -> None:
     """A prune that is killed leaves each backup whole or none; the next one takes the rest."""
     home = put(sick, tmp_path / "home")

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from hermes_doctor.cli import backup_away as away, backup_schedule as schedule
 from hermes_doctor.cli.options import HomeOption, JsonOption, VaultOption, YesOption
 
 if TYPE_CHECKING:
+    from hermes_doctor.retention import Retention
     from hermes_doctor.vault import Backup, Vault
 
 app = typer.Typer(
@@ -19,8 +22,9 @@ app = typer.Typer(
     epilog="""\b
 Examples:
   hermes-doctor backup create --reason 'before the update'
-  hermes-doctor backup verify
+  hermes-doctor backup verify --deep
   hermes-doctor backup restore ID config.yaml
+  hermes-doctor backup schedule install --at 03:30 --daily 7 --weekly 4
   hermes-doctor backup prune --keep 10 --older-than 30d
 
 \b
@@ -30,7 +34,14 @@ Exit codes:
   2  could not run; nothing was changed
 """,
 )
-IdArgument = Annotated[str | None, typer.Argument(help="The backup; else the newest.")]
+away.add_to(app)
+app.add_typer(schedule.app, name="schedule")
+IdArgument = Annotated[
+    str | None,
+    typer.Argument(
+        help="The backup, an archive, or a zip or snapshot of Hermes'; else the newest."
+    ),
+]
 
 
 @app.command(
@@ -38,6 +49,8 @@ IdArgument = Annotated[str | None, typer.Argument(help="The backup; else the new
 Examples:
   hermes-doctor backup create
   hermes-doctor backup create --reason 'before the update' --vault /mnt/disk
+  hermes-doctor backup create --exclude sessions --include logs
+  hermes-doctor backup create --to /mnt/usb --encrypt-to age1…
 
 \b
 Exit codes:
@@ -50,59 +63,93 @@ def create(
     home: HomeOption = None,
     vault: VaultOption = None,
     reason: Annotated[str, typer.Option("--reason", help="Why, for the list.")] = "by hand",
+    full: Annotated[
+        bool, typer.Option("--full", help="Share nothing with the backup before.")
+    ] = False,
+    include: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--include", help="Also this, though it can be made anew. A glob. Repeatable."
+        ),
+    ] = None,
+    exclude: Annotated[
+        list[str] | None, typer.Option("--exclude", help="Not this. A glob. Repeatable.")
+    ] = None,
+    to: away.ToOption = None,
+    encrypt_to: away.EncryptOption = None,
+    passphrase_file: away.PassphraseOption = None,
+    daily: schedule.DailyOption = 0,
+    weekly: schedule.WeeklyOption = 0,
+    monthly: schedule.MonthlyOption = 0,
     json: JsonOption = False,
 ) -> int:
-    """Back up all that cannot be made anew, and verify it."""
+    """Back up all that cannot be made anew, and verify it. Then old ones may go."""
     from hermes_doctor import home as homes, recovery, scope
+    from hermes_doctor.belongings import Choice, important
     from hermes_doctor.cli import ending
     from hermes_doctor.cli.copying import bar
     from hermes_doctor.interrupts import interruptible
     from hermes_doctor.lock import locked
     from hermes_doctor.probes import Probes
+    from hermes_doctor.retention import Retention
     from hermes_doctor.vault import Vault, total
 
+    away.refuse_half(to, encrypt_to, passphrase_file)
     where = homes.find(home)
+    choice = Choice(tuple(include or ()), tuple(exclude or ()))
+    unwanted: list[str] = []
     with locked(where), interruptible():
         store = Vault(where, vault)
         recovery.tidy(store)
-        sources = scope.everything(where, store.root)
+        sources = scope.everything(where, store.root, choice, unwanted)
         found = Probes(where).installation()
         with bar("backing up", total(sources), quiet=json) as progress:
             made = store.create(
                 sources,
                 reason=reason,
                 hermes=found.version if found else None,
-                whole=True,
+                whole=not unwanted,
+                full=full,
+                left_out=choice.words,
                 progress=progress,
             )
-    ending.changed()
+        ending.changed()
+        sent = away.export_to(made, to, encrypt_to, passphrase_file) if encrypt_to else None
+        doomed = _outlived(store, Retention(daily, weekly, monthly))
+        for one in doomed:
+            store.discard(one)
     unsound = [entry for entry in made.entries if entry.integrity not in (None, "ok")]
+    passed = scope.left_out(where, choice)
     if json:
         _echo(
             "backup",
-            _document(made) | {"entries": len(made.entries), "left_out": scope.left_out(where)},
+            _document(made)
+            | {"entries": len(made.entries), "left_out": passed, "excluded": unwanted}
+            | {"archive": str(sent) if sent else None, "removed": doomed},
         )
     else:
         from hermes_doctor.files import size
         from hermes_doctor.render.lines import row, show, tilde
 
-        show(
-            [
-                row(
-                    ("✓ ", "good"),
-                    f"Backup {made.id}: {len(made.entries)} files, "
-                    f"{size(made.size)}, verified. {tilde(made.folder)}",
-                    hang=2,
-                )
-            ]
-        )
-        passed = ", ".join(scope.left_out(where))
-        if passed:
-            text = f"Left out (logs, caches, code, copies that Hermes made): {passed}"
+        text = f"Backup {made.id}: {len(made.entries)} files, {size(made.size)}, verified."
+        show([row(("✓ ", "good"), f"{text} {tilde(made.folder)}", hang=2)])
+        if made.shares:
+            text = f"What did not change is shared with backup {made.shares}."
             show([row((text, "faint"), indent=2)])
+        if passed:
+            text = f"Left out (logs, caches, code, copies that Hermes made): {', '.join(passed)}"
+            show([row((text, "faint"), indent=2)])
+        if unwanted:
+            text = f"Left out as you asked: {len(unwanted)} file{'s' if unwanted[1:] else ''}"
+            names = important(unwanted)
+            show([row(("! ", "warning"), ": ".join([text, *([", ".join(names)] * bool(names))]))])
         for entry in unsound:
             text = f"{entry.path} is saved as it is, but it is damaged: {entry.integrity}"
             show([row(("! ", "warning"), text, hang=2)])
+        if sent:
+            show([row(("✓ ", "good"), f"Encrypted into {tilde(sent)}", hang=2)])
+        if doomed:
+            show([row((f"Removed: {', '.join(doomed)}", "faint"), indent=2)])
     return int(bool(unsound))
 
 
@@ -111,7 +158,7 @@ def create(
     epilog="""\b
 Examples:
   hermes-doctor backup list
-  hermes-doctor backup list --json
+  hermes-doctor backup list --hermes
 
 \b
 Exit codes:
@@ -119,8 +166,20 @@ Exit codes:
   2  could not run
 """,
 )
-def list_(home: HomeOption = None, vault: VaultOption = None, json: JsonOption = False) -> int:
+def list_(
+    hermes: Annotated[
+        bool, typer.Option("--hermes", help="The zips and snapshots that Hermes made.")
+    ] = False,
+    restic: away.ResticOption = None,
+    home: HomeOption = None,
+    vault: VaultOption = None,
+    json: JsonOption = False,
+) -> int:
     """List the backups, oldest first."""
+    if hermes or restic:
+        from hermes_doctor import home as homes
+
+        return away.list_others(homes.find(home), restic, json=json)
     from hermes_doctor.cli.asked import named_home, repeated
     from hermes_doctor.files import size
     from hermes_doctor.model import Trouble
@@ -149,8 +208,8 @@ def list_(home: HomeOption = None, vault: VaultOption = None, json: JsonOption =
         if one is None:
             show([row((id, "strong"), "  ", ("its manifest is damaged", "error"))])
         else:
-            hermes = f"Hermes {one.hermes}" if one.hermes else "Hermes unknown"
-            text = f"  {len(one.entries)} files, {size(one.size)}  {hermes}  {one.reason}"
+            version = f"Hermes {one.hermes}" if one.hermes else "Hermes unknown"
+            text = f"  {len(one.entries)} files, {size(one.size)}  {version}  {one.reason}"
             if one.home != str(store.home.path):
                 text += f"  (of {tilde(one.home)})"
             show([row((id, "strong"), text, hang=2)])
@@ -160,8 +219,10 @@ def list_(home: HomeOption = None, vault: VaultOption = None, json: JsonOption =
 @app.command(
     epilog="""\b
 Examples:
-  hermes-doctor backup verify
   hermes-doctor backup verify --all
+  hermes-doctor backup verify --deep
+  hermes-doctor backup verify --hermes
+  hermes-doctor backup verify /mnt/usb/ID.tar.age --identity key.txt
 
 \b
 Exit codes:
@@ -173,22 +234,31 @@ Exit codes:
 def verify(
     id: IdArgument = None,
     every: Annotated[bool, typer.Option("--all", help="All backups.")] = False,
+    deep: Annotated[
+        bool,
+        typer.Option(
+            "--deep", help="Restore it into a scratch folder, and have SQLite examine every row."
+        ),
+    ] = False,
+    hermes: Annotated[
+        bool, typer.Option("--hermes", help="The zips and snapshots that Hermes made.")
+    ] = False,
+    identity: away.IdentityOption = None,
+    passphrase_file: away.PassphraseOption = None,
     home: HomeOption = None,
     vault: VaultOption = None,
     json: JsonOption = False,
 ) -> int:
     """Read a backup back and compare every byte with its manifest."""
-    from hermes_doctor.model import Trouble
+    from hermes_doctor.archive import Lock
     from hermes_doctor.render.lines import row, show
 
     store = _vault(home, vault)
-    ids = store.ids() if every else [_chosen(store, id, home, vault)]
-    results: list[tuple[str, list[str]]] = []
-    for one in ids:
-        try:
-            results.append((one, store.verify(store.load(one))))
-        except Trouble as trouble:
-            results.append((one, [str(trouble)]))
+    lock = Lock(passphrase_file=passphrase_file, identity=identity)
+    results = away.verified_others(store, id, lock, every=hermes)
+    if results is None:
+        ids = store.ids() if every else [_chosen(store, id, home, vault)]
+        results = _verified(store, ids, deep=deep)
     if json:
         _echo(
             "verification",
@@ -201,9 +271,33 @@ def verify(
     else:
         for one, wrong in results:
             if not wrong:
-                show([row(("✓ ", "good"), f"Backup {one} is whole.")])
+                tried = ", and everything in it can be had back" if deep else ""
+                show([row(("✓ ", "good"), f"Backup {one} is whole{tried}.", hang=2)])
             show([row(("✗ ", "error"), f"Backup {one}: {text}", hang=2) for text in wrong])
+        if not results:
+            show([row("There is none.")])
     return int(any(wrong for _, wrong in results))
+
+
+def _verified(store: Vault, ids: Sequence[str], *, deep: bool) -> list[tuple[str, list[str]]]:
+    """What is wrong with each backup; what they share is read once."""
+    import contextlib
+
+    from hermes_doctor.lock import locked
+    from hermes_doctor.model import Trouble
+    from hermes_doctor.trial import tried
+
+    results: list[tuple[str, list[str]]] = []
+    known: dict[tuple[object, ...], str] = {}
+    with locked(store.home) if deep else contextlib.nullcontext():
+        for one in ids:
+            try:
+                backup = store.load(one)
+                wrong = tried(store, backup) if deep else store.verify(backup, known=known)
+            except Trouble as trouble:
+                wrong = [str(trouble)]
+            results.append((one, wrong))
+    return results
 
 
 @app.command(
@@ -211,6 +305,8 @@ def verify(
 Examples:
   hermes-doctor backup restore ID
   hermes-doctor backup restore ID config.yaml state.db --yes
+  hermes-doctor backup restore ID cron pairing 'profiles/coder/*'
+  hermes-doctor backup restore ~/hermes-backup-2026-01-31.zip auth
 
 \b
 Exit codes:
@@ -220,10 +316,19 @@ Exit codes:
 """
 )
 def restore(
-    id: Annotated[str, typer.Argument(help="The backup.")],
+    id: Annotated[
+        str, typer.Argument(help="The backup, an archive, or a zip or snapshot of Hermes'.")
+    ],
     paths: Annotated[
-        list[str] | None, typer.Argument(help="Only these files of it; else everything.")
+        list[str] | None,
+        typer.Argument(
+            help="Only these: files, folders, globs, or stores (config, env, auth, history, "
+            "sessions, kanban, cron, pairing, webhooks, channels, memories, skills, whatsapp, "
+            "weixin, matrix). Else everything."
+        ),
     ] = None,
+    identity: away.IdentityOption = None,
+    passphrase_file: away.PassphraseOption = None,
     yes: YesOption = False,
     home: HomeOption = None,
     vault: VaultOption = None,
@@ -232,7 +337,8 @@ def restore(
     """Bring files back from a backup. What they replace is backed up; `undo` takes it back."""
     from dataclasses import replace
 
-    from hermes_doctor import home as homes, plugins, restoring
+    from hermes_doctor import belongings, home as homes, plugins, restoring
+    from hermes_doctor.archive import Lock
     from hermes_doctor.cli.asked import named_home, repeated
     from hermes_doctor.cli.restoring import carry_out, recovered
     from hermes_doctor.lock import locked
@@ -242,13 +348,16 @@ def restore(
     where = homes.find(home)
     with locked(where), recovered(where, plugins.load(), json=json) as ended:
         store = Vault(where, vault)
+        lock = Lock(passphrase_file=passphrase_file, identity=identity)
+        id = away.taken_in(store, id, lock, sure=yes, quiet=json)
         backup = store.load(id)
         if not store.is_ours(id):
             raise Trouble(f"Backup {id} is one of {backup.home}. Nothing was changed.")
-        unknown = [path for path in paths or () if backup.entry(path) is None]
+        names = [entry.path for entry in backup.entries]
+        chosen, unknown = belongings.chosen(paths or (), names)
         if unknown:
             raise Trouble(f"Backup {id} holds no {unknown[0]!r}. Nothing was changed.")
-        wanted = [e for e in backup.entries if not paths or e.path in _with_sidecars(paths)]
+        wanted = [e for e in backup.entries if not paths or e.path in chosen]
         wrong = store.verify(replace(backup, entries=tuple(wanted)))
         if wrong:
             raise Trouble(f"Backup {id} is damaged: {wrong[0]}. Nothing was changed.")
@@ -284,6 +393,9 @@ def prune(
     older_than: Annotated[
         str, typer.Option("--older-than", help="Only those older than this: 30d, 12h, 4w.")
     ] = "0d",
+    daily: schedule.DailyOption = 0,
+    weekly: schedule.WeeklyOption = 0,
+    monthly: schedule.MonthlyOption = 0,
     yes: YesOption = False,
     home: HomeOption = None,
     vault: VaultOption = None,
@@ -297,13 +409,15 @@ def prune(
     from hermes_doctor.lock import locked
     from hermes_doctor.model import Trouble
     from hermes_doctor.render.lines import row, show
+    from hermes_doctor.retention import Retention
 
     age = _age(older_than)
     where = homes.find(home)
     with locked(where), interruptible():
         store = _vault(home, vault)
         recovery.tidy(store)
-        doomed = _doomed(store, keep, age)
+        rule = Retention(daily, weekly, monthly)
+        doomed = _outlived(store, rule) if rule else _doomed(store, keep, age)
         if not json:
             show([row(("→ ", "faint"), f"remove backup {one}") for one in doomed])
             if not doomed:
@@ -319,27 +433,51 @@ def prune(
 
 
 def _doomed(store: Vault, keep: int, age: timedelta) -> list[str]:
-    """The backups that go: beyond the newest `keep` and older than `age`.
-
-    The newest that verifies always stays, and so does the newest of the whole home: what a run
-    keeps of the one file that it changed is no replacement for it.
-    """
-    from hermes_doctor.journal import Journals
+    """The backups that go: beyond the newest `keep` and older than `age`."""
     from hermes_doctor.model import Trouble
 
     ids = [id for id in store.ids() if store.is_ours(id)]
-    needed = {journal.id for journal in Journals(store.home).all() if not journal.final}
     limit = datetime.now(UTC) - age
     doomed = []
     for id in ids[: max(0, len(ids) - keep)]:
         try:
-            old = store.load(id).created_at <= limit
+            if store.load(id).created_at <= limit:
+                doomed.append(id)
         except Trouble:
             continue  # a damaged one may still hold what somebody needs
-        if old and id not in needed:
-            doomed.append(id)
+    return _but_the_needed(store, doomed)
+
+
+def _outlived(store: Vault, rule: Retention) -> list[str]:
+    """The backups of the home that a rule lets go; what runs keep for their undo is not in it."""
+    from hermes_doctor.model import Trouble
+
+    known = []
+    for id in store.ids() if rule else []:
+        try:
+            backup = store.load(id)
+        except Trouble:
+            continue
+        if (backup.whole or backup.left_out) and backup.home == str(store.home.path):
+            known.append((id, backup.created_at))
+    kept = rule.kept(known)
+    return _but_the_needed(store, [id for id, _ in known if id not in kept])
+
+
+def _but_the_needed(store: Vault, doomed: list[str]) -> list[str]:
+    """What may really go.
+
+    The newest that verifies always stays, and so does the newest of the whole home: what a run
+    keeps of the one file that it changed is no replacement for it. A run that was cut off needs
+    its own.
+    """
+    from hermes_doctor.journal import Journals
+    from hermes_doctor.model import Trouble
+
+    needed = {journal.id for journal in Journals(store.home).all() if not journal.final}
+    doomed = [id for id in doomed if id not in needed]
     good = False
-    for id in reversed(ids if doomed else []):
+    for id in reversed([id for id in store.ids() if store.is_ours(id)] if doomed else []):
         try:
             backup = store.load(id)
             sound = backup.sound and not store.verify(backup)
@@ -361,13 +499,6 @@ def _age(text: str) -> timedelta:
     if unit not in units or not number.isdigit() or len(number) > 5:
         raise Trouble(f"--older-than takes a number and h, d or w (30d, 12h, 4w), not {text!r}.")
     return timedelta(**{units[unit]: int(number)})
-
-
-def _with_sidecars(paths: list[str]) -> set[str]:
-    """A database comes with the sidecars that were saved with it."""
-    from hermes_doctor.home import SIDECARS
-
-    return {name for path in paths for name in (path, *(path + end for end in SIDECARS))}
 
 
 def _vault(home: HomeOption, vault: VaultOption) -> Vault:
@@ -403,6 +534,7 @@ def _document(backup: Backup) -> dict[str, Any]:
         "files": len(backup.entries),
         "bytes": backup.size,
         "whole": backup.whole,
+        "shares": backup.shares,
         "folder": str(backup.folder),
     }
 

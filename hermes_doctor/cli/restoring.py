@@ -65,7 +65,7 @@ def carry_out(
     from hermes_doctor.repair import Run
     from hermes_doctor.vault import Vault
 
-    returning(Probes(home), items)
+    returning(Probes(home), items, stores=kind == "restore")
     if not yes:
         if not json:
             sentences = [sentence for item in items for sentence in item.record.steps]

@@ -19,9 +19,11 @@ if TYPE_CHECKING:
     from hermes_doctor.logs.formats import Wanted
     from hermes_doctor.logs.reading import Reading
     from hermes_doctor.model import Gateway
+    from hermes_doctor.probes.breaks import Break
     from hermes_doctor.probes.changes import Change
-    from hermes_doctor.probes.configuration import ConfigCopy, ConfigFile
-    from hermes_doctor.probes.copies import Copy
+    from hermes_doctor.probes.configuration import ConfigFile
+    from hermes_doctor.probes.copies import Copy, TextCopy
+    from hermes_doctor.probes.cron import Job, Target, Ticker
     from hermes_doctor.probes.dashboards import Dashboard
     from hermes_doctor.probes.databases import Databases
     from hermes_doctor.probes.environment import EnvFile
@@ -52,6 +54,7 @@ if TYPE_CHECKING:
     from hermes_doctor.probes.siblings import Shared
     from hermes_doctor.probes.sockets import Connection
     from hermes_doctor.probes.space import Space
+    from hermes_doctor.probes.stores import StoreFile, Stores
     from hermes_doctor.probes.structure import Structure
     from hermes_doctor.probes.supervision import Supervision
     from hermes_doctor.probes.traffic import Traffic
@@ -67,6 +70,7 @@ if TYPE_CHECKING:
     from hermes_doctor.sqlite.header import Header
     from hermes_doctor.sqlite.reader import Answer
     from hermes_doctor.sqlite.schema import Schema
+    from hermes_doctor.stores.repairing import Repair
     from hermes_doctor.updating.records import Update
 
 
@@ -105,7 +109,7 @@ class Probes:
         return configuration.read(self.home)
 
     @once(limit=4)
-    def config_copies(self) -> list[ConfigCopy]:
+    def config_copies(self) -> list[TextCopy]:
         """Older copies of config.yaml that do parse, newest first."""
         from hermes_doctor.probes import configuration
 
@@ -276,6 +280,78 @@ class Probes:
 
         return copies.leftovers(path)
 
+    @once(limit=3)
+    def stores(self) -> Stores:
+        """The files beside the databases in which Hermes keeps things, judged. Holds secrets."""
+        from hermes_doctor.probes import stores
+
+        found = self.installation()
+        return stores.find(self.home, found.release if found else None)
+
+    @once(limit=3)
+    def jobs(self) -> list[Job]:
+        """The jobs at set times that are switched on, as far as their list can be read."""
+        from hermes_doctor.probes import cron
+
+        return cron.jobs(self.stores().of("jobs"))
+
+    @once(limit=2)
+    def ticker(self) -> Ticker:
+        """When jobs were last looked for."""
+        from hermes_doctor.probes import cron
+
+        return cron.ticker(self.home)
+
+    @once(limit=4)
+    def undeliverable(self) -> list[tuple[Job, Target]]:
+        """The jobs whose results would arrive nowhere, also by what their service gives them."""
+        from hermes_doctor.probes import cron, platforms
+
+        found = self.installation()
+        release = found.release if found else None
+        settings = self.settings()
+        ready = frozenset(one.name for one in self.platforms())
+        lost = cron.nowhere(self.jobs(), settings, ready, release)
+        owner = self.supervision().owner if lost and not self.gateways() else None
+        if owner is not None and owner.environment:
+            seen = settings._replace(variables={**owner.environment, **settings.variables})
+            ready = frozenset(one.name for one in platforms.find(seen, release))
+            lost = cron.nowhere([job for job, _ in lost], seen, ready, release)
+        return lost
+
+    def script_fault(self, script: str) -> str | None:
+        """Why a job's script cannot be run."""
+        from hermes_doctor.probes import cron
+
+        return cron.script_fault(self.home, script)
+
+    def zone_known(self, name: str) -> bool:
+        """Whether there is a time zone of that name."""
+        from hermes_doctor.probes import cron
+
+        return cron.zone_known(name, self.library_path("tzdata"))
+
+    @once(limit=2)
+    def torn_transcripts(self) -> list[tuple[str, int]]:
+        """Transcripts with lines that cannot be read, where this release still reads them."""
+        from hermes_doctor.probes import stores
+
+        found = self.installation()
+        if found is None or found.release >= (0, 15):
+            return []
+        return stores.torn_transcripts(self.home, deep=self.deep)
+
+    def store_repair(self, file: StoreFile) -> Repair | None:
+        """What can be made of a damaged store: of its own bytes, else of the newest sound copy.
+
+        For a sound one: what Hermes had put aside of it before.
+        """
+        from hermes_doctor.stores import repairing
+
+        if file.flaw is None:
+            return repairing.rejoin(self.home, file)
+        return repairing.best(self.home, file)
+
     @once(limit=2)
     def sessions(self) -> int:
         """How many files of sessions there are beside the database."""
@@ -336,7 +412,7 @@ class Probes:
         """The virtual environments that the gateway is, or would be, started from."""
         from hermes_doctor.probes import virtualenv
 
-        return virtualenv.find(self.supervision(), self.installation())
+        return virtualenv.find(self.supervision(), self.installation(), deep=self.deep)
 
     @once(limit=4)
     def runtime(self) -> Runtime:
@@ -401,6 +477,12 @@ class Probes:
             return vitals.boot_time() > moment.timestamp()
         except CouldNotLook:
             return False
+
+    def exists(self, pid: int) -> bool:
+        """Whether there is a process of that number, also one that is hidden from us."""
+        from hermes_doctor.probes import vitals
+
+        return vitals.exists(pid)
 
     def process(self, pid: int) -> Stat | None:
         """What the kernel says of any process, in short."""
@@ -531,6 +613,16 @@ class Probes:
 
         found = self.installation()
         return platforms.find(self.settings(), found.release if found else None)
+
+    @once(limit=2)
+    def breaks(self) -> list[Break]:
+        """The platforms that are set up and that the installed release cannot start at all."""
+        from hermes_doctor.probes import breaks, platforms
+
+        found = self.installation()
+        if found is None:
+            return []
+        return breaks.find(found, [one.name for one in platforms.find(self.settings(), None)])
 
     @once(limit=2)
     def library_path(self, name: str) -> Path | None:

@@ -2,26 +2,17 @@
 
 from __future__ import annotations
 
-import os
 import re
-from collections.abc import Iterator
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from hermes_doctor.files import (
-    MEGABYTE,
-    Snapshot,
-    listing,
-    open_regular,
-    read as read_file,
-    snapshot,
-)
+from hermes_doctor.files import MEGABYTE, Snapshot, read as read_file, snapshot
 from hermes_doctor.home import Home
-from hermes_doctor.model import CouldNotLook, Trouble
+from hermes_doctor.model import CouldNotLook
 from hermes_doctor.patterns import pattern
+from hermes_doctor.probes.copies import TextCopy, texts
 from hermes_doctor.values import NamedTuple
 
 if TYPE_CHECKING:
@@ -29,7 +20,6 @@ if TYPE_CHECKING:
 
 NAME = "config.yaml"
 LIMIT = 4 * MEGABYTE
-ZIP_LIMIT = 2048 * MEGABYTE
 DEEPEST, MOST_MERGED = 100, 100_000
 """libyaml's bindings overrun the C stack on hostile nesting, and merges fill the memory; no real
 file comes near either."""
@@ -66,14 +56,6 @@ class ConfigFile(NamedTuple):
         from hermes_doctor.settings.slips import slip
 
         return slip(self.data, self.fault) if self.fault else None
-
-
-class ConfigCopy(NamedTuple):
-    """An older copy of config.yaml that parses."""
-
-    label: str
-    data: bytes
-    modified: datetime
 
 
 def read(home: Home) -> ConfigFile | None:
@@ -187,108 +169,16 @@ def unfolds(text: str) -> bool:
     return max(counted.values(), default=0) > MOST_MERGED
 
 
-def copies(home: Home) -> list[ConfigCopy]:
+def copies(home: Home) -> list[TextCopy]:
     """Copies that parse to at least one setting, newest first."""
-    found: dict[bytes, ConfigCopy] = {}
-    for copy in _candidates(home):
+    found: dict[bytes, TextCopy] = {}
+    for copy in texts(home, NAME, LIMIT):
         values, fault = parse(copy.data)
         if values and not fault:
             known = found.get(copy.data)
             if known is None or known.modified < copy.modified:
                 found[copy.data] = copy
     return sorted(found.values(), key=lambda copy: copy.modified, reverse=True)
-
-
-def _candidates(home: Home) -> Iterator[ConfigCopy]:
-    """Every copy that can be read: beside the file, in snapshots, in the vault, in zips."""
-    beside = [home / name for name in _names(home.path) if _is_copy(name)]
-    snapshots = [
-        home / "state-snapshots" / name / NAME for name in _names(home / "state-snapshots")
-    ]
-    for path in beside + snapshots:
-        try:
-            data, taken = read_file(path, LIMIT)
-        except (FileNotFoundError, CouldNotLook):
-            continue
-        if _trusted(home, path, taken):
-            yield ConfigCopy(home.name_of(path), data, _moment(taken.mtime_ns / 1e9))
-    yield from _from_vault(home)
-    for name in _names(home / "backups"):
-        if name.endswith(".zip"):
-            yield from _from_zip(home, home / "backups" / name)
-
-
-def _from_vault(home: Home) -> Iterator[ConfigCopy]:
-    """The copies in this tool's own backups that are still what was saved."""
-    import hashlib
-
-    from hermes_doctor.vault import Vault
-
-    vault = Vault(home)
-    try:
-        ids = vault.ids()
-    except CouldNotLook:
-        return
-    for id in ids:
-        try:
-            backup = vault.load(id)
-            entry = backup.entry(NAME)
-            if entry is None or entry.kind != "file":
-                continue
-            data, _ = read_file(backup.copy_of(entry), LIMIT)
-        except (FileNotFoundError, CouldNotLook, Trouble):
-            continue
-        if hashlib.sha256(data).hexdigest() == entry.sha256:
-            label = home.name_of(backup.copy_of(entry))
-            yield ConfigCopy(label, data, _moment(entry.mtime_ns / 1e9))
-
-
-def _trusted(home: Home, path: Path, taken: Snapshot) -> bool:
-    """Whether a copy is the home's own: for root, a symlink could lend it anybody's file."""
-    owner = home.path.stat().st_uid
-    return snapshot(path).kind == "file" and (os.geteuid() != 0 or taken.uid == owner)
-
-
-def _names(folder: Path) -> list[str]:
-    """A folder that cannot be listed has no copies for us; the others still may."""
-    try:
-        return listing(folder)
-    except CouldNotLook:
-        return []
-
-
-def _is_copy(name: str) -> bool:
-    """config.yaml.bak, config.yaml~, config.yaml.corrupt.20261115.bak, …, never the file itself."""
-    return name.startswith(NAME) and name != NAME and ".hermes-doctor-" not in name
-
-
-def _from_zip(home: Home, path: Path) -> Iterator[ConfigCopy]:
-    """The copy in one of Hermes' own backup zips; a damaged zip has none."""
-    import zipfile  # slow to load, and seldom needed
-
-    if snapshot(path).kind != "file":
-        return
-    try:
-        if snapshot(path).size > ZIP_LIMIT:
-            return
-        with os.fdopen(open_regular(path), "rb") as file, zipfile.ZipFile(file) as archive:
-            info = next((i for i in archive.infolist() if i.filename == NAME), None)
-            if info is None or info.file_size > LIMIT:
-                return
-            with archive.open(info) as member:
-                data = member.read(LIMIT + 1)
-            taken = datetime(*info.date_time).astimezone(UTC)
-    except Exception:  # noqa: BLE001 (zlib.error, LZMAError, struct.error, BadZipFile, …)
-        return
-    if len(data) <= LIMIT:
-        yield ConfigCopy(f"{home.name_of(path)}:{NAME}", data, taken)
-
-
-def _moment(seconds: float) -> datetime:
-    try:
-        return datetime.fromtimestamp(seconds, UTC)
-    except (OverflowError, ValueError, OSError):
-        return datetime.fromtimestamp(0, UTC)
 
 
 def _position(error: yaml.YAMLError) -> int:

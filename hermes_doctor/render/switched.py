@@ -27,7 +27,7 @@ def plan_lines(switch: Switch, *, tested: bool) -> Iterator[Line]:
     yield BLANK
     for step in switch.steps:
         yield row(("→ ", "faint"), step.sentence(), indent=2, hang=2)
-        yield from diff_lines(step.texts())
+        yield from diff_lines(step)
     for note in switch.notes:
         yield row(("! ", "warning"), masking.words(note), indent=2, hang=2)
     if switch.steps and tested:

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import sqlite3
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from hermes_doctor import durable
+from hermes_doctor import blocks, durable
 from hermes_doctor.child import Child, Say, child, told, with_rights_of
 from hermes_doctor.model import CannotFix, CouldNotLook, Trouble
 from hermes_doctor.sqlite import moment
-from hermes_doctor.sqlite.soundness import address, judged, name_of
+from hermes_doctor.sqlite.soundness import address, judged, name_of, verdict_of
 from hermes_doctor.values import NamedTuple
 
 LONGEST = 3600.0
@@ -67,6 +68,43 @@ def copy(source: Path, target: Path, progress: Progress | None = None) -> Copied
         ) from None
 
 
+def changes(
+    source: Path, base: Path, target: Path, *, examine: bool, progress: Progress | None = None
+) -> tuple[str | None, blocks.Made] | None:
+    """What is different in a database in use from an earlier copy of it; None when it is much.
+
+    The copy stands nowhere as one file, so it is the reader that has SQLite examine its moment of
+    the database, if it shall; and it says what it found.
+    """
+    try:
+        with (
+            durable.fresh(target, lasting=False) as fd,
+            blocks.opened(base) as earlier,
+            _held_still(source, examine=examine) as reader,
+        ):
+            most = int(os.fstat(earlier).st_size * blocks.MOST)
+            made = blocks.write(_heeded(moment.read(source), reader, progress), earlier, fd, most)
+            if made is None:
+                durable.remove(target)
+                return None
+            return (reader.hear()[1] if examine else None), made
+    except (CannotFix, CouldNotLook) as why:
+        durable.remove(target)
+        raise Trouble(
+            f"{source.name} is in use and cannot be copied ({why}). Stop the gateway and try again."
+        ) from None
+
+
+def _heeded(pieces: Iterator[bytes], reader: Child, progress: Progress | None) -> Iterator[bytes]:
+    """The pieces for as long as the reader holds the database still."""
+    for piece in pieces:
+        yield piece
+        if progress:
+            progress(len(piece))
+        if not reader.alive:
+            raise CannotFix("the reader that held it still is gone")
+
+
 def _finished(place: Path, places: list[Path]) -> str:
     """Onto the disk, while SQLite examines it; and what it says."""
     places.append(place)
@@ -89,8 +127,8 @@ def _followed(target: Path) -> Iterator[Child]:
 
 
 @contextmanager
-def _held_still(source: Path) -> Iterator[Child]:
-    """A child that keeps a read transaction open on the database."""
+def _held_still(source: Path, *, examine: bool = False) -> Iterator[Child]:
+    """A child that keeps a read transaction open on the database, and may have it examined."""
 
     def hold(say: Say) -> str:
         try:
@@ -99,6 +137,8 @@ def _held_still(source: Path) -> Iterator[Child]:
                 reader.execute("BEGIN")
                 reader.execute("SELECT count(*) FROM sqlite_master").fetchone()
                 say("it is held")
+                if examine:
+                    say(verdict_of(reader))
                 time.sleep(LONGEST)
         except (sqlite3.Error, UnicodeDecodeError) as error:
             raise CannotFix(name_of(error)) from None

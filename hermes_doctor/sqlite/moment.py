@@ -26,6 +26,7 @@ from hermes_doctor.sqlite import wal
 from hermes_doctor.sqlite.snapshot import Book
 
 STRETCH = 16 * 1024 * 1024
+PIECE = 1024 * 1024
 TRIES = 200
 _KEEPS_LOG, _KEEPS_NONE = b"\2\2", b"\1\1"
 
@@ -51,6 +52,35 @@ def written(source: Path, target: int) -> Iterator[int]:
             raise CannotFix("it became shorter")
         if log.pages and _head(book) != before:
             raise CannotFix("its log was begun anew")
+
+
+def read(source: Path) -> Iterator[bytes]:
+    """The same moment piece by piece, all of one length but the last; nothing is written."""
+    with _opened(source) as book:
+        log = needed(book)
+        before = _head(book)
+        held, size = os.fstat(book.main).st_size, size_of(book, log)
+        for start in range(0, size, PIECE):
+            end = min(start + PIECE, size)
+            piece = bytearray(_bytes(book.main, start, min(end, held)))
+            piece.extend(bytes(end - start - len(piece)))
+            for at, page in _pages(book, log, start, end):
+                piece[at - start : at - start + len(page)] = page
+            if not start and piece[18:20] == _KEEPS_LOG:
+                piece[18:20] = _KEEPS_NONE
+            yield bytes(piece)
+        if log.pages and _head(book) != before:
+            raise CannotFix("its log was begun anew")
+
+
+def _bytes(fd: int, start: int, end: int) -> bytes:
+    found = b""
+    while start + len(found) < end:
+        more = os.pread(fd, end - start - len(found), start + len(found))
+        if not more:
+            raise CannotFix("it became shorter")
+        found += more
+    return found
 
 
 @contextmanager

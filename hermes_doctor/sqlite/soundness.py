@@ -70,6 +70,14 @@ def _asked(path: Path, question: Question) -> str:
         return name_of(error)
 
 
+def verdict_of(database: sqlite3.Connection) -> str:
+    """What SQLite says of the structure of a database that is open already."""
+    try:
+        return OK if _structure(database) else DAMAGED
+    except sqlite3.Error as error:
+        return name_of(error)
+
+
 def _everything(database: sqlite3.Connection) -> bool:
     return _sound(database, "integrity_check(3)")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -12,7 +12,7 @@ from typing import Protocol
 from hermes_doctor.home import Home
 from hermes_doctor.model import CannotFix, Trouble
 from hermes_doctor.values import NamedTuple
-from hermes_doctor.watching.memory import Store, identity
+from hermes_doctor.watching.store import Store, identity
 
 PREFIX = "hermes-doctor-watch"
 
@@ -53,12 +53,16 @@ class Told(NamedTuple):
 
     installed: bool
     running: bool
+    """Or scheduled, where there are only single rounds."""
     since: str = ""
     what: str = ""
 
 
 class Manager(Protocol):
     """Whoever keeps a job running."""
+
+    schedules: bool
+    """It starts single rounds, between which nothing runs."""
 
     def describe(self) -> str:
         """What it is, for people."""
@@ -82,21 +86,30 @@ class Manager(Protocol):
         """What the operator should know or do besides."""
 
 
-def choose(home: Home, *, system: bool, cron: bool) -> Manager:
+class Kinds(NamedTuple):
+    """How each manager is made."""
+
+    cron: Callable[[], Manager]
+    launchd: Callable[..., Manager]
+    systemd: Callable[..., Manager]
+
+
+def choose(home: Home, *, system: bool, cron: bool, kinds: Kinds | None = None) -> Manager:
     """The manager for a home on this machine; Trouble where there is none."""
     from hermes_doctor.watching import cronline, launchjob, watchunit
 
+    kinds = kinds or Kinds(cronline.Cron, launchjob.Launchd, watchunit.Systemd)
     _refuse_strangers(home, system=system)
     if cron:
-        return cronline.Cron()
+        return kinds.cron()
     if sys.platform == "darwin":
-        return launchjob.Launchd(system=system)
+        return kinds.launchd(system=system)
     try:
-        return watchunit.Systemd(system=system)
+        return kinds.systemd(system=system)
     except CannotFix as why:
         if system:
             raise Trouble(f"{why}. Nothing was changed.") from None
-        return cronline.Cron()
+        return kinds.cron()
 
 
 def _refuse_strangers(home: Home, *, system: bool) -> None:
@@ -107,5 +120,5 @@ def _refuse_strangers(home: Home, *, system: bool) -> None:
     if not system and os.geteuid() != owner:
         raise Trouble(
             f"{home.path} belongs to another user (uid {owner}): run it as that user, or give "
-            f"the watch to the machine with --system."
+            f"it to the machine with --system."
         )

@@ -1,0 +1,219 @@
+"""Backups of a home of 1 GB while a real Hermes writes, beside `cp -a` and `hermes backup`.
+
+    python -m benchmarks.home_backup [--rounds 5] [--without-hermes]
+
+The home is a history of 280 MB and what grows beside it in a year: transcripts, attachments of
+the platforms, skills, memories, some 3000 files. Each round, under one writer: `cp -a` of the home
+and its disk synced (a backup that is still in memory is none); a first backup, into an empty vault;
+a second one, for which only what the writer wrote and a few files are different. Once, `hermes
+backup` of the same release. All in one run and as ratios: others may be at work on the machine.
+
+Bars: a first backup takes at most 1.5 times `cp -a`, one when little changed at most 0.2 times,
+both at least 3 times less than `hermes backup`; no write of the writer fails; what is restored is
+identical, and the database in it holds every message that was committed before and is sound.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import hashlib
+import os
+import random
+import shutil
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from benchmarks import history
+from benchmarks.live_backup import Cost, Writer, count, faults, timed
+from benchmarks.salvage import RELEASE
+from hermes_doctor.home import Home
+from hermes_doctor.paths import rebuild
+from hermes_doctor.vault import Vault
+from tools import real_home, releases
+
+FIRST, AGAIN, FASTER = 1.5, 0.2, 3.0
+FILES = 3000
+TOTAL = 750 * 1024 * 1024
+SETTLING = 61.0
+"""Seconds after which a file counts as left alone."""
+CHANGED = 20
+"""Files that are different at the second backup."""
+
+
+@dataclass
+class Round:
+    """What one round took."""
+
+    copy: Cost
+    first: Cost
+    again: Cost
+    added: int
+    """Bytes that the second backup took on the disk."""
+    longest: float
+    wrong: list[str] = field(default_factory=list)
+
+
+def fill(home: Path) -> None:
+    """What lies beside the database: many small files, and a few large ones."""
+    chance = random.Random(1)
+    left = TOTAL
+    for number in range(FILES):
+        folder = ("sessions", "skills/some", "memories", "whatsapp/media")[number % 4]
+        size = min(left, int(chance.lognormvariate(11, 1.6)))
+        put(home / folder / f"{number % 40:02}" / f"{number}.bin", chance.randbytes(size))
+        left -= size
+    for number in range(4):
+        put(home / "sessions" / f"long-{number}.jsonl", chance.randbytes(max(0, left) // 4))
+
+
+def put(path: Path, data: bytes) -> None:
+    """One file."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(data)
+
+
+@contextlib.contextmanager
+def patient() -> Iterator[Path]:
+    """A folder with a home of its own, left alone for long enough."""
+    with tempfile.TemporaryDirectory(prefix="whole-", dir=history.folder()) as folder:
+        home = Path(folder) / "home"
+        shutil.copytree(history.home(1), home)
+        fill(home)
+        os.sync()
+        time.sleep(SETTLING)
+        yield Path(folder)
+
+
+def create(folder: Path) -> tuple[Cost, Path]:
+    """Our own, and where it lies."""
+    known = set((folder / "vault").iterdir()) if (folder / "vault").exists() else set()
+    command = [sys.executable, "-m", "hermes_doctor", "backup", "create"]
+    command += ["--home", str(folder / "home"), "--vault", str(folder / "vault")]
+    cost = timed(command)
+    (made,) = set((folder / "vault").iterdir()) - known
+    return cost, made
+
+
+def plain(folder: Path) -> Cost:
+    """`cp -a` of the home, and onto the disk."""
+    target = folder / "plain"
+    script = 'cp -a "$1" "$2" && sync -f "$2"'
+    try:
+        return timed(["sh", "-c", script, "sh", str(folder / "home"), str(target)])
+    finally:
+        shutil.rmtree(target, ignore_errors=True)
+
+
+def used(folder: Path) -> int:
+    """Bytes on the disk, each file counted once."""
+    files = {f.lstat().st_ino: f.lstat().st_blocks for f in folder.rglob("*")}
+    return sum(files.values()) * 512
+
+
+def one(folder: Path, number: int) -> Round:
+    """All ways under one writer."""
+    home = folder / "home"
+    messages = count(home / "state.db")
+    writer = Writer(home, f"written-meanwhile-{number}")
+    try:
+        copy = plain(folder)
+        first, _ = create(folder)
+        before = used(folder / "vault")
+        for n in range(CHANGED):
+            put(home / "sessions" / "00" / f"{n * 40}.bin", os.urandom(20_000))
+        committed = writer.committed
+        again, last = create(folder)
+        added = used(folder / "vault") - before
+    finally:
+        said = writer.end()
+    wrong = [*said["errors"], *restored(folder, last, writer.session, messages, committed)]
+    if said["kept"] != said["written"]:
+        wrong.append(f"the writer has {said['kept']} of its {said['written']} messages")
+    shutil.rmtree(folder / "vault")
+    return Round(copy, first, again, added, said["longest"], wrong)
+
+
+def restored(folder: Path, made: Path, session: str, messages: int, committed: int) -> list[str]:
+    """What is different when the second backup is restored into an empty home."""
+    empty, home = folder / "empty", folder / "home"
+    shutil.rmtree(empty, ignore_errors=True)
+    put(empty / "config.yaml", b"")
+    backup = Vault(Home(home), folder / "vault").load(made.name)
+    wrong = []
+    for entry in backup.entries:
+        target = empty / entry.path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.unlink(missing_ok=True)
+        rebuild(backup, entry, target)
+        if entry.path != "state.db" and digest(target) != digest(home / entry.path):
+            wrong.append(f"{entry.path} is different")
+    if len(backup.entries) < FILES:
+        wrong.append("files are missing")
+    wrong += faults(empty / "state.db", session, messages, committed)
+    shutil.rmtree(empty)
+    return wrong
+
+
+def digest(path: Path) -> str:
+    """The hash of a file."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def own(folder: Path) -> Cost:
+    """`hermes backup` of the same home, under a writer of its own."""
+    writer = Writer(folder / "home", "while-hermes-copies")
+    known = real_home.environment(folder / "home")
+    environment = [f"{name}={value}" for name, value in known.items()]
+    target = folder / "hermes.zip"
+    script = "import sys; from hermes_cli.main import main; sys.exit(main())"
+    command = ["env", "-i", *environment, str(releases.python_of(RELEASE)), "-c", script]
+    try:
+        return timed([*command, "backup", "-o", str(target)])
+    finally:
+        writer.end()
+        target.unlink(missing_ok=True)
+
+
+def main() -> int:
+    """Measure, print the table, and fail when a bar is missed."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--without-hermes", action="store_true")
+    options = parser.parse_args()
+    rounds = []
+    with patient() as folder:
+        print(f"{used(folder / 'home') >> 20} MB in {FILES} files, under a writer", flush=True)
+        for number in range(options.rounds + 1):
+            done = one(folder, number)
+            print(
+                f"cp -a {done.copy}   "
+                f"first {done.first} {done.first.seconds / done.copy.seconds:.2f}"
+                f"   again {done.again} {done.again.seconds / done.copy.seconds:.2f}, "
+                f"{done.added >> 20} MB more   a write took at most {done.longest * 1000:.0f} ms",
+                *done.wrong,
+                *(["(warms up)"] if not number else []),
+                flush=True,
+            )
+            rounds += [done] if number else []
+        hermes = None if options.without_hermes else own(folder)
+    first = statistics.median(r.first.seconds / r.copy.seconds for r in rounds)
+    again = statistics.median(r.again.seconds / r.copy.seconds for r in rounds)
+    print(f"first: {first:.2f} times cp -a (bar: at most {FIRST:g})")
+    print(f"little changed: {again:.2f} times cp -a (bar: at most {AGAIN:g})")
+    missed = first > FIRST or again > AGAIN or any(r.wrong for r in rounds)
+    if hermes is not None:
+        slower = hermes.seconds / statistics.median(r.first.seconds for r in rounds)
+        print(f"hermes backup {hermes}: {slower:.1f} times a first one (bar: at least {FASTER:g})")
+        missed = missed or slower < FASTER
+    return int(missed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

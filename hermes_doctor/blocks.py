@@ -1,0 +1,175 @@
+"""A large file as an earlier whole copy of it, and the blocks that are different by now.
+
+A database of a gigabyte changes by a few pages a day. Most disks cannot share a part of a file
+between two names, so the part that differs is kept in a file of its own. Both are in the folder of
+each backup, the whole copy by a name of its own: no backup needs another.
+
+The file of changes begins with a line that tells what it is. Then come runs of bytes, each with
+where it belongs and how long it is, in order. A last one of no length stands where the whole ends.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hermes_doctor import durable
+from hermes_doctor.files import MEGABYTE, open_regular
+from hermes_doctor.manifest import BASE, CHANGED
+from hermes_doctor.model import CouldNotLook
+from hermes_doctor.rights import acting_for
+from hermes_doctor.values import NamedTuple
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
+
+LEAST = 16 * MEGABYTE
+"""Smaller files are copied whole."""
+MOST = 0.3
+"""Of a file; when more is different a new whole copy is made."""
+BLOCK = 4096
+CHUNK = MEGABYTE
+AHEAD = 8
+"""Chunks that may wait to be hashed."""
+_MAGIC = b"hermes-doctor/blocks/1\n"
+_RUN = struct.Struct(">QQ")
+
+
+class Made(NamedTuple):
+    """What was written."""
+
+    sha256: str
+    """Of the file that it stands for."""
+    size: int
+    changes: str
+    """The SHA-256 of the file of changes."""
+
+
+def chunks(fd: int) -> Iterator[bytes]:
+    """An open file in pieces of one length, but for the last."""
+    at = 0
+    while chunk := os.pread(fd, CHUNK, at):
+        while len(chunk) < CHUNK and (more := os.pread(fd, CHUNK - len(chunk), at + len(chunk))):
+            chunk += more
+        yield chunk
+        at += len(chunk)
+
+
+def write(content: Iterable[bytes], base: int, target: int, most: int) -> Made | None:
+    """Write what is different from the base; None when that is more than `most` bytes."""
+    import hashlib
+    from concurrent.futures import ThreadPoolExecutor
+
+    whole, changes, at, written = hashlib.sha256(), hashlib.sha256(), 0, 0
+
+    def put(data: bytes) -> None:
+        durable.write(target, data)
+        changes.update(data)
+
+    put(_MAGIC)
+    with ThreadPoolExecutor(1) as hasher:
+        waiting: list[Future[None]] = []
+        for chunk in content:
+            waiting.append(hasher.submit(whole.update, chunk))
+            if len(waiting) > AHEAD:
+                waiting.pop(0).result()
+            for start, end in _runs(chunk, _then(base, len(chunk), at)):
+                put(_RUN.pack(at + start, end - start))
+                put(chunk[start:end])
+                written += end - start
+            at += len(chunk)
+            if written > most:
+                return None
+        for one in waiting:
+            one.result()
+    put(_RUN.pack(at, 0))
+    return Made(whole.hexdigest(), at, changes.hexdigest())
+
+
+def _then(base: int, length: int, at: int) -> bytes:
+    """What stands there in the base; nothing where that can no longer be read."""
+    try:
+        return os.pread(base, length, at)
+    except OSError:
+        return b""
+
+
+def _runs(now: bytes, then: bytes) -> Iterator[tuple[int, int]]:
+    """Where two pieces differ, in whole blocks."""
+    if now == then:
+        return
+    start: int | None = None
+    for at in range(0, len(now), BLOCK):
+        same = now[at : at + BLOCK] == then[at : at + BLOCK]
+        if not same and start is None:
+            start = at
+        elif same and start is not None:
+            yield start, at
+            start = None
+    if start is not None:
+        yield start, len(now)
+
+
+def read(folder: Path) -> Iterator[bytes]:
+    """The file that the two parts in a folder stand for; CouldNotLook where they are none."""
+    with opened(folder / BASE) as base, opened(folder / CHANGED) as changed:
+        at, place = 0, len(_MAGIC)
+        if os.pread(changed, place, 0) != _MAGIC:
+            raise CouldNotLook(f"{folder.name}: its changes cannot be read")
+        while True:
+            head = os.pread(changed, _RUN.size, place)
+            if len(head) < _RUN.size:
+                raise CouldNotLook(f"{folder.name}: its changes end too early")
+            start, length = _RUN.unpack(head)
+            place += _RUN.size
+            if start < at:
+                raise CouldNotLook(f"{folder.name}: its changes are out of order")
+            yield from _part(base, at, start)
+            if not length:
+                return
+            yield from _part(changed, place, place + length)
+            at, place = start + length, place + length
+
+
+def _part(fd: int, start: int, end: int) -> Iterator[bytes]:
+    while start < end:
+        chunk = os.pread(fd, min(CHUNK, end - start), start)
+        if not chunk:
+            raise CouldNotLook("one of its parts is too short")
+        yield chunk
+        start += len(chunk)
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[int]:
+    """A file of the vault, to be read with the rights that fit it."""
+    with acting_for(path) as here:
+        fd = open_regular(here, follow=False)
+    try:
+        yield fd
+    finally:
+        os.close(fd)
+
+
+def copy(folder: Path, target: int) -> str:
+    """Write the file that two parts stand for; its SHA-256."""
+    return _hashed(folder, lambda chunk: durable.write(target, chunk))
+
+
+def digest(folder: Path, progress: durable.Progress | None = None) -> str:
+    """The SHA-256 of the file that two parts stand for."""
+    return _hashed(folder, lambda chunk: progress(len(chunk)) if progress else None)
+
+
+def _hashed(folder: Path, use: Callable[[bytes], None]) -> str:
+    import hashlib
+
+    total = hashlib.sha256()
+    for chunk in read(folder):
+        total.update(chunk)
+        use(chunk)
+    return total.hexdigest()

@@ -1,0 +1,309 @@
+"""`backup export|push|pull`, and the backups that others made: Hermes, age, restic, rsync."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from hermes_doctor.cli.options import HomeOption, JsonOption, VaultOption
+
+if TYPE_CHECKING:
+    from hermes_doctor.archive import Lock
+    from hermes_doctor.home import Home
+    from hermes_doctor.vault import Backup, Vault
+
+PASSPHRASE = "passphrase"
+ToOption = Annotated[
+    Path | None, typer.Option("--to", help="Where the encrypted archive goes: a folder or a file.")
+]
+EncryptOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--encrypt-to",
+        help="An age or ssh public key, @FILE with some, or the word passphrase. Repeatable.",
+    ),
+]
+PassphraseOption = Annotated[
+    Path | None,
+    typer.Option("--passphrase-file", help="A private file with the passphrase of an archive."),
+]
+IdentityOption = Annotated[
+    Path | None, typer.Option("--identity", help="The private key that opens an archive.")
+]
+ResticOption = Annotated[
+    str | None,
+    typer.Option("--restic", help="A repository of restic's: a folder, sftp:…, s3:…, rest:…"),
+]
+NewestArgument = Annotated[str | None, typer.Argument(help="The backup; else the newest.")]
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add the commands to those of `backup`."""
+    app.command("export", epilog=EXPORT)(export)
+    app.command("push", epilog=PUSH)(push)
+    app.command("pull", epilog=PULL)(pull)
+
+
+EXPORT = """\b
+Examples:
+  hermes-doctor backup export --to /mnt/usb --encrypt-to age1…
+  hermes-doctor backup export ID --to home.tar.age --encrypt-to @~/.ssh/id_ed25519.pub
+  hermes-doctor backup export --to /mnt/usb --encrypt-to passphrase
+
+\b
+Exit codes:
+  0  written and read back
+  2  could not be done; nothing was written
+"""
+PUSH = """\b
+Examples:
+  RESTIC_PASSWORD_FILE=~/.restic hermes-doctor backup push --restic sftp:me@host:/backups
+  hermes-doctor backup push --restic s3:https://host/bucket --init
+  hermes-doctor backup push --rsync me@host:/backups/hermes
+
+\b
+Exit codes:
+  0  sent, and checked there
+  2  could not be done
+"""
+PULL = """\b
+Examples:
+  hermes-doctor backup pull --restic sftp:me@host:/backups
+
+\b
+Exit codes:
+  0  brought back and verified
+  2  could not be done
+"""
+
+
+def export(
+    id: NewestArgument = None,
+    to: ToOption = None,
+    encrypt_to: EncryptOption = None,
+    passphrase_file: PassphraseOption = None,
+    home: HomeOption = None,
+    vault: VaultOption = None,
+    json: JsonOption = False,
+) -> int:
+    """Write a backup into one encrypted file, for another disk or another machine."""
+    from hermes_doctor.model import Trouble
+    from hermes_doctor.render.lines import row, show, tilde
+
+    if not encrypt_to:
+        raise Trouble("Say for whom it is encrypted: --encrypt-to KEY, @FILE or passphrase.")
+    backup = _chosen(home, vault, id)
+    made = export_to(backup, to or Path.cwd(), encrypt_to, passphrase_file)
+    if json:
+        _echo("archive", {"id": backup.id, "archive": str(made), "bytes": made.stat().st_size})
+    else:
+        show([row(("✓ ", "good"), f"Backup {backup.id} is encrypted into {tilde(made)}", hang=2)])
+    return 0
+
+
+def push(
+    id: NewestArgument = None,
+    restic: ResticOption = None,
+    rsync: Annotated[
+        str | None, typer.Option("--rsync", help="All backups to this place, by rsync.")
+    ] = None,
+    init: Annotated[bool, typer.Option("--init", help="Make restic's repository first.")] = False,
+    home: HomeOption = None,
+    vault: VaultOption = None,
+    json: JsonOption = False,
+) -> int:
+    """Send backups to a store of restic's, or to another machine by rsync; checked there."""
+    from hermes_doctor import engines
+    from hermes_doctor.model import Trouble
+    from hermes_doctor.render.lines import row, show
+
+    if (restic is None) == (rsync is None):
+        raise Trouble("Say where to: --restic REPOSITORY or --rsync PLACE.")
+    backup = _chosen(home, vault, id)
+    if restic is not None:
+        repository = engines.Restic(restic)
+        if init:
+            repository.make()
+        text = (
+            f"Backup {backup.id} is there as {repository.push(backup)}, and restic has checked it."
+        )
+    else:
+        from hermes_doctor import home as homes
+        from hermes_doctor.vault import Vault
+
+        engines.rsync(Vault(homes.find(home), vault), rsync or "")
+        text = "All backups are there, compared byte by byte."
+    if json:
+        _echo("push", {"id": backup.id, "said": text})
+    else:
+        show([row(("✓ ", "good"), text, hang=2)])
+    return 0
+
+
+def pull(
+    id: NewestArgument = None,
+    restic: ResticOption = None,
+    home: HomeOption = None,
+    vault: VaultOption = None,
+    json: JsonOption = False,
+) -> int:
+    """Bring a backup back out of a store of restic's, into the vault."""
+    from hermes_doctor import engines, home as homes
+    from hermes_doctor.lock import locked
+    from hermes_doctor.model import Trouble
+    from hermes_doctor.render.lines import row, show
+    from hermes_doctor.vault import Vault
+
+    if restic is None:
+        raise Trouble("Say where from: --restic REPOSITORY.")
+    where = homes.find(home)
+    with locked(where):
+        made = engines.Restic(restic).pull(Vault(where, vault), id)
+    if json:
+        _echo("pull", {"id": made.id, "files": len(made.entries), "folder": str(made.folder)})
+    else:
+        show([row(("✓ ", "good"), f"It is backup {made.id} by now, and verified.", hang=2)])
+    return 0
+
+
+# -- what `create`, `list`, `verify` and `restore` have of it --------------------------------
+
+
+def refuse_half(to: Path | None, encrypt_to: list[str] | None, passphrase: Path | None) -> None:
+    """Options that mean nothing alone."""
+    from hermes_doctor import engines
+    from hermes_doctor.model import Trouble
+
+    if (to or passphrase) and not encrypt_to:
+        raise Trouble("--to writes an encrypted archive: it needs --encrypt-to. Nothing was done.")
+    if to and not to.expanduser().is_dir() and to.expanduser().exists():
+        raise Trouble(f"{to} is there already. Nothing was done.")
+    if encrypt_to:
+        engines.program("age")
+
+
+def export_to(
+    backup: Backup, to: Path | None, encrypt_to: list[str], passphrase_file: Path | None
+) -> Path:
+    """Write the archive, and say where it is."""
+    from hermes_doctor import archive
+
+    place = (to or backup.folder.parent).expanduser().absolute()
+    if place.is_dir():
+        place = place / f"{backup.id}{archive.SUFFIX}"
+    keys = tuple(_expanded(word) for word in encrypt_to if word != PASSPHRASE)
+    lock = archive.Lock(keys, PASSPHRASE in encrypt_to, passphrase_file)
+    archive.write(backup, place, lock)
+    return place
+
+
+def _expanded(word: str) -> str:
+    return f"@{Path(word[1:]).expanduser()}" if word.startswith("@") else word
+
+
+def list_others(home: Home, restic: str | None, *, json: bool) -> int:
+    """What Hermes made, or what lies in a repository."""
+    from hermes_doctor import engines, hermescopies
+    from hermes_doctor.render.lines import row, show, tilde
+
+    rows: list[dict[str, Any]]
+    if restic is not None:
+        known = engines.Restic(restic).known()
+        rows = [{"id": id, "restic": name, "made": time} for id, name, time in known]
+        lines = [f"{one['id']}  {one['made'][:19]}  {one['restic']}" for one in rows]
+    else:
+        rows = [
+            {"path": str(copy.path), "kind": copy.kind, "made": copy.made.isoformat()}
+            for copy in hermescopies.found(home)
+        ]
+        lines = [f"{one['made'][:19]}  {one['kind']:8}  {tilde(one['path'])}" for one in rows]
+    if json:
+        _echo("others", {"backups": rows})
+    else:
+        show([row(line, hang=2) for line in lines] or [row("There is none.")])
+        if rows and restic is None:
+            show(
+                [row(("Whether they are whole: ", "faint"), "hermes-doctor backup verify --hermes")]
+            )
+    return 0
+
+
+def verified_others(
+    store: Vault, word: str | None, lock: Lock, *, every: bool
+) -> list[tuple[str, list[str]]] | None:
+    """What is wrong with copies that are none of the vault; None where none is asked about."""
+    from hermes_doctor import archive, hermescopies
+    from hermes_doctor.lock import locked
+
+    if word and not every and Path(word).is_file() and archive.is_one(Path(word)):
+        return [(word, archive.verify(Path(word), lock))]
+    copies = hermescopies.found(store.home) if every else []
+    one = (
+        hermescopies.named(store.home, word)
+        if word and not every and not _is_id(store, word)
+        else None
+    )
+    if one is not None:
+        copies = [one]
+    if not copies and not every:
+        return None
+    results = []
+    with locked(store.home):
+        for copy in copies:
+            seen = hermescopies.examine(store, copy)
+            missing = [f"{name} is not in it" for name in seen.missing]
+            results.append((copy.name, [*seen.wrong, *missing]))
+    return results
+
+
+def taken_in(store: Vault, word: str, lock: Lock, *, sure: bool, quiet: bool) -> str:
+    """The id of a backup of the vault, which a copy becomes before anything comes back from it."""
+    import sys
+
+    from hermes_doctor import archive, hermescopies
+    from hermes_doctor.model import Trouble
+    from hermes_doctor.render.lines import row, show
+
+    if _is_id(store, word):
+        return word
+    copy = hermescopies.named(store.home, word)
+    is_archive = copy is None and Path(word).is_file() and archive.is_one(Path(word))
+    if copy is None and not is_archive:
+        return word  # the vault says that there is no such backup
+    if not sure and not sys.stdin.isatty():
+        raise Trouble("This changes files. Nothing was changed. Say --yes to go on.")
+    if copy is not None:
+        made = hermescopies.take_in(store, copy)
+    else:
+        made = archive.take_in(store, Path(word), lock)
+    if not quiet:
+        show([row(f"{Path(word).name} is backup {made.id} of the vault by now.", hang=2)])
+    return made.id
+
+
+def _is_id(store: Vault, word: str) -> bool:
+    return "/" not in word and word in store.ids()
+
+
+def _chosen(home: Path | None, vault: Path | None, id: str | None) -> Backup:
+    from hermes_doctor import home as homes
+    from hermes_doctor.model import Trouble
+    from hermes_doctor.vault import Vault
+
+    store = Vault(homes.find(home), vault)
+    backup = store.load(id) if id else store.newest()
+    if backup is None:
+        raise Trouble(
+            f"There is no backup of the home in {store.root}. Make one: hermes-doctor backup create"
+        )
+    if wrong := store.verify(backup):
+        raise Trouble(f"Backup {backup.id} is damaged: {wrong[0]}. Nothing was sent.")
+    return backup
+
+
+def _echo(kind: str, document: dict[str, Any]) -> None:
+    from hermes_doctor.render.document import dump
+
+    typer.echo(dump({"schema": f"hermes-doctor/{kind}/1", **document}))

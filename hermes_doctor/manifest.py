@@ -1,0 +1,204 @@
+"""What is written down of a backup: each path as it was, sealed so that one flipped bit shows."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from hermes_doctor.files import Snapshot
+from hermes_doctor.model import Trouble
+
+SCHEMA = "hermes-doctor/backup/1"
+MANIFEST = "manifest.json"
+BASE, CHANGED = "base", "changed"
+"""The two parts of a copy that is kept in blocks."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One path as it was: enough to give it back exactly."""
+
+    path: str
+    """Relative to the home, or absolute for a file that a symlink of the home leads to."""
+    kind: str
+    """file, symlink, absent, or mode (only mode and owner matter; no copy is kept)."""
+    size: int = 0
+    mode: int = 0
+    uid: int = -1
+    gid: int = -1
+    mtime_ns: int = 0
+    sha256: str | None = None
+    target: str | None = None
+    xattrs: Mapping[str, str] = field(default_factory=dict)
+    method: str = "bytes"
+    """bytes (as it lay there) or sqlite (through SQLite, from a database in use)."""
+    integrity: str | None = None
+    """For a database that was in use: what SQLite says of the copy."""
+    blocks: bool = False
+    """Kept as an earlier whole copy and the blocks that differ from it (`blocks`)."""
+    seen: tuple[int, ...] = ()
+    """When the file was read, and what told then that it was this one (`sharing`)."""
+    read_at: int = 0
+    """When its copy was last read back, in nanoseconds."""
+    examined_at: int = 0
+    """When SQLite last examined it."""
+
+
+@dataclass(frozen=True)
+class Backup:
+    """One backup of the vault."""
+
+    folder: Path
+    id: str
+    created_at: datetime
+    home: str
+    reason: str
+    hermes: str | None
+    tool: str
+    entries: tuple[Entry, ...]
+    whole: bool = False
+    """Of everything in the home, not only of what one run was about to change."""
+    shares: str | None = None
+    """The backup before it, whose copies it has names of its own for."""
+    left_out: tuple[str, ...] = ()
+    """What the operator did not want in it, or only wanted: `--include` and `--exclude`."""
+
+    @property
+    def size(self) -> int:
+        """Bytes of all copies."""
+        return sum(entry.size for entry in self.entries if entry.kind == "file")
+
+    def entry(self, path: str) -> Entry | None:
+        """The entry of one path."""
+        return next((one for one in self.entries if one.path == path), None)
+
+    @property
+    def sound(self) -> bool:
+        """Whether every database that was in use was sound when it was copied."""
+        return all(entry.integrity in (None, "ok") for entry in self.entries)
+
+    def copy_of(self, entry: Entry) -> Path:
+        """Where the copy of an entry lies; a folder with its parts if it is kept in blocks."""
+        return place_of(self.folder, entry.path, blocks=entry.blocks)
+
+
+def place_of(folder: Path, name: str, *, blocks: bool = False) -> Path:
+    """Where the copy of a path lies in the folder of a backup."""
+    inside = name.lstrip("/") if name.startswith("/") else name
+    if blocks:
+        return folder / "blocks" / ("outside" if name.startswith("/") else "files") / inside
+    return folder / ("outside" if name.startswith("/") else "files") / inside
+
+
+@dataclass(frozen=True)
+class Source:
+    """One path to back up."""
+
+    path: Path
+    expect: Snapshot
+    content: bool = True
+    """False when only mode and owner will change: no second copy of a secret is made."""
+    live: bool = False
+    """A database that some process has open: copied through SQLite."""
+    patient: bool = False
+    """Copy it as it is by now, and again if it is written meanwhile; a run never does that."""
+
+
+def seal(backup: Backup) -> bytes:
+    """The manifest as bytes, closed with the hash of all of it."""
+    document = {
+        "schema": SCHEMA,
+        "id": backup.id,
+        "created_at": backup.created_at.isoformat(),
+        "home": backup.home,
+        "reason": backup.reason,
+        "tool": backup.tool,
+        "hermes": backup.hermes,
+        "whole": backup.whole,
+        "shares": backup.shares,
+        "left_out": list(backup.left_out),
+    }
+    lines = _lines([vars(entry) for entry in backup.entries])
+    closing = hashlib.sha256(_canonical(document, lines)).hexdigest()
+    return _canonical(document | {"seal": closing}, lines)
+
+
+def parse(folder: Path, data: bytes) -> Backup:
+    """A manifest read back; one flipped bit anywhere in it is noticed."""
+    try:
+        document: dict[str, Any] = json.loads(data)
+        if not _is_sealed(document, data):
+            raise ValueError("seal")
+        return Backup(
+            folder=folder,
+            id=document["id"],
+            created_at=datetime.fromisoformat(document["created_at"]),
+            home=document["home"],
+            reason=document["reason"],
+            hermes=document["hermes"],
+            tool=document["tool"],
+            entries=tuple(_entry(**entry) for entry in document["entries"]),
+            whole=document.get("whole") is True,
+            shares=document.get("shares"),
+            left_out=tuple(document.get("left_out", ())),
+        )
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        raise Trouble(
+            f"The manifest of backup {folder.name} is damaged ({folder / MANIFEST})."
+        ) from None
+
+
+def _is_sealed(document: Mapping[str, Any], data: bytes) -> bool:
+    rest = {name: value for name, value in document.items() if name != "entries"}
+    lines = _lines(document["entries"])
+    if _canonical(rest, lines) == data:
+        closing = rest.pop("seal")
+        return bool(closing == hashlib.sha256(_canonical(rest, lines)).hexdigest())
+    opened = {name: value for name, value in document.items() if name != "seal"}
+    closing = hashlib.sha256(_formerly(opened)).hexdigest()
+    return bool(document["seal"] == closing) and _formerly(document) == data
+
+
+def _entry(**fields: Any) -> Entry:
+    """An entry whose every field is what this tool writes."""
+    seen = fields.pop("seen", [])
+    entry = Entry(**fields, seen=tuple(seen))
+    texts = [entry.path, entry.kind, entry.method, *entry.xattrs, *entry.xattrs.values()]
+    maybe = [entry.sha256, entry.target, entry.integrity]
+    numbers = [entry.size, entry.mode, entry.uid, entry.gid, entry.mtime_ns]
+    numbers += [entry.read_at, entry.examined_at, *entry.seen]
+    if (
+        not all(isinstance(text, str) for text in texts)
+        or not all(text is None or isinstance(text, str) for text in maybe)
+        or not all(type(number) is int for number in numbers)
+        or type(entry.blocks) is not bool
+        or entry.kind not in ("file", "symlink", "absent", "mode")
+        or entry.mode & ~0o777  # a forged manifest must not make root set a user id
+        or any(name.startswith(("security.", "trusted.")) for name in entry.xattrs)
+        or not entry.path
+        or ".." in Path(entry.path).parts
+    ):
+        raise ValueError("not an entry")
+    return entry
+
+
+def _canonical(rest: Mapping[str, Any], lines: str) -> bytes:
+    """An entry a line, which is quick to write and can be read."""
+    head = json.dumps(rest, sort_keys=True, ensure_ascii=True)
+    return f'{head[:-1]}, "entries": [\n{lines}\n]}}\n'.encode("ascii")
+
+
+def _lines(entries: Iterable[Mapping[str, Any]]) -> str:
+    write = json.JSONEncoder(sort_keys=True, ensure_ascii=True).encode
+    return ",\n".join(write(entry) for entry in entries)
+
+
+def _formerly(document: Mapping[str, Any]) -> bytes:
+    """The same as it was written before entries had lines of their own."""
+    text = json.dumps(document, sort_keys=True, ensure_ascii=True, indent=1)
+    return text.encode("ascii") + b"\n"

@@ -1,0 +1,325 @@
+"""How the files of a home come into a backup: whole, in blocks, or shared with the one before."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from hermes_doctor import blocks, durable, rights, sharing
+from hermes_doctor.files import Snapshot, read_head, snapshot
+from hermes_doctor.home import SIDECARS, Home, is_database, main_of
+from hermes_doctor.manifest import BASE, CHANGED, Entry, Source, place_of
+from hermes_doctor.model import CouldNotLook, Trouble
+from hermes_doctor.sharing import Earlier
+from hermes_doctor.sqlite.guard import in_use
+
+Progress = Callable[[int], None]
+AT_ONCE = 4
+"""Files that are read or written side by side: a disk is idle while it is waited for."""
+MANY = 64
+"""From so many on."""
+
+
+class Saving:
+    """One backup while it is made."""
+
+    def __init__(
+        self, home: Home, partial: Path, earlier: Earlier, progress: Progress | None
+    ) -> None:
+        self.home = home
+        self.partial = partial
+        self.earlier = earlier
+        self.progress = progress
+        self.unread: dict[Path, str] = {}
+        """What was written and not read back so far, each with its hash."""
+        self._folders: set[Path] = set()
+
+    def all(self, sources: Sequence[Source]) -> tuple[Entry, ...]:
+        """The entries of all sources, in their order."""
+        saved = {entry.path: entry for found in self._found(sources) for entry in found}
+        names = [self.home.name_of(source.path) for source in sources]
+        return tuple(saved[name] for name in names if name in saved)
+
+    def _found(self, sources: Sequence[Source]) -> Iterator[list[Entry]]:
+        """Databases one by one, then what can be shared; of many others several at once."""
+        left = []
+        for group in _groups(sources):
+            if is_database(group[0].path):
+                yield self._group(group)
+            elif shared := self._unchanged(group[0]):
+                yield [shared]
+            else:
+                left.append(group)
+        if len(left) <= MANY or not self._own_rights(sources):
+            yield from map(self._group, left)
+            return
+        from concurrent.futures import ThreadPoolExecutor
+
+        for group in left:
+            self._place(self.home.name_of(group[0].path))
+        with ThreadPoolExecutor(AT_ONCE) as savers:
+            yield from savers.map(self._group, left)
+
+    def _own_rights(self, sources: Sequence[Source]) -> bool:
+        """Whether all is read and written with our own rights: others are the whole process's."""
+        folders = {source.path.parent for source in sources}
+        return all(rights.of(folder / "any") is None for folder in (*folders, self.partial))
+
+    def wanted(self, sources: Sequence[Source]) -> int:
+        """Bytes for which there must be room; a live database's log is merged into its copy."""
+        size = 0
+        for source in sources:
+            name, taken = self.home.name_of(source.path), source.expect
+            log = sharing.log_of(source.path) if source.live else ()
+            whole = taken.size + (log[2] if log else 0) if source.content else 0
+            if self.earlier.unchanged(name, sharing.sight(taken, log)):
+                continue
+            base = self.earlier.base(name, whole)
+            size += int(whole * blocks.MOST) if base else whole
+        return size
+
+    def read_back(self) -> list[str]:
+        """What of all that was written does not read as it was meant."""
+        if not self._own_rights([]):
+            answers = list(map(_reads, self.unread.items()))
+        else:
+            from concurrent.futures import ThreadPoolExecutor
+
+            with ThreadPoolExecutor(AT_ONCE) as readers:
+                answers = list(readers.map(_reads, self.unread.items()))
+        names = [path.relative_to(self.partial) for path in self.unread]
+        found = zip(names, answers, strict=True)
+        return [f"{name}: the copy is not what was saved" for name, right in found if not right]
+
+    # -- one database with its sidecars, or one file -----------------------------------------
+
+    def _group(self, group: Sequence[Source]) -> list[Entry]:
+        """A database with its sidecars, or a single file: all of one moment.
+
+        A run compares them with what it planned for; a patient copy is repeated until nothing
+        was written meanwhile, and goes through SQLite when somebody keeps writing.
+        """
+        database = main_of(group[0].path)
+        if not group[0].patient or not is_database(database):
+            found = [self._save(source) for source in group]
+            return [entry for entry in found if entry is not None]
+        live = any(source.live for source in group) and _keeps_log(database)
+        for _ in range(0 if live else 5):
+            before = _moment(database)
+            found = [self._save(replace(source, live=False)) for source in group]
+            if before == _moment(database) and not in_use(database):
+                return [entry for entry in found if entry is not None]
+            for source in group:
+                self._drop(self.home.name_of(source.path))
+            live = in_use(database) and _keeps_log(database)
+            if live:
+                break
+        main = next((source for source in group if source.path == database), None)
+        if main is None or not _keeps_log(database):
+            raise Trouble(f"{database.name} is being written to. Nothing was changed; try again.")
+        entry = self._save(replace(main, live=True))
+        return [entry] if entry else []
+
+    def _save(self, source: Source) -> Entry | None:
+        """One path into the partial backup; None for what was gone before it could be saved."""
+        path, taken = source.path, snapshot(source.path)
+        if taken != source.expect and not source.patient:
+            raise Trouble(
+                f"{path.name} was changed meanwhile. Nothing was changed by us; try again."
+            )
+        name = self.home.name_of(path)
+        if taken.kind == "absent":
+            return None if source.patient else Entry(name, "absent")
+        if taken.kind == "symlink":
+            return Entry(name, "symlink", uid=taken.uid, gid=taken.gid, target=os.readlink(path))
+        entry = Entry(
+            name,
+            "file" if source.content else "mode",
+            size=taken.size,
+            mode=taken.mode & 0o777,
+            uid=taken.uid,
+            gid=taken.gid,
+            mtime_ns=taken.mtime_ns,
+            xattrs=durable.extended(path),
+        )
+        if not source.content:
+            return entry
+        if source.live:
+            return self._live(entry, path, taken)
+        if shared := self._unchanged(replace(source, expect=taken)):
+            return shared
+        return self._still(entry, path, taken, patient=source.patient)
+
+    # -- a database in use -------------------------------------------------------------------
+
+    def _live(self, entry: Entry, path: Path, taken: Snapshot) -> Entry:
+        seen = sharing.sight(taken, sharing.log_of(path))
+        if shared := self._shared(self.earlier.unchanged(entry.path, seen), taken):
+            return shared
+        made = self._live_blocks(entry, path) or self._live_whole(entry, path)
+        still = sharing.sight(snapshot(path), sharing.log_of(path))[1:] == seen[1:]
+        return replace(made, seen=seen if still else (), read_at=time.time_ns())
+
+    def _live_blocks(self, entry: Entry, path: Path) -> Entry | None:
+        """Only what is different from the copy before, where that is little."""
+        from hermes_doctor.sqlite import live
+
+        like = self.earlier.like(entry.path)
+        base = self.earlier.base(entry.path, entry.size)
+        changed = self._begin_blocks(entry.path, base)
+        if base is None or changed is None:
+            return None
+        examine = not sharing.examined_lately(like)
+        done = live.changes(path, base, changed, examine=examine, progress=self.progress)
+        if done is None:
+            self._drop(entry.path)
+            return None
+        verdict, made = done
+        self.unread[changed] = made.changes
+        examined_at = time.time_ns() if examine or like is None else like.examined_at
+        return replace(
+            entry,
+            method="sqlite",
+            blocks=True,
+            size=made.size,
+            sha256=made.sha256,
+            integrity=verdict if examine else "ok",
+            examined_at=examined_at,
+        )
+
+    def _live_whole(self, entry: Entry, path: Path) -> Entry:
+        from hermes_doctor.sqlite import live
+
+        copy = self._place(entry.path)
+        made = live.copy(path, copy, self.progress)
+        return replace(
+            entry,
+            method="sqlite",
+            integrity=made.verdict,
+            size=copy.stat().st_size,
+            sha256=made.sha256,
+            examined_at=time.time_ns(),
+        )
+
+    # -- a file that nobody has open to write --------------------------------------------------
+
+    def _still(self, entry: Entry, path: Path, taken: Snapshot, *, patient: bool) -> Entry:
+        """The bytes of a file that stood still while they were read."""
+        for _ in range(10 if patient else 1):
+            seen = sharing.sight(taken)
+            made = self._still_blocks(entry, path) or self._still_whole(entry, path)
+            now = snapshot(path)
+            if now == taken and made.size == taken.size:
+                like = self.earlier.like(entry.path) if patient else None
+                if like is not None and like.sha256 == made.sha256:
+                    self._drop(entry.path)
+                    if shared := self._shared(like, taken):
+                        return replace(
+                            shared, seen=seen, mtime_ns=taken.mtime_ns, xattrs=entry.xattrs
+                        )
+                    made = self._still_whole(entry, path)
+                return replace(made, seen=seen, mtime_ns=taken.mtime_ns, read_at=time.time_ns())
+            self._drop(entry.path)
+            taken = now
+        raise Trouble(f"{path.name} is being written to. Nothing was changed; try again.")
+
+    def _still_blocks(self, entry: Entry, path: Path) -> Entry | None:
+        base = self.earlier.base(entry.path, entry.size)
+        changed = self._begin_blocks(entry.path, base)
+        if base is None or changed is None:
+            return None
+        with (
+            blocks.opened(path) as fd,
+            blocks.opened(base) as earlier,
+            durable.fresh(changed, lasting=False) as target,
+        ):
+            most = int(os.fstat(earlier).st_size * blocks.MOST)
+            made = blocks.write(blocks.chunks(fd), earlier, target, most)
+        if made is None:
+            self._drop(entry.path)
+            return None
+        self.unread[changed] = made.changes
+        return replace(entry, blocks=True, size=made.size, sha256=made.sha256)
+
+    def _still_whole(self, entry: Entry, path: Path) -> Entry:
+        copy = self._place(entry.path)
+        with durable.fresh(copy, lasting=False) as fd:
+            digest, count = durable.copy(path, fd, self.progress)
+        self.unread[copy] = digest
+        return replace(entry, size=count, sha256=digest)
+
+    # -- places --------------------------------------------------------------------------------
+
+    def _unchanged(self, source: Source) -> Entry | None:
+        """The entry of a file at rest that is still what the backup before has a copy of."""
+        if not source.patient or source.live or source.expect.kind != "file":
+            return None
+        seen = sharing.sight(source.expect)
+        found = self.earlier.unchanged(self.home.name_of(source.path), seen)
+        return self._shared(found, source.expect)
+
+    def _shared(self, earlier: Entry | None, taken: Snapshot) -> Entry | None:
+        """The copy that is there already, with the mode and the owner of today."""
+        given = self.earlier.give(earlier, self.partial) if earlier is not None else None
+        if given is None:
+            return None
+        owner = (given.mode, given.uid, given.gid)
+        if owner == (taken.mode & 0o777, taken.uid, taken.gid):
+            return given
+        return replace(given, mode=taken.mode & 0o777, uid=taken.uid, gid=taken.gid)
+
+    def _begin_blocks(self, name: str, base: Path | None) -> Path | None:
+        """Where the changes of a file go, beside a name for what they are against."""
+        folder = place_of(self.partial, name, blocks=True)
+        if base is None or not self.earlier.link(base, folder / BASE):
+            return None
+        return folder / CHANGED
+
+    def _place(self, name: str) -> Path:
+        copy = place_of(self.partial, name)
+        if copy.parent not in self._folders:
+            durable.make_folder(copy.parent, lasting=False)
+            self._folders.add(copy.parent)
+        return copy
+
+    def _drop(self, name: str) -> None:
+        """Take away what was saved of a path."""
+        folder = place_of(self.partial, name, blocks=True)
+        for path in (place_of(self.partial, name), folder / BASE, folder / CHANGED):
+            durable.remove(path)
+            self.unread.pop(path, None)
+        durable.remove_folder(folder)
+
+
+def _reads(one: tuple[Path, str]) -> bool:
+    """Whether a file reads as it was written."""
+    path, sha256 = one
+    try:
+        return durable.digest(path) == sha256
+    except (CouldNotLook, OSError):
+        return False
+
+
+def _groups(sources: Iterable[Source]) -> list[list[Source]]:
+    """The sources, each database together with its sidecars."""
+    groups: dict[Path, list[Source]] = {}
+    for source in sources:
+        groups.setdefault(
+            main_of(source.path) if is_database(source.path) else source.path, []
+        ).append(source)
+    return list(groups.values())
+
+
+def _moment(database: Path) -> list[Snapshot]:
+    return [snapshot(database.with_name(database.name + suffix)) for suffix in ("", *SIDECARS)]
+
+
+def _keeps_log(database: Path) -> bool:
+    """Whether it is in WAL mode, where a reader does not keep a writer waiting."""
+    try:
+        return read_head(database, 20)[0][18:20] == b"\x02\x02"
+    except (CouldNotLook, OSError):
+        return False

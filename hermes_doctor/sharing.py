@@ -1,0 +1,169 @@
+"""What a new backup can have in common with the one before: copies of files that did not change.
+
+A file counts as unchanged when size, inode, time of modification and time of change are what they
+were when it was read, and it had been left alone for a minute by then. A clock ticks coarsely, and
+a program that writes through memory moves the times only now and then: a file that was written a
+moment before it was read may have been written again without a trace. Such a file is read again,
+and so is everything of which any of these is different; what turns out to be the same is shared
+all the same.
+
+What is shared is a second name for the earlier copy, never for the file in the home. A copy that is
+no longer as long as it was, or that was written to after its backup was made, is not shared. Nor is
+one that reads differently: at each backup an eighth of all that is shared, what was read longest
+ago, is read again. So damage of a disk does not spread unseen into every backup.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from pathlib import Path
+
+from hermes_doctor import blocks, durable
+from hermes_doctor.files import Snapshot, read_head, snapshot
+from hermes_doctor.manifest import BASE, CHANGED, Backup, Entry, place_of
+from hermes_doctor.model import CouldNotLook
+
+Log = tuple[int, ...]
+SETTLED = 60 * 10**9
+"""Nanoseconds for which a file must have been left alone when it was read."""
+SHARE = 8
+"""An eighth of what is shared is read again each time."""
+EXAMINED = 20 * 3600 * 10**9
+"""After so long SQLite examines a large database in use again."""
+
+
+def sight(taken: Snapshot, log: Log = ()) -> tuple[int, ...]:
+    """What tells now that a file, with its log if it has one, is the same: when, last, and what."""
+    last = max([taken.ctime_ns, *log[:1]])
+    return (time.time_ns(), last, taken.ino, taken.size, taken.mtime_ns, taken.ctime_ns, *log)
+
+
+def log_of(database: Path) -> Log:
+    """What is different of the log of a database in use as soon as somebody has written.
+
+    Its time of change says nothing: SQLite, run by root, sets the owner of a log that it opens.
+    What it counts in the -shm file moves with every commit.
+    """
+    from hermes_doctor.sqlite.wal import Index
+
+    log, index = (database.with_name(database.name + end) for end in ("-wal", "-shm"))
+    taken = snapshot(log)
+    try:
+        living = Index.parse(read_head(index, 136)[0])
+    except (FileNotFoundError, CouldNotLook):
+        living = None
+    counted = (living.change, living.committed) if living else (-1, -1)
+    return (taken.mtime_ns, taken.ino, taken.size, *counted)
+
+
+def _settled(seen: tuple[int, ...]) -> bool:
+    return seen[1] < seen[0] - SETTLED
+
+
+class Earlier:
+    """The backup before, or none."""
+
+    def __init__(self, backup: Backup | None) -> None:
+        self.backup = backup
+        files = [one for one in (backup.entries if backup else ()) if one.kind == "file"]
+        self._entries = {entry.path: entry for entry in files}
+        self._due = _due(files)
+        self._folders: set[Path] = set()
+        self._made = backup.created_at.timestamp() * 1e9 if backup else 0.0
+        self.shared = False
+        """Whether anything was not copied again."""
+
+    def unchanged(self, name: str, seen: tuple[int, ...]) -> Entry | None:
+        """The entry of a file that is still the same by all that can be seen of it."""
+        entry = self._entries.get(name)
+        if entry is None or entry.seen[1:] != seen[1:] or not _settled(entry.seen):
+            return None
+        return entry
+
+    def like(self, name: str) -> Entry | None:
+        """The entry of the same name."""
+        return self._entries.get(name)
+
+    def base(self, name: str, size: int) -> Path | None:
+        """An earlier whole copy, for a file of that size to be compared with."""
+        entry = self._entries.get(name)
+        if self.backup is None or entry is None or min(size, entry.size) < blocks.LEAST:
+            return None
+        place = self.backup.copy_of(entry)
+        place = place / BASE if entry.blocks else place
+        return place if _is_file(place) else None
+
+    def give(self, entry: Entry, partial: Path) -> Entry | None:
+        """Have the copy of an entry in a new backup too; None where that cannot be."""
+        assert self.backup is not None
+        old, new = self.backup.copy_of(entry), place_of(partial, entry.path, blocks=entry.blocks)
+        names = (BASE, CHANGED) if entry.blocks else ()
+        parts = [(old / name, new / name) for name in names] or [(old, new)]
+        if not all(self._is_untouched(copy, entry) for copy, _ in parts):
+            return None
+        if entry.path in self._due:
+            read_at = time.time_ns()
+            if not _reads_right(old, entry):
+                return None
+            entry = replace(entry, read_at=read_at)
+        if not all(self.link(copy, name) for copy, name in parts):
+            for _, name in parts:
+                durable.remove(name)
+            return None
+        self.shared = True
+        return entry
+
+    def link(self, old: Path, new: Path) -> bool:
+        """A second name for a copy; False on a drive, or with rights, that cannot."""
+        if new.parent not in self._folders:
+            durable.make_folder(new.parent, lasting=False)
+            self._folders.add(new.parent)
+        try:
+            durable.share(old, new)
+        except OSError:  # no room for a name is no room for the copy either, which will say so
+            return False
+        return True
+
+    def _is_untouched(self, copy: Path, entry: Entry) -> bool:
+        """Whether nobody has written to a copy since its backup was made, so far as it tells."""
+        try:
+            taken = snapshot(copy)
+        except CouldNotLook:
+            return False
+        as_long = entry.blocks or taken.size == entry.size
+        return taken.kind == "file" and taken.mtime_ns <= self._made and as_long
+
+
+def _is_file(copy: Path) -> bool:
+    try:
+        return snapshot(copy).kind == "file"
+    except CouldNotLook:
+        return False
+
+
+def _due(files: list[Entry]) -> set[str]:
+    """The copies that are read again: those that were read longest ago."""
+    wanted, found = sum(entry.size for entry in files) / SHARE, set()
+    for entry in sorted(files, key=lambda entry: (entry.read_at, entry.path)):
+        if wanted <= 0:
+            break
+        found.add(entry.path)
+        wanted -= entry.size
+    return found
+
+
+def _reads_right(copy: Path, entry: Entry) -> bool:
+    try:
+        return (blocks.digest if entry.blocks else durable.digest)(copy) == entry.sha256
+    except (CouldNotLook, OSError):
+        return False
+
+
+def examined_lately(entry: Entry | None) -> bool:
+    """Whether SQLite has had a look at a database not long ago, and found it sound."""
+    return (
+        entry is not None
+        and entry.integrity == "ok"
+        and 0 <= time.time_ns() - entry.examined_at < EXAMINED
+    )

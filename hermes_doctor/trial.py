@@ -1,0 +1,127 @@
+"""A backup tried out: everything restored into a scratch folder, every database examined there.
+
+Nothing of the living home is opened. The scratch folder lies in the vault, where there is room for
+what is restored, under the name of a backup that was not finished: should we be killed, the next
+command removes it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+
+from hermes_doctor import durable, paths
+from hermes_doctor.belongings import STORES, matches
+from hermes_doctor.child import with_rights_of
+from hermes_doctor.files import MEGABYTE, read
+from hermes_doctor.home import is_database, main_of
+from hermes_doctor.interrupts import uninterrupted
+from hermes_doctor.manifest import Backup, Entry
+from hermes_doctor.model import CouldNotLook
+from hermes_doctor.sqlite.soundness import name_of
+from hermes_doctor.vault import BEGUN, PARTIAL, Progress, Vault
+
+LIMIT = 64 * MEGABYTE
+OTHER = ("skills", "memories", "sessions")
+"""Stores whose files are their owner's own affair, whatever they are called."""
+
+
+def tried(vault: Vault, backup: Backup, progress: Progress | None = None) -> list[str]:
+    """Everything that is wrong with what a backup gives back."""
+    groups = _groups(backup)
+    vault.room(max((sum(entry.size for entry in group) for group in groups), default=0))
+    name = vault.next_id() + PARTIAL
+    scratch = vault.root / name
+    durable.make_folder(scratch)
+    try:
+        home = str(vault.home.path).encode("utf-8", "surrogateescape")
+        durable.save(scratch / BEGUN, home)
+        return [text for group in groups for text in _tried(backup, group, scratch, progress)]
+    finally:
+        with uninterrupted(), contextlib.suppress(OSError):
+            vault.discard(name)
+
+
+def _groups(backup: Backup) -> list[list[Entry]]:
+    """Each database with its sidecars, each other file alone."""
+    groups: dict[str, list[Entry]] = {}
+    for entry in backup.entries:
+        if entry.kind == "file":
+            path = Path(entry.path)
+            key = str(main_of(path)) if is_database(path) else entry.path
+            groups.setdefault(key, []).append(entry)
+    return list(groups.values())
+
+
+def _tried(
+    backup: Backup, group: list[Entry], scratch: Path, progress: Progress | None
+) -> Iterator[str]:
+    """One group restored, looked at, and removed again."""
+    places = {entry.path: scratch / PurePosixPath(entry.path).name for entry in group}
+    try:
+        for entry in group:
+            if wrong := _restored(backup, entry, places[entry.path]):
+                yield f"{entry.path}: {wrong}"
+                return
+            if progress:
+                progress(entry.size)
+        first = group[0].path
+        main = str(main_of(Path(first))) if is_database(Path(first)) else first
+        if is_database(Path(main)) and main in places:
+            for entry in group:  # SQLite makes it anew from the log
+                if entry.path.endswith("-shm"):
+                    durable.remove(places[entry.path])
+            verdict = with_rights_of(places[main], _examined)
+            if verdict != "ok":
+                yield f"{main}: it reads as it was saved, but SQLite finds it unsound ({verdict})"
+        elif wrong := _unreadable(main, places[main]):
+            yield f"{main}: it reads as it was saved, but {wrong}"
+    finally:
+        for place in places.values():
+            for end in ("", "-wal", "-shm", "-journal"):
+                durable.remove(place.with_name(place.name + end))
+
+
+def _restored(backup: Backup, entry: Entry, place: Path) -> str | None:
+    """Why a file cannot be had back, if it cannot."""
+    try:
+        with durable.fresh(place, lasting=False) as fd:
+            found = paths.written(backup, entry, fd)
+    except FileNotFoundError:
+        return "the copy is missing"
+    except CouldNotLook:
+        return "the copy cannot be read"
+    return None if found == entry.sha256 else "the copy is not what was saved"
+
+
+def _examined(place: Path) -> str:
+    """What SQLite says of every row and index of a database that is nobody's but ours."""
+    try:
+        with contextlib.closing(sqlite3.connect(place)) as database:
+            rows = database.execute("PRAGMA integrity_check(1)").fetchall()
+    except (sqlite3.Error, UnicodeDecodeError) as error:
+        return name_of(error)
+    return "ok" if rows == [("ok",)] else "integrity_check"
+
+
+def _unreadable(name: str, place: Path) -> str | None:
+    """Why Hermes could not read a store, if it could not; its text is never quoted."""
+    stores = [globs for store, globs in STORES.items() if store not in OTHER]
+    if not any(matches(name, glob) for globs in stores for glob in globs):
+        return None
+    try:
+        data, _ = read(place, LIMIT)
+        if name.endswith(".json"):
+            json.loads(data)
+        elif name.endswith(("config.yaml", "config.yml")):
+            import yaml
+
+            yaml.safe_load(data)
+    except CouldNotLook:
+        return None  # no store of Hermes' is as large as that
+    except Exception as error:  # noqa: BLE001 - a parser may meet anything
+        return f"it cannot be parsed ({type(error).__name__})"
+    return None
