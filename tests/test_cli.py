@@ -792,7 +792,11 @@ def test_completion_script(name: str) -> None:
                 "demo",
             },
         ),
-        ("hermes-doctor backup ", 2, {"create", "list", "verify", "restore", "prune"}),
+        (
+            "hermes-doctor backup ",
+            2,
+            {"create", "export", "list", "prune", "pull", "push", "restore", "schedule", "verify"},
+        ),
         ("hermes-doctor fix CFG-Y", 2, {"CFG-YAML"}),
         ("hermes-doctor explain DB-NOT", 2, {"DB-NOTADB"}),
         ("hermes-doctor check --fail", 2, {"--fail-on"}),
