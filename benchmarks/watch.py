@@ -20,8 +20,8 @@ from hermes_doctor.cli import asked
 from hermes_doctor.home import Home
 from hermes_doctor.watching import assembly
 from hermes_doctor.watching.events import Event
-from hermes_doctor.watching.memory import Store
 from hermes_doctor.watching.rounds import Watch
+from hermes_doctor.watching.store import Store
 from tests.real.gateways import gateway
 from tools import real_home
 

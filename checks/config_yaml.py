@@ -30,19 +30,25 @@ def config_yaml(probes: Probes) -> Iterator[Finding | CouldNotLook]:
             f" The newest copy that parses is {copies[0].label}, of "
             f"{copies[0].modified:%Y-%m-%d %H:%M} UTC."
         )
+    cause = config.slip
+    seen = [Evidence(where, f"{place}{fault.what}")]
+    if cause and cause.shown:
+        seen.append(Evidence(f"config.yaml:{cause.line}", cause.shown))
+    mendable = cause is not None and cause.mended is not None
     yield Finding(
         code="CFG-YAML",
         severity=Severity.CRITICAL,
         title="config.yaml does not parse, so every setting in it is ignored",
         subject="config.yaml",
         detail=(
+            f"{cause.what + ' ' if cause else ''}"
             "Hermes starts on its defaults instead: another model, no fallbacks, no platform "
             "settings. Do not run `hermes config set` now: it would write the defaults over "
             "the file." + found
         ),
-        evidence=(Evidence(where, f"{place}{fault.what}"),),
+        evidence=tuple(seen),
         since=_moment(config.snapshot.mtime_ns),
-        fix="restore-config" if copies else None,
+        fix="mend-yaml" if mendable else "restore-config" if copies else None,
     )
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hermes_doctor.api import Evidence, Finding, Probes, Severity, Skip, check
+from hermes_doctor.api import Environments, Evidence, Finding, Probes, Severity, Skip, check
 
-_CODES = ["UPD-VENV-BROKEN", "UPD-TWO-VENVS", "UPD-CONFLICT-MARKERS"]
+_CODES = ["UPD-VENV-BROKEN", "UPD-TWO-VENVS", "UPD-CONFLICT-MARKERS", "UPD-STASH"]
 
 
 @check(id="hermes-install", group="supervision", codes=_CODES)
@@ -66,6 +66,41 @@ def hermes_install(probes: Probes) -> Iterator[Finding]:
             ),
             evidence=tuple(Evidence(str(path), "holds <<<<<<<") for path in known.conflicts),
         )
+    yield from _git(known)
+
+
+def _git(known: Environments) -> Iterator[Finding]:
+    """Own changes to the code, as updates left them."""
+    git = known.git
+    if git is None or not (git.stashes or git.middle or git.unmerged):
+        return
+    stuck = bool(git.middle or git.unmerged)
+    evidence = []
+    if git.middle:
+        evidence.append(Evidence(".git", f"is in the middle of {git.middle}"))
+    if git.unmerged:
+        evidence.append(Evidence(".git/index", f"{git.unmerged} files are not merged"))
+    if git.stashes:
+        evidence.append(
+            Evidence(".git/logs/refs/stash", f"{git.stashes} of hermes-update-autostash")
+        )
+    yield Finding(
+        code="UPD-STASH",
+        severity=Severity.WARNING if stuck or git.stashes > 1 else Severity.INFO,
+        title=(
+            "git was left in the middle of something, so updates of Hermes fail"
+            if stuck
+            else "updates put own changes to the code aside, and did not put them back"
+        ),
+        subject=str(known.checkout),
+        detail=(
+            "See `git status` there and finish or abort it."
+            if stuck
+            else "See `git stash list` and `git stash show -p` there; keep what you need as a "
+            "patch, then `git stash drop` the rest. Else every update begins with it again."
+        ),
+        evidence=tuple(evidence),
+    )
 
 
 def _used(found: tuple[object, ...], root: object) -> str:

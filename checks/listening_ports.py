@@ -6,17 +6,21 @@ import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from hermes_doctor.api import CouldNotLook, Evidence, Finding, Probes, Severity, Skip, check
+from hermes_doctor.api import CouldNotLook, Evidence, Finding, Probes, Severity, Skip, check, doors
 
 if TYPE_CHECKING:
     from hermes_doctor.api import Platform
+
+_BRIDGES = ("", "node", "MainThread")
+"""What Node.js calls itself, or what we may not know: it may be the bridge."""
 
 
 @check(id="listening-ports", group="connections", codes=["GW-PORT-IN-USE", "PLATFORM-DEAF"])
 def listening_ports(probes: Probes) -> Iterator[Finding | CouldNotLook]:
     """Does every platform that waits for callers have its port?"""
     waiting = [one for one in probes.platforms() if one.port]
-    if not waiting:
+    bridged = any(one.name == "whatsapp" for one in probes.platforms())
+    if not waiting and not bridged:
         raise Skip("no platform is set up that listens")
     gateways = probes.gateways()
     own = {
@@ -28,6 +32,35 @@ def listening_ports(probes: Probes) -> Iterator[Finding | CouldNotLook]:
     for platform in waiting:
         if platform.port not in own:
             yield from _missing(probes, platform)
+    if bridged:
+        yield from _bridge(probes)
+
+
+def _bridge(probes: Probes) -> Iterator[Finding]:
+    """Hermes ends whatever listens on the port of WhatsApp's bridge before it starts the bridge."""
+    door = next((d for d in doors(probes.resolved().world) if d.platform == "whatsapp"), None)
+    gateways = probes.gateways()
+    network = gateways[0].pid if gateways else os.getpid()
+    for one in probes.listeners(network) if door else ():
+        holder = probes.socket_owner(one.inode) if door and one.local[1] == door.port else None
+        name = probes.command(holder) if holder else ""
+        if door and holder and name not in _BRIDGES:
+            yield Finding(
+                code="GW-PORT-IN-USE",
+                severity=Severity.WARNING,
+                title=f"the gateway ends process {holder} ({name}) when WhatsApp starts",
+                subject=door.platform,
+                detail=(
+                    f"It listens on port {door.port}, which WhatsApp's bridge takes for itself. "
+                    "Set platforms.whatsapp.extra.bridge_port in config.yaml to another port, or "
+                    "let that process listen elsewhere, before the gateway is started again."
+                ),
+                evidence=(
+                    Evidence(door.place, f"the bridge is to listen on port {door.port}"),
+                    Evidence(f"port {door.port}", f"process {holder} ({name}) listens there"),
+                ),
+            )
+            return
 
 
 def _missing(probes: Probes, platform: Platform) -> Iterator[Finding]:

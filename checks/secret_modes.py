@@ -8,7 +8,9 @@ from hermes_doctor.api import Evidence, Finding, Probes, Severity, check
 @check(id="secret-modes", group="secrets", codes=["PERM-SECRETS"])
 def secret_modes(probes: Probes) -> Iterator[Finding]:
     """Can only their owner read the files that hold secrets?"""
-    for file in probes.secrets():
+    files = probes.secrets()
+    config = probes.secret_config()
+    for file in [*files, *([config] if config else [])]:
         if not file.wide:
             continue
         if file.by_others:

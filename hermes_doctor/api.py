@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from hermes_doctor import later
-from hermes_doctor.files import Snapshot, listing, shown, size, snapshot
+from hermes_doctor.files import Snapshot, listing, read_json, shown, size, snapshot
 from hermes_doctor.home import CACHES, Home, loss
 from hermes_doctor.later import settled
 from hermes_doctor.model import (
@@ -40,25 +40,80 @@ from hermes_doctor.values import NamedTuple
 
 if TYPE_CHECKING:
     from hermes_doctor.acts import EnableLinger, ResetFailed
-    from hermes_doctor.editing.edits import Assign, Drop, Mend, Put, Rename, Unset
+    from hermes_doctor.admitting import admit_user, mirror_user
+    from hermes_doctor.editing.carried import do_edits
+    from hermes_doctor.editing.edits import Assign, Drop, Edit, Mend, Put, Rename, Unset
     from hermes_doctor.editing.planning import edit_config, edit_env, reload
     from hermes_doctor.knowledge.services import service_plan
+    from hermes_doctor.masking import masked_name, spoken
     from hermes_doctor.model import Gateway
+    from hermes_doctor.pairings import approve_pairing, merge_pairings, unlock_pairing
+    from hermes_doctor.probes.cron import Job, Target
     from hermes_doctor.probes.lastwords import Word
     from hermes_doctor.probes.links import Link
     from hermes_doctor.probes.openfiles import writers
+    from hermes_doctor.probes.packages import Packages
+    from hermes_doctor.probes.pairing import Pairing, PairingRequest
     from hermes_doctor.probes.platforms import Platform
     from hermes_doctor.probes.reach import Reached
+    from hermes_doctor.probes.refusals import Refusal
     from hermes_doctor.probes.runtime import Life, PlatformState, Runtime
     from hermes_doctor.probes.sockets import Connection
     from hermes_doctor.probes.space import Space
+    from hermes_doctor.probes.stores import StoreFile
     from hermes_doctor.probes.structure import Structure
     from hermes_doctor.probes.supervision import Supervision, Unit
     from hermes_doctor.probes.supervisors.unitfile import seconds
+    from hermes_doctor.probes.trial import Trial
+    from hermes_doctor.probes.virtualenv import Environments
     from hermes_doctor.probes.vitals import Vitals
     from hermes_doctor.services import gateway_service
     from hermes_doctor.services.dropins import drop_in, service_limit
     from hermes_doctor.services.installing import service_installation
+    from hermes_doctor.settings import kinds, references, shapes, spelling, urls
+    from hermes_doctor.settings.access import Access
+    from hermes_doctor.settings.admission import Entrance
+    from hermes_doctor.settings.age import age
+    from hermes_doctor.settings.audience import unheard
+    from hermes_doctor.settings.blocks import Block
+    from hermes_doctor.settings.document import named
+    from hermes_doctor.settings.envlines import (
+        OddLine,
+        differing,
+        lines_of,
+        odd_lines,
+        odd_ports,
+        repeated,
+    )
+    from hermes_doctor.settings.identity import is_id
+    from hermes_doctor.settings.keys import misspelt
+    from hermes_doctor.settings.kinds import Odd
+    from hermes_doctor.settings.lookalikes import lookalikes, without_blanks
+    from hermes_doctor.settings.needs import Need, Wanted, unknown_platforms, wanted
+    from hermes_doctor.settings.older import older_settings
+    from hermes_doctor.settings.own import Own, bare, own_provider, own_providers
+    from hermes_doctor.settings.passedover import PassedOver, passed_over, value_of
+    from hermes_doctor.settings.pool import Entry
+    from hermes_doctor.settings.ports import Door, doors, usual_ports, world_of
+    from hermes_doctor.settings.references import Unfilled
+    from hermes_doctor.settings.resolved import Resolved, Route
+    from hermes_doctor.settings.secret import mended
+    from hermes_doctor.settings.shadows import shadowed
+    from hermes_doctor.settings.shapes import Misshapen
+    from hermes_doctor.settings.spelling import is_seller
+    from hermes_doctor.settings.text import Answer, Key, Source, Text
+    from hermes_doctor.settings.ways import (
+        Way,
+        configured,
+        credential_pool,
+        is_unset,
+        likely_variable,
+        said,
+        users,
+        variable,
+        ways,
+    )
+    from hermes_doctor.settings.world import World
     from hermes_doctor.sqlite.blueprint import Blueprint
     from hermes_doctor.sqlite.completion import complete
     from hermes_doctor.sqlite.condition import Condition
@@ -71,6 +126,7 @@ if TYPE_CHECKING:
         database_repair,
         evict,
         mend_rows,
+        release_claims,
         take_back,
     )
     from hermes_doctor.sqlite.verdict import Damage
@@ -88,10 +144,14 @@ if TYPE_CHECKING:
         SetOwner,
         Step,
     )
+    from hermes_doctor.stores.steps import entry_lines, replaced_store, store_steps
 
 __all__ = [
     "CACHES",
+    "Access",
+    "Answer",
     "Assign",
+    "Block",
     "Blueprint",
     "CannotFix",
     "Changed",
@@ -101,33 +161,52 @@ __all__ = [
     "CouldNotLook",
     "Cutoff",
     "Damage",
+    "Door",
     "Drop",
+    "Edit",
     "EnableLinger",
+    "Entrance",
+    "Entry",
+    "Environments",
     "Evidence",
     "Finding",
     "Fix",
     "Gateway",
     "GatewayStep",
     "Home",
+    "Job",
+    "Key",
     "Life",
     "Link",
     "Mend",
+    "Misshapen",
     "Missing",
     "MoveAside",
     "MoveLog",
     "NamedTuple",
+    "Need",
+    "Odd",
+    "OddLine",
+    "Own",
+    "Packages",
+    "Pairing",
+    "PairingRequest",
     "Partly",
+    "PassedOver",
     "Platform",
     "PlatformState",
     "Probes",
     "Put",
     "Reached",
+    "Refusal",
     "Remove",
     "Rename",
     "ReplaceDatabase",
     "ReplaceFile",
     "ReplaceSpan",
     "ResetFailed",
+    "Resolved",
+    "Route",
     "Runtime",
     "Safety",
     "SaveLost",
@@ -137,63 +216,189 @@ __all__ = [
     "Severity",
     "Skip",
     "Snapshot",
+    "Source",
     "Space",
     "Step",
+    "StoreFile",
     "Structure",
     "Supervision",
+    "Target",
+    "Text",
+    "Trial",
+    "Unfilled",
     "Unit",
     "Unset",
     "Vitals",
+    "Wanted",
+    "Way",
     "Word",
+    "World",
+    "admit_user",
+    "age",
+    "approve_pairing",
+    "bare",
     "bring_back",
     "check",
     "compact",
     "complete",
+    "configured",
+    "credential_pool",
     "database_repair",
+    "differing",
+    "do_edits",
+    "doors",
     "drop_in",
     "edit_config",
     "edit_env",
+    "entry_lines",
     "evict",
     "fix",
     "gateway_service",
+    "is_id",
+    "is_seller",
+    "is_unset",
+    "kinds",
+    "likely_variable",
+    "lines_of",
     "listing",
+    "lookalikes",
     "loss",
+    "masked_name",
     "mend_rows",
+    "mended",
+    "merge_pairings",
+    "mirror_user",
+    "misspelt",
+    "named",
+    "odd_lines",
+    "odd_ports",
+    "older_settings",
+    "own_provider",
+    "own_providers",
+    "passed_over",
     "pattern",
+    "read_json",
+    "references",
+    "release_claims",
     "reload",
+    "repeated",
+    "replaced_store",
     "responses",
+    "said",
     "seconds",
     "service_installation",
     "service_limit",
     "service_plan",
+    "shadowed",
+    "shapes",
     "shown",
     "size",
     "snapshot",
+    "spelling",
+    "spoken",
+    "store_steps",
     "take_back",
+    "unheard",
+    "unknown_platforms",
+    "unlock_pairing",
+    "urls",
+    "users",
+    "usual_ports",
+    "value_of",
+    "variable",
+    "wanted",
+    "ways",
+    "without_blanks",
+    "world_of",
     "writers",
 ]
 
 _LATER = {
     "hermes_doctor.acts": ("EnableLinger", "ResetFailed"),
-    "hermes_doctor.editing.edits": ("Assign", "Drop", "Mend", "Put", "Rename", "Unset"),
+    "hermes_doctor.editing.carried": ("do_edits",),
+    "hermes_doctor.editing.edits": ("Assign", "Drop", "Edit", "Mend", "Put", "Rename", "Unset"),
+    "hermes_doctor.admitting": ("admit_user", "mirror_user"),
+    "hermes_doctor.pairings": ("approve_pairing", "merge_pairings", "unlock_pairing"),
     "hermes_doctor.editing.planning": ("edit_config", "edit_env", "reload"),
     "hermes_doctor.knowledge.services": ("service_plan",),
     "hermes_doctor.model": ("Gateway",),
+    "hermes_doctor.probes.cron": ("Job", "Target"),
     "hermes_doctor.probes.lastwords": ("Word",),
     "hermes_doctor.probes.links": ("Link",),
+    "hermes_doctor.masking": (
+        "masked_name",
+        "spoken",
+    ),
     "hermes_doctor.probes.openfiles": ("writers",),
+    "hermes_doctor.probes.packages": ("Packages",),
+    "hermes_doctor.probes.pairing": ("Pairing", "PairingRequest"),
     "hermes_doctor.probes.platforms": ("Platform",),
     "hermes_doctor.probes.reach": ("Reached",),
+    "hermes_doctor.probes.refusals": ("Refusal",),
     "hermes_doctor.probes.runtime": ("Life", "PlatformState", "Runtime"),
     "hermes_doctor.probes.sockets": ("Connection",),
     "hermes_doctor.probes.space": ("Space",),
+    "hermes_doctor.probes.stores": ("StoreFile",),
     "hermes_doctor.probes.structure": ("Structure",),
     "hermes_doctor.probes.supervision": ("Supervision", "Unit"),
     "hermes_doctor.probes.supervisors.unitfile": ("seconds",),
+    "hermes_doctor.probes.virtualenv": ("Environments",),
+    "hermes_doctor.probes.trial": ("Trial",),
     "hermes_doctor.probes.vitals": ("Vitals",),
     "hermes_doctor.services": ("gateway_service",),
     "hermes_doctor.services.dropins": ("drop_in", "service_limit"),
     "hermes_doctor.services.installing": ("service_installation",),
+    "hermes_doctor.settings.age": ("age",),
+    "hermes_doctor.settings.audience": ("unheard",),
+    "hermes_doctor.settings.document": ("named",),
+    "hermes_doctor.settings.envlines": (
+        "OddLine",
+        "differing",
+        "lines_of",
+        "odd_lines",
+        "odd_ports",
+        "repeated",
+    ),
+    "hermes_doctor.settings.keys": ("misspelt",),
+    "hermes_doctor.settings.lookalikes": (
+        "lookalikes",
+        "without_blanks",
+    ),
+    "hermes_doctor.settings.shadows": ("shadowed",),
+    "hermes_doctor.settings.passedover": (
+        "PassedOver",
+        "passed_over",
+        "value_of",
+    ),
+    "hermes_doctor.settings.older": ("older_settings",),
+    "hermes_doctor.settings": ("kinds", "references", "shapes", "spelling", "urls"),
+    "hermes_doctor.settings.access": ("Access",),
+    "hermes_doctor.settings.blocks": ("Block",),
+    "hermes_doctor.settings.kinds": ("Odd",),
+    "hermes_doctor.settings.needs": ("Need", "Wanted", "unknown_platforms", "wanted"),
+    "hermes_doctor.settings.own": ("Own", "bare", "own_provider", "own_providers"),
+    "hermes_doctor.settings.pool": ("Entry",),
+    "hermes_doctor.settings.ports": ("Door", "doors", "usual_ports", "world_of"),
+    "hermes_doctor.settings.references": ("Unfilled",),
+    "hermes_doctor.settings.resolved": ("Resolved", "Route"),
+    "hermes_doctor.settings.secret": ("mended",),
+    "hermes_doctor.settings.shapes": ("Misshapen",),
+    "hermes_doctor.settings.spelling": ("is_seller",),
+    "hermes_doctor.settings.text": ("Answer", "Key", "Source", "Text"),
+    "hermes_doctor.settings.ways": (
+        "Way",
+        "configured",
+        "credential_pool",
+        "is_unset",
+        "likely_variable",
+        "said",
+        "users",
+        "variable",
+        "ways",
+    ),
+    "hermes_doctor.settings.world": ("World",),
+    "hermes_doctor.settings.admission": ("Entrance",),
+    "hermes_doctor.settings.identity": ("is_id",),
     "hermes_doctor.sqlite.blueprint": ("Blueprint",),
     "hermes_doctor.sqlite.completion": ("complete",),
     "hermes_doctor.sqlite.condition": ("Condition",),
@@ -206,6 +411,7 @@ _LATER = {
         "database_repair",
         "evict",
         "mend_rows",
+        "release_claims",
         "take_back",
     ),
     "hermes_doctor.sqlite.verdict": ("Damage",),
@@ -223,6 +429,7 @@ _LATER = {
         "SetOwner",
         "Step",
     ),
+    "hermes_doctor.stores.steps": ("entry_lines", "replaced_store", "store_steps"),
 }
 """What most looks have no use for is loaded when a check or a fix does something with it."""
 
@@ -264,6 +471,8 @@ class Fix(NamedTuple):
     """The fix that comes next where this one turns out not to be enough."""
     unattended: bool = False
     """Although it asks a person, a watch that heals may do it by itself, within its budget."""
+    personal: bool = False
+    """It lets somebody in: done only for the person who is named, whatever else was agreed to."""
 
 
 def check(
@@ -285,6 +494,7 @@ def fix(
     safety: Safety,
     then: str | None = None,
     unattended: bool = False,
+    personal: bool = False,
 ) -> Callable[[Plan], Fix]:
     """Make a function a fix; its docstring's first line says what it does.
 
@@ -294,7 +504,8 @@ def fix(
     _names(id, then or id, codes)
 
     def decorate(plan: Plan) -> Fix:
-        return Fix(id, tuple(codes), safety, _first_line(plan), settled(plan), then, unattended)
+        title = _first_line(plan)
+        return Fix(id, tuple(codes), safety, title, settled(plan), then, unattended, personal)
 
     return decorate
 

@@ -186,6 +186,14 @@ def crash(error: BaseException) -> str:
     return f"{type(error).__name__}{where}{said}"
 
 
+def _platforms(probes: Probes) -> set[str] | None:
+    """Those that are set up, as logs name them; None when that cannot be told."""
+    try:
+        return {platform.name for platform in probes.platforms()}
+    except CouldNotLook:
+        return None
+
+
 def report(
     probes: Probes,
     plugins: Plugins,
@@ -202,7 +210,7 @@ def report(
     if findings:
         from hermes_doctor.joining import join
 
-        findings = sort(join(findings, results, plugins.causes))
+        findings = sort(join(findings, results, plugins.causes, lambda: _platforms(probes)))
         results = [_joined(result, findings) for result in results]
     fixes = {fix.id: fix.safety for fix in plugins.fixes} if findings else {}
     results += [broken(one) for one in plugins.broken]

@@ -113,6 +113,21 @@ def read(path: Path, limit: int) -> tuple[bytes, Snapshot]:
     raise CouldNotLook(f"{path.name}: is being written just now")
 
 
+def read_json(path: Path, limit: int = 4 * MEGABYTE) -> object:
+    """What a JSON file holds; ValueError when it is none, FileNotFoundError when it is not there.
+
+    Raises CouldNotLook as `read` does.
+    """
+    import json
+
+    data, _ = read(path, limit)
+    try:
+        found: object = json.loads(data)
+    except RecursionError:
+        raise ValueError("nested too deep") from None
+    return found
+
+
 def read_head(path: Path, length: int) -> tuple[bytes, Snapshot]:
     """The first bytes of a file of any size."""
     fd = open_regular(path)

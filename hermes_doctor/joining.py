@@ -8,7 +8,7 @@ finding with all the evidence. And what follows from another finding is put unde
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from hermes_doctor.model import CheckResult, Finding, Status
@@ -21,13 +21,20 @@ FRESH = 600.0
 """Seconds for which a line of the log stands against what is seen now."""
 
 
+Platforms = Callable[[], Collection[str] | None]
+"""The platforms that are set up; None when that cannot be told."""
+
+
 def join(
-    findings: Sequence[Finding], results: Sequence[CheckResult], causes: Sequence[Cause]
+    findings: Sequence[Finding],
+    results: Sequence[CheckResult],
+    causes: Sequence[Cause],
+    platforms: Platforms = tuple,
 ) -> list[Finding]:
     """The findings as they belong together."""
     ended = {result.id: result.status for result in results}
     kept = [one for one in findings if not _history(one, ended)]
-    return explained(_folded(kept), causes)
+    return explained(_folded(kept), causes, platforms)
 
 
 def _history(finding: Finding, ended: Mapping[str, Status]) -> bool:
@@ -83,13 +90,16 @@ def _with(seen: Finding, told: Finding) -> Finding:
     )
 
 
-def explained(findings: Sequence[Finding], causes: Sequence[Cause]) -> list[Finding]:
+def explained(
+    findings: Sequence[Finding], causes: Sequence[Cause], platforms: Platforms = tuple
+) -> list[Finding]:
     """Each finding with the nearest one that explains it."""
+    joint = _Joint(findings, platforms)
     there = {one.code for one in findings}
     using = [cause for cause in causes if cause.code in there]
     found = []
     for finding in findings:
-        cause = None if finding.caused_by else _nearest(finding, findings, using)
+        cause = None if finding.caused_by else _nearest(finding, joint, using)
         if cause:
             detail = " ".join(filter(None, [finding.detail, cause.because]))
             finding = finding._replace(caused_by=cause.code, detail=detail)
@@ -97,32 +107,53 @@ def explained(findings: Sequence[Finding], causes: Sequence[Cause]) -> list[Find
     return found
 
 
-def _nearest(
-    finding: Finding, findings: Sequence[Finding], causes: Sequence[Cause]
-) -> Cause | None:
+def _nearest(finding: Finding, joint: _Joint, causes: Sequence[Cause]) -> Cause | None:
     """Of several causes the last in the chain: what it follows from itself is shown above it."""
     fits = [
         cause
         for cause in causes
         if finding.code in cause.explains
-        and any(_fits(cause, one, finding) for one in findings if one.code == cause.code)
+        and any(joint.fits(cause, one, finding) for one in joint.findings if one.code == cause.code)
     ]
     codes = {cause.code for cause in fits}
     above = {cause.code for cause in causes for other in codes if other in cause.explains}
     return next((cause for cause in fits if cause.code not in above), fits[0] if fits else None)
 
 
-def _fits(cause: Cause, source: Finding, finding: Finding) -> bool:
-    if cause.same_platform and _platform(source) != _platform(finding):
-        return False
-    accounts = {one.data.get("account") for one in (source, finding)} - {None}
-    if cause.same_platform and len(accounts) > 1:
-        return False
-    if not cause.first or source.since is None or finding.since is None:
-        return True
-    return (source.since - finding.since).total_seconds() <= cause.slack
+class _Joint:
+    """All findings, and the platforms that they can be about."""
+
+    def __init__(self, findings: Sequence[Finding], platforms: Platforms) -> None:
+        self.findings = findings
+        self.platforms = platforms
+
+    def fits(self, cause: Cause, source: Finding, finding: Finding) -> bool:
+        """Whether the one can be what the other follows from."""
+        if cause.same_platform and not self._same_platform(source, finding):
+            return False
+        if not cause.first or source.since is None or finding.since is None:
+            return True
+        return (source.since - finding.since).total_seconds() <= cause.slack
+
+    def _same_platform(self, one: Finding, other: Finding) -> bool:
+        """Both name the same one, or there is only one that they can mean."""
+        accounts = {found.data.get("account") for found in (one, other)} - {None}
+        named = {_platform(one), _platform(other)}
+        if len(accounts) > 1 or len(named - {""}) > 1:
+            return False
+        return "" not in named or self._only(named - {""})
+
+    def _only(self, named: set[str]) -> bool:
+        told = {_platform(one) for one in self.findings if _told(one)} - {""}
+        if len(named | told) > 1:
+            return False
+        there = self.platforms()
+        return there is not None and len({*named, *told, *there}) <= 1
 
 
 def _platform(finding: Finding) -> str:
+    """The platform that it names; what a log tells may name none, but a job or a session."""
     named = finding.data.get("platform")
-    return named if isinstance(named, str) else finding.subject.split(" ")[0]
+    if isinstance(named, str):
+        return named
+    return "" if _told(finding) else finding.subject.split(" ")[0]

@@ -16,14 +16,17 @@ F = TypeVar("F", bound=Callable[..., object])
 
 
 class Later:
-    """Stands for a class or a function until something is done with it."""
+    """Stands for a class, a function or a module until something is done with it."""
 
     def __init__(self, module: str, name: str) -> None:
         self._place = module, name
 
     def _now(self) -> Any:
         module, name = self._place
-        return getattr(importlib.import_module(module), name)
+        loaded = importlib.import_module(module)
+        if hasattr(loaded, "__path__") and not hasattr(loaded, name):
+            return importlib.import_module(f"{module}.{name}")
+        return getattr(loaded, name)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self._now()(*args, **kwargs)

@@ -76,14 +76,26 @@ def _line(text: str) -> str:
     head, value = pair[1], (pair[2].strip() if pair.lastindex == 2 else "")
     if not value or _SWITCH.fullmatch(value):
         return head + value
-    number = _NUMBER.fullmatch(value) and (name[0] in _SHOWN or _COUNTS.search(name[0]))
-    word = name[0] in _SHOWN and _WORD.fullmatch(value) and not _TOKEN.search(value)
-    return head + (value if number or word else HIDDEN)
+    bare, comment = _without_comment(value)
+    number = _NUMBER.fullmatch(bare) and (name[0] in _SHOWN or _COUNTS.search(name[0]))
+    word = name[0] in _SHOWN and _WORD.fullmatch(bare) and not _TOKEN.search(bare)
+    return head + (bare + comment if number or word else HIDDEN)
+
+
+def _without_comment(value: str) -> tuple[str, str]:
+    """A value and what may be shown of the comment after it: that there is one."""
+    bare, found, _ = value.partition(" #")
+    return (bare.rstrip(), f"  # {HIDDEN}") if found else (value, "")
 
 
 def like_a_secret(name: str) -> bool:
     """Whether what stands where a name should is more like a key or a token."""
     return bool(_TOKEN.search(name))
+
+
+def masked_name(name: str) -> str:
+    """The name of a variable, unless it is more like a key or a token."""
+    return HIDDEN if like_a_secret(name) else clean(name)
 
 
 _SPOKEN = pattern(

@@ -43,6 +43,11 @@ class Planned:
         return costs and self.finding.severity is Severity.INFO
 
     @property
+    def personal(self) -> bool:
+        """Whether it is about one person, of whom somebody must know who that is."""
+        return self.fix is not None and self.fix.personal
+
+    @property
     def steers(self) -> bool:
         """Whether the gateway is started or stopped for it."""
         return any(isinstance(step, GatewayStep) for step in self.steps)

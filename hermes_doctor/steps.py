@@ -58,6 +58,10 @@ class Step:
         """Label, bytes before and bytes after, when the change can be shown as a diff."""
         return None
 
+    def lines(self) -> Sequence[str]:
+        """The change entry by entry instead, in lines that may be shown as they are."""
+        return ()
+
     def changes(self) -> Sequence[Change]:
         """What the step changes, in the order in which it must happen."""
         raise NotImplementedError
@@ -107,6 +111,11 @@ class ReplaceFile(Step):
     why: str
     expect: Snapshot
     before: bytes = b""
+    entries: tuple[str, ...] = ()
+    """What becomes of each thing in it, where that says more than its lines."""
+
+    def lines(self) -> Sequence[str]:
+        return self.entries
 
     def sentence(self) -> str:
         if self.expect.kind == "absent":

@@ -59,6 +59,8 @@ def silent(home: Path, *said: support.Done) -> None:
     for done in said:
         assert SECRET not in done.out + done.err
     for receipt in (home / "backups").rglob("*.json"):
+        if "files" in receipt.relative_to(home).parts:  # what was backed up is as it was
+            continue
         assert SECRET not in receipt.read_text()
 
 

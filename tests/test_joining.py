@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+from hermes_doctor import plugins
 from hermes_doctor.joining import join
 from hermes_doctor.model import CheckResult, Evidence, Finding, Severity, Status
 from hermes_doctor.signatures import causes
@@ -26,6 +28,8 @@ def told(code: str, subject: str = "", **more: object) -> Finding:
     unless_ok = more.pop("unless_ok", ())
     line = (Evidence("logs/gateway.log:7", "a line"),)
     data = {"rule": "a-rule", "unless_ok": unless_ok}
+    if subject:
+        data["platform"] = subject.split(" ")[0]
     return found(code, subject, evidence=line, data=data, **more)
 
 
@@ -97,6 +101,54 @@ def test_of_the_same_platform() -> None:
         [found("DEAD", "qqbot 1"), *(told("REJECTED", p) for p in ("qqbot", "slack"))], [], data
     )
     assert [one.caused_by for one in joined] == [None, "DEAD", None]
+
+
+@pytest.mark.parametrize(
+    ("set_up", "beside", "cause"),
+    [
+        (("qqbot",), (), "DEAD"),
+        ((), (), "DEAD"),
+        (("qqbot", "telegram"), (), None),
+        (("telegram",), (), None),
+        (("qqbot",), ("slack",), None),
+        (None, (), None),
+    ],
+)
+def test_what_names_no_platform(
+    set_up: tuple[str, ...] | None, beside: tuple[str, ...], cause: str | None
+) -> None:
+    """A dead QQ explains a time-out that names no platform only where there is no other."""
+    data = [Cause("DEAD", ("LATE", "TARDY"), "Because.", same_platform=True)]
+    others = [told("OTHER", name) for name in beside]
+    job = told("TARDY")._replace(subject="qqbot-report")
+    joined = join([found("DEAD", "qqbot 1"), told("LATE"), job, *others], [], data, lambda: set_up)
+
+    assert [one.caused_by for one in joined[:3]] == [None, cause, cause]
+    apart = join([found("DEAD", "qqbot"), told("LATE", "slack")], [], data, lambda: ("qqbot",))
+    assert apart[1].caused_by is None, "it names another one"
+
+
+def test_the_rules_blame_no_other_platform() -> None:
+    """Not every approval that ran out did so on the platform that is down."""
+    data = plugins.load().causes
+    for cause, effect in [
+        (told("QQ-4009", "qqbot 1"), told("APPROVAL-TIMEOUT")),
+        (told("QQ-GIVEUP", "qqbot 1"), told("APPROVAL-TIMEOUT")),
+        (told("QQ-FATAL-CLOSE", "qqbot 1"), told("APPROVAL-TIMEOUT")),
+        (told("APPROVAL-DEADLOCK", "qqbot 1"), told("APPROVAL-TIMEOUT")),
+        (told("AUTHZ-APPROVAL-CLICK", "slack"), told("APPROVAL-TIMEOUT")),
+        (told("WX-SESSION-EXPIRED", "weixin"), told("CRON-DELIVERY")),
+        (told("WX-STALE-CONTEXT", "weixin"), told("CRON-DELIVERY")),
+        (told("PLATFORM-DOWN", "discord"), told("CRON-DELIVERY")),
+        (told("PLATFORM-DOWN", "discord"), told("CRON-DELIVERY", "telegram")),
+    ]:
+        own = {cause.subject.split(" ")[0]}
+        both = join([cause, effect], [], data, partial(set, {"telegram", *own}))
+        only = join([cause, effect], [], data, partial(set, own))
+        assert both[1].caused_by is None
+        assert only[1].caused_by == (None if effect.subject else cause.code)
+    same = [told("PLATFORM-DOWN", "discord"), told("CRON-DELIVERY", "discord")]
+    assert join(same, [], data, lambda: {"discord", "telegram"})[1].caused_by == "PLATFORM-DOWN"
 
 
 def test_causes_are_data(tmp_path: Path) -> None:

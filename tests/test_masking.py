@@ -28,6 +28,8 @@ SECRET = [
     "model: ghp_canarycanary",
     "provider: canary with words",
     "key_env: xoxb-canary",
+    "model: some-model  # canary",
+    "default: sk-canary # x",
     "a: {b: canary}",
     "a: [canary]",
     "\ufeffTOKEN=canary",
@@ -44,6 +46,14 @@ def test_values_are_hidden(text: str) -> None:
     """Nothing that could be a secret passes."""
     assert "canary" not in masking.line(text).replace("- canary: ", "")
     assert masking.HIDDEN in masking.line(text)
+
+
+def test_a_comment_hides_itself_and_not_the_value() -> None:
+    """A plan that hides both models tells nothing."""
+    assert (
+        masking.line("  default: openkey/gpt-4o  # mine")
+        == f"  default: openkey/gpt-4o  # {masking.HIDDEN}"
+    )
 
 
 LOOKS_LIKE_A_NAME = [

@@ -89,3 +89,20 @@ def test_they_are_used(folder: str) -> None:
     found = {p.name for p in (ROOT / folder).rglob("*.py") if theirs.search(p.read_text())}
 
     assert found <= {"values.py"}
+
+
+def test_named_tuple_refuses_what_theirs_refuse() -> None:
+    """Fields in the wrong order, unknown ones, and too few or too many values."""
+    with pytest.raises(TypeError):
+
+        class _Wrong(NamedTuple):
+            size: int = 0
+            name: str  # type: ignore[misc]
+
+    with pytest.raises(ValueError, match="nosuch"):
+        Ours("a")._replace(nosuch=1)  # type: ignore[call-arg]
+    with pytest.raises(TypeError):
+        Ours("a", 1, (), 2)  # type: ignore[call-arg]
+    with pytest.raises(TypeError):
+        Ours(name="a", nosuch=1)  # type: ignore[call-arg]
+    assert Ours._make(["a", 1, ()]) == Ours("a", 1)

@@ -22,9 +22,14 @@ Lesson = dict[str, dict[str, Any]]
 def ask(version: str) -> Lesson:
     """What one release says."""
     said: dict[str, Any] = lessons.ask(version, LESSON)
+    return by_entry({"releases": [version], **said})
+
+
+def by_entry(said: dict[str, Any]) -> Lesson:
+    """Every topic as a mapping."""
     return {
         topic: entries if isinstance(entries, dict) else dict.fromkeys(map(_key, entries), True)
-        for topic, entries in {"releases": [version], **said}.items()
+        for topic, entries in said.items()
     }
 
 

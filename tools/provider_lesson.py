@@ -13,6 +13,9 @@ Imports nothing of this project: the release is alone with itself. It prints one
     addresses     the few addresses that belong to no entry of the registry
     opencode      for each OpenCode provider, the beginnings of model names and the mode of each
     azure         the beginnings of model names that Azure serves in the Responses API only
+    vendors       what stands before the slash in names of models that resellers sell
+    retired       models that the release itself says are no longer served, by provider: what to
+                  use instead, or nothing
     bedrock       the regions before `anthropic.claude` in names of models that Bedrock serves in
                   Anthropic's own API
 """
@@ -76,6 +79,8 @@ def main() -> None:
                 },
                 "opencode": _opencode(models),
                 "azure": sorted(models._AZURE_FOUNDRY_RESPONSES_PREFIXES),
+                "vendors": _vendors(models),
+                "retired": _retired(),
                 "bedrock": _bedrock(),
                 "config_version": [str(config.DEFAULT_CONFIG["_config_version"])],
             }
@@ -112,6 +117,31 @@ def _opencode(models: Any) -> dict[str, dict[str, str]]:
         }
         for provider in ("opencode-zen", "opencode-go")
     }
+
+
+def _vendors(models: Any) -> list[str]:
+    """The makers in the names of models of OpenRouter and of Nous, and those Hermes puts there."""
+    from hermes_cli import model_normalize
+
+    sold = [name for name, *_ in models.OPENROUTER_MODELS] + models._PROVIDER_MODELS["nous"]
+    makers = {name.partition("/")[0].lower() for name in sold if "/" in name}
+    return sorted(makers | {*model_normalize._VENDOR_PREFIXES.values()})
+
+
+def _retired() -> dict[str, str]:
+    """xAI's list with its replacements; of Google's, what is hidden because it answers 404."""
+    from agent import models_dev
+
+    found = {
+        f"gemini {name}": ""
+        for name in getattr(models_dev, "_GOOGLE_HIDDEN_MODELS", ())
+        if name.startswith("gemini-")
+    }
+    try:
+        from hermes_cli.xai_retirement import _RETIRED_MODELS  # type: ignore[import-not-found]
+    except ImportError:
+        return found
+    return found | {f"xai {name}": one["replacement"] for name, one in _RETIRED_MODELS.items()}
 
 
 def _bedrock() -> list[str]:

@@ -119,6 +119,10 @@ def ask(asked: dict[str, Any], before: dict[str, str], bridge: Any) -> dict[str,
     run._config_path = home / "config.yaml"
     load_hermes_dotenv(hermes_home=home)
     exec(bridge, run.__dict__)
+    if asked.get("api_server"):
+        return {"starts": api_server()}
+    if "people" in asked:
+        return people(run, asked["people"], asked.get("codes", []))
     answer: dict[str, Any] = {"platforms": platforms(run)}
     answer |= main_route(run)
     answer["fallback"] = chain(run)
@@ -245,6 +249,62 @@ def admits(run: Any, config: Any, platform: Any, user: str) -> bool:
     runner.adapters = {}
     source = run.SessionSource(platform=platform, chat_id="c-1", user_id=user, chat_type="dm")
     return bool(runner._is_user_authorized(source))
+
+
+def api_server() -> bool | None:
+    """Whether the API server would listen, which it is not let; None: its library is not there."""
+    import asyncio
+
+    try:
+        from aiohttp import web  # type: ignore[import-not-found]
+    except ImportError:
+        return None
+    from gateway.config import Platform, load_gateway_config
+    from gateway.platforms.api_server import APIServerAdapter  # type: ignore[import-not-found]
+
+    async def listen(_: Any) -> None:
+        pass
+
+    web.TCPSite.start = listen
+    settings = load_gateway_config().platforms[Platform("api_server")]
+    return bool(asyncio.run(APIServerAdapter(settings).connect()))
+
+
+def people(run: Any, asked: list[list[str]], codes: list[list[str]]) -> dict[str, Any]:
+    """Who is let in, who waits, which platforms are locked, and what strangers are told.
+
+    First `codes` are approved, each a platform with a code, right or wrong.
+    """
+    import gateway.pairing  # type: ignore[import-not-found]
+    from gateway.config import Platform, load_gateway_config
+    from hermes_constants import get_hermes_dir  # type: ignore[import-not-found]
+
+    gateway.pairing.PAIRING_DIR = get_hermes_dir("platforms/pairing", "pairing")
+    runner = object.__new__(run.GatewayRunner)
+    runner.config = load_gateway_config()
+    runner.adapters = {}
+    runner.pairing_store = store = gateway.pairing.PairingStore()
+    for platform, code in codes:
+        store.approve_code(platform, code)
+
+    def authorised(platform: str, user: str) -> bool:
+        source = run.SessionSource(
+            platform=Platform(platform), chat_id=user, user_id=user, chat_type="dm"
+        )
+        return bool(runner._is_user_authorized(source))
+
+    names = sorted({platform for platform, _ in asked})
+    return {
+        "authorised": [authorised(*one) for one in asked],
+        "approved": {name: sorted(approved(store, name)) for name in names},
+        "pending": [[one["platform"], one["user_id"]] for one in store.list_pending()],
+        "locked": [name for name in names if store._is_locked_out(name)],
+        "behaviour": {name: runner._get_unauthorized_dm_behavior(Platform(name)) for name in names},
+    }
+
+
+def approved(store: Any, platform: str) -> list[str]:
+    return [one["user_id"] for one in store.list_approved(platform)]
 
 
 if __name__ == "__main__":

@@ -100,6 +100,7 @@ def nearest(word: str, names: dict[str, str]) -> str:
     return f" Did you mean {names[close[0]]}?" if close else ""
 
 
-def narrowed(report: Report, codes: frozenset[str]) -> Report:
-    """The report with the findings of these codes only."""
-    return report._replace(findings=tuple(f for f in report.findings if f.code in codes))
+def narrowed(report: Report, codes: frozenset[str], subject: str | None = None) -> Report:
+    """The report with the findings of these codes only, and about that subject if one is named."""
+    kept = (f for f in report.findings if f.code in codes and subject in (None, f.subject))
+    return report._replace(findings=tuple(kept))

@@ -13,9 +13,12 @@ from hermes_doctor.cli import (
     demo,
     explain,
     fix,
+    hook,
     listing,
+    switch,
     timeline,
     undo,
+    updating,
     watching,
 )
 
@@ -49,7 +52,15 @@ app.command("undo", epilog=undo.EPILOG)(undo.undo)
 app.command("timeline", epilog=timeline.EPILOG)(timeline.timeline)
 app.add_typer(backup.app, name="backup")
 app.add_typer(watching.app, name="watch")
+app.add_typer(hook.app, name="hook")
+app.command(
+    "update-guard",
+    epilog=updating.GUARD_EPILOG,
+    context_settings={"allow_extra_args": True, "ignore_unknown_options": False},
+)(updating.update_guard)
+app.command("rollback", epilog=updating.ROLLBACK_EPILOG)(updating.rollback)
 app.command("config", epilog=config.EPILOG)(config.config)
+app.command("switch-provider", epilog=switch.EPILOG)(switch.switch_provider)
 app.command("explain", epilog=explain.EPILOG)(explain.explain)
 app.command("list", epilog=listing.EPILOG)(listing.listing)
 app.command("demo", epilog=demo.EPILOG)(demo.demo)

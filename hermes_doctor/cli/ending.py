@@ -76,15 +76,24 @@ def _reason(error: OSError) -> str:
     return os.strerror(error.errno) if error.errno else str(error)
 
 
+def _document(message: str, code: int) -> str:
+    """What could not be done, in the form that the command has; a watch says one event a line."""
+    if sys.argv[1:2] == ["watch"]:
+        from hermes_doctor.watching.telling import trouble
+
+        return trouble(message)
+    from hermes_doctor.render import document
+
+    return document.dump(document.of_trouble(message, code))
+
+
 def _say(message: str, code: int) -> int:
     from hermes_doctor.masking import clean
 
     pairs = zip(sys.argv, sys.argv[1:], strict=False)
     if any(word == "--json" and before not in _TAKE_A_VALUE for before, word in pairs):
-        from hermes_doctor.render import document
-
         with contextlib.suppress(OSError):  # a full disk may be the very trouble
-            print(document.dump(document.of_trouble(message, code)), flush=True)  # noqa: T201
+            print(_document(message, code), flush=True)  # noqa: T201
             return code
     from hermes_doctor.render.lines import fitting
 

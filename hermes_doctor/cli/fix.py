@@ -49,6 +49,9 @@ def fix(
     ] = None,
     apply: Annotated[bool, typer.Option("--apply", help="Carry the plan out.")] = False,
     yes: YesOption = False,
+    subject: Annotated[
+        str | None, typer.Option("--subject", help="Only what is about this, as `check` names it.")
+    ] = None,
     deep: DeepOption = False,
     network: NetworkOption = False,
     home: HomeOption = None,
@@ -62,7 +65,7 @@ def fix(
 
     where = homes.find(home)
     loaded = asked.loaded(plugins)
-    session = Session(where, loaded, codes or [], deep=deep, network=network)
+    session = Session(where, loaded, codes or [], subject, deep=deep, network=network)
     named = asked.named_home(home)
     session.options = asked.repeated(named, plugins)
     session.fix_options = asked.repeated(named, plugins, vault, deep=deep, network=network)
@@ -87,6 +90,7 @@ class Session:
         home: Home,
         plugins: Plugins,
         codes: Sequence[str],
+        subject: str | None = None,
         *,
         deep: bool = False,
         network: bool = False,
@@ -98,14 +102,20 @@ class Session:
         self.deep = deep
         self.network = network
         self.words = list(codes)
+        self.subject = subject
         self.onward: dict[tuple[str, str], Finding] = {}
         """Findings whose fix was not enough, each with the fix to go on with."""
         self.checks, self.codes = select(plugins, codes, [])
 
-    def apply_command(self, code: str | None = None) -> str:
-        """What to type to have all that was asked for carried out, or one code without asking."""
-        words = [code] if code else self.words
-        yes = " --yes" if code else ""
+    def apply_command(self, one: Planned | None = None) -> str:
+        """What to type to have all that was asked for carried out, or one thing without asking."""
+        words = [one.finding.code] if one else self.words
+        subject = one.finding.subject if one and one.personal else self.subject
+        if subject is not None:
+            import shlex
+
+            words = [*words, f"--subject {shlex.quote(subject)}"]
+        yes = " --yes" if one and not one.personal else ""
         return f"hermes-doctor fix{''.join(f' {w}' for w in words)} --apply{yes}{self.fix_options}"
 
     def go_on(self, chosen: Sequence[Planned], run: Journal) -> None:
@@ -127,7 +137,7 @@ class Session:
 
         probes = Probes(self.home, deep=self.deep, network=self.network)
         report = examination.report(probes, self.plugins, self.checks, options=self.options)
-        report = narrowed(report, self.codes)
+        report = narrowed(report, self.codes, self.subject)
         # A quick look need not see again what it saw before; it is there until a fix holds.
         seen = {finding.key for finding in report.findings}
         findings = [self.onward.get(finding.key, finding) for finding in report.findings]
@@ -141,7 +151,7 @@ class Session:
         from dataclasses import replace
 
         named = one.finding.code.lower() in {word.lower() for word in self.words}
-        return replace(one, unnamed=one.weighty and not named)
+        return replace(one, unnamed=(one.weighty or one.personal) and not named)
 
 
 def _show(session: Session, *, json: bool) -> int:
@@ -179,7 +189,12 @@ def _apply(
         lambda: Probes(session.home, deep=session.deep, network=session.network), session.plugins
     )
     runs: list[Journal] = []
-    words = Words(yes=yes, quiet=json, page_options=session.page_options)
+    words = Words(
+        yes=yes,
+        quiet=json,
+        page_options=session.page_options,
+        one_named=session.subject is not None,
+    )
     report, planned = session.look()
     shown = planned
     outcomes: dict[tuple[str, str], str] = {}
@@ -217,8 +232,12 @@ def _apply(
 class Words:
     """What the operator agreed to; asked once for each finding."""
 
-    def __init__(self, *, yes: bool, quiet: bool, page_options: str) -> None:
+    def __init__(
+        self, *, yes: bool, quiet: bool, page_options: str, one_named: bool = False
+    ) -> None:
         self.page_options = page_options
+        self.one_named = one_named
+        """Whether the one subject was named that this is about: `--yes` lets in nobody else."""
         self.yes = yes
         self.quiet = quiet
         self.agreed: set[tuple[str, str]] = set()
@@ -235,7 +254,8 @@ class Words:
         if self.steered and one.steers:
             self.refused[key] = "the gateway was steered once already, and that did not help"
             return False
-        if not one.asks or self.yes or key in self.agreed:
+        answered = self.yes and (self.one_named or not one.personal)
+        if not one.asks or answered or key in self.agreed:
             return True
         (self.agreed if self._ask(one) else self.declined).add(key)
         return key in self.agreed
@@ -248,7 +268,8 @@ class Words:
         if self.quiet:
             return False
         show(repaired.one_plan(one, self.page_options))
-        return sure(f"Apply this fix for {one.finding.code}?")
+        who = f", {one.finding.subject}" if one.personal else ""
+        return sure(f"Apply this fix for {one.finding.code}{who}?")
 
 
 def _run(
@@ -302,10 +323,10 @@ def _close(
         hint = ("more: ", f"hermes-doctor explain {finding.code}{session.page_options}")
         if finding.key in words.declined:
             why = "it asks first, and nobody said yes."
-            hint = ("do it: ", session.apply_command(finding.code))
+            hint = ("do it: ", session.apply_command(one))
         elif one.unnamed:
-            why = f"{repaired.UNNAMED}, so that its code must be named."
-            hint = ("do it: ", session.apply_command(finding.code))
+            why = f"{repaired.unnamed(one)}, so that its code must be named."
+            hint = ("do it: ", session.apply_command(one))
         elif why is None:
             continue
         show(

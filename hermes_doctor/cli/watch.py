@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -14,6 +15,10 @@ from hermes_doctor.cli.options import (
     SkipOption,
     VaultOption,
 )
+
+if TYPE_CHECKING:
+    from hermes_doctor.home import Home
+    from hermes_doctor.model import Trouble
 
 EPILOG = """\b
 Examples:
@@ -34,7 +39,9 @@ Signals:
 Exit codes:
   0  told to end; with --once: nothing at or above --fail-on
   1  with --once: findings
-  2  could not run (bad usage, no home)
+  2  could not run (bad usage, no home); with --once also: the home is
+     away or could not be looked at. A watch goes on while a home that
+     it knows is away.
 """
 
 app = typer.Typer(
@@ -71,7 +78,8 @@ CommandOption = Annotated[
     str | None,
     typer.Option(
         "--notify-command",
-        help="Run this: the event as JSON on stdin, its fields in HERMES_DOCTOR_*.",
+        help="Run this (@FILE: what is in there): the event as JSON on stdin, its fields in "
+        "HERMES_DOCTOR_*.",
     ),
 ]
 WebhookOption = Annotated[
@@ -121,7 +129,6 @@ def watch(
     if ctx.invoked_subcommand is not None:
         _refuse_stray_options(ctx)
         return 0
-    from hermes_doctor import home as homes
     from hermes_doctor.cli import asked
     from hermes_doctor.cli.checking import fails, parse_fail_on
     from hermes_doctor.watching import assembly
@@ -131,7 +138,7 @@ def watch(
         raise Trouble("--also agrees to repairs, so that it needs --heal.")
     ways = assembly.Ways(notify_on, notify_command, notify_webhook, notify_hermes)
     healing = assembly.Healing(after, budget, patience, tuple(also or ()), vault) if heal else None
-    where = homes.find(home)
+    where, gone = _where(home)
     found = asked.loaded(plugins)
     checks, codes = asked.select(found, only or [], skip or [])
     made = assembly.assemble(
@@ -144,13 +151,39 @@ def watch(
         options=asked.repeated(asked.named_home(home), plugins, vault),
         page_options=asked.repeated(plugins=plugins),
     )
-    if not once:
-        made.run()
-        return 0
+    import os
     import sys
 
+    from hermes_doctor.watching.consent import SERVICE
+
+    unknown = gone is not None and made.fresh and not os.environ.get(SERVICE)
+    if not once and not unknown:
+        made.run()
+        return 0
     report = made.once(loud=json or (sys.stdout is not None and sys.stdout.isatty()))
-    return int(report is None or fails(report, threshold))
+    if gone is not None and not once and not json:
+        raise gone
+    return 2 if report is None else int(fails(report, threshold))
+
+
+def _where(option: Path | None) -> tuple[Home, Trouble | None]:
+    """The home; with a Trouble where it is not there, so that the watch can say that it is away."""
+    import os
+
+    from hermes_doctor import home as homes
+    from hermes_doctor.files import user_home
+    from hermes_doctor.model import Trouble
+    from hermes_doctor.watching.store import Store
+
+    try:
+        return homes.find(option), None
+    except Trouble as trouble:
+        named = option or Path(os.environ.get("HERMES_HOME", ""))
+        path = (named if named.parts else user_home() / ".hermes").expanduser()
+        home = homes.Home(path.resolve(), path)
+        if not named.parts and Store(home).load("") is None:
+            raise  # nobody named one, and none was ever watched
+        return home, trouble
 
 
 def _refuse_stray_options(ctx: typer.Context) -> None:

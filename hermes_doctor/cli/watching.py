@@ -25,12 +25,12 @@ Examples:
 
 \b
 Exit codes:
-  0  installed and running, or so already
+  0  installed and running (with cron: scheduled), or so already
   2  could not be done
 """
 STATUS_EPILOG = """\b
 Exit codes:
-  0  installed and running
+  0  installed and running, or scheduled; the last round was not long ago
   1  not so
   2  could not tell
 """
@@ -87,9 +87,12 @@ def install(
         changed = installing.install(manager, job, wanted)
     except CannotFix as why:
         raise Trouble(f"{why}.") from None
-    done = "Installed and started" if changed else "It is installed and runs already"
+    if manager.schedules:
+        done = "Installed" if changed else "It is installed already"
+    else:
+        done = "Installed and started" if changed else "It is installed and runs already"
     typer.echo(f"{done}: {manager.describe()}.")
-    for hint in manager.hints(job):
+    for hint in (*manager.hints(job), *installing.kept(job)):
         typer.echo(hint)
     return 0
 
@@ -115,7 +118,10 @@ def status(home: HomeOption = None, system: SystemOption = False, cron: CronOpti
         typer.echo(f"Runs since {told.since}.")
     for line in installing.remembered(job):
         typer.echo(clean(line))
-    return int(not (told.installed and told.running))
+    late = installing.overdue(job, scheduled=manager.schedules) if told.installed else None
+    if late:
+        typer.echo(late)
+    return int(not (told.installed and told.running) or bool(late))
 
 
 @app.command("remove", epilog=REMOVE_EPILOG)

@@ -52,3 +52,4 @@ class Mend(NamedTuple):
 
 ConfigEdit = Put | Rename | Drop
 EnvEdit = Assign | Unset | Mend
+Edit = ConfigEdit | EnvEdit

@@ -18,13 +18,14 @@ if TYPE_CHECKING:
     from hermes_doctor.probes import Probes
     from hermes_doctor.settings.release import Release
 
-MODEL, KEY, VARIABLE, FALLBACK, PLATFORM, ACCESS = (
+MODEL, KEY, VARIABLE, FALLBACK, PLATFORM, ACCESS, GONE = (
     "model",
     "key",
     "variable",
     "fallback",
     "platform",
     "access",
+    "gone",
 )
 _READ_AT_EVERY_MESSAGE: dict[str, tuple[int, ...] | None] = {
     MODEL: (0,),
@@ -33,6 +34,7 @@ _READ_AT_EVERY_MESSAGE: dict[str, tuple[int, ...] | None] = {
     FALLBACK: (0, 19),
     PLATFORM: None,
     ACCESS: None,
+    GONE: None,
 }
 """The release since which a running gateway notices a change by itself; None: no release does."""
 
@@ -97,6 +99,7 @@ _SAID = {
     FALLBACK: "fallback chain",
     PLATFORM: "platforms",
     ACCESS: "lists of users",
+    GONE: "environment, in which a variable stays that is gone from .env,",
 }
 
 

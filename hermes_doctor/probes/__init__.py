@@ -19,42 +19,59 @@ if TYPE_CHECKING:
     from hermes_doctor.logs.formats import Wanted
     from hermes_doctor.logs.reading import Reading
     from hermes_doctor.model import Gateway
+    from hermes_doctor.probes.breaks import Break
     from hermes_doctor.probes.changes import Change
-    from hermes_doctor.probes.configuration import ConfigCopy, ConfigFile
-    from hermes_doctor.probes.copies import Copy
+    from hermes_doctor.probes.configuration import ConfigFile
+    from hermes_doctor.probes.copies import Copy, TextCopy
+    from hermes_doctor.probes.cron import Job, Target, Ticker
+    from hermes_doctor.probes.dashboards import Dashboard
     from hermes_doctor.probes.databases import Databases
     from hermes_doctor.probes.environment import EnvFile
     from hermes_doctor.probes.identities import Holder
     from hermes_doctor.probes.installation import Installation
     from hermes_doctor.probes.kills import Kill
     from hermes_doctor.probes.lastwords import Word
+    from hermes_doctor.probes.leaks import Leak
+    from hermes_doctor.probes.legacy import OldSettings
     from hermes_doctor.probes.library import Library
     from hermes_doctor.probes.links import Link
     from hermes_doctor.probes.openfiles import Held, Lost
     from hermes_doctor.probes.orphans import Orphan
     from hermes_doctor.probes.owners import Owners
+    from hermes_doctor.probes.packages import Packages
+    from hermes_doctor.probes.pairing import Pairing
     from hermes_doctor.probes.piles import Dumps, LogFile
     from hermes_doctor.probes.place import Mount, User
     from hermes_doctor.probes.platforms import Platform
+    from hermes_doctor.probes.programs import Program
     from hermes_doctor.probes.pulse import Pulse
     from hermes_doctor.probes.reach import Reached
+    from hermes_doctor.probes.refusals import Refusal
     from hermes_doctor.probes.runs import LeftDown, UnfinishedRun
     from hermes_doctor.probes.runtime import Life, PlatformState, Runtime
     from hermes_doctor.probes.secrets import SecretFile
     from hermes_doctor.probes.settings import Settings
+    from hermes_doctor.probes.siblings import Shared
     from hermes_doctor.probes.sockets import Connection
     from hermes_doctor.probes.space import Space
+    from hermes_doctor.probes.stores import StoreFile, Stores
     from hermes_doctor.probes.structure import Structure
     from hermes_doctor.probes.supervision import Supervision
     from hermes_doctor.probes.traffic import Traffic
+    from hermes_doctor.probes.trial import Trial
     from hermes_doctor.probes.virtualenv import Environments
     from hermes_doctor.probes.vitals import Stat, Vitals
     from hermes_doctor.probes.waiting import Stuck
+    from hermes_doctor.settings.admission import Entrance
+    from hermes_doctor.settings.apiserver import ApiServer
+    from hermes_doctor.settings.clear import Clear
     from hermes_doctor.settings.resolved import Resolved
     from hermes_doctor.sqlite.condition import Condition
     from hermes_doctor.sqlite.header import Header
     from hermes_doctor.sqlite.reader import Answer
     from hermes_doctor.sqlite.schema import Schema
+    from hermes_doctor.stores.repairing import Repair
+    from hermes_doctor.updating.records import Update
 
 
 class Probes:
@@ -65,13 +82,21 @@ class Probes:
     """
 
     def __init__(
-        self, home: Home, *, deep: bool = False, network: bool = False, alone: bool = True
+        self,
+        home: Home,
+        *,
+        deep: bool = False,
+        network: bool = False,
+        alone: bool = True,
+        spends: bool = True,
     ) -> None:
         self.home = home
         self.alone = alone
         """No other home is looked at beside it, so that what our environment says is meant here."""
         self.deep = deep
         self.network = network
+        self.spends = spends
+        """Whether a question may be asked that somebody has to pay for."""
         self.cells: dict[tuple[object, ...], Cell] = {}
         self.guard = threading.Lock()
         self.shares: dict[str, Callable[[], float]] = {}
@@ -84,7 +109,7 @@ class Probes:
         return configuration.read(self.home)
 
     @once(limit=4)
-    def config_copies(self) -> list[ConfigCopy]:
+    def config_copies(self) -> list[TextCopy]:
         """Older copies of config.yaml that do parse, newest first."""
         from hermes_doctor.probes import configuration
 
@@ -96,6 +121,13 @@ class Probes:
         from hermes_doctor.probes import environment
 
         return environment.read(self.home)
+
+    @once(limit=2)
+    def old_settings(self) -> OldSettings | None:
+        """gateway.json of an older set-up; None when there is none."""
+        from hermes_doctor.probes import legacy
+
+        return legacy.read(self.home)
 
     @once(limit=2)
     def databases(self) -> Databases:
@@ -248,6 +280,78 @@ class Probes:
 
         return copies.leftovers(path)
 
+    @once(limit=3)
+    def stores(self) -> Stores:
+        """The files beside the databases in which Hermes keeps things, judged. Holds secrets."""
+        from hermes_doctor.probes import stores
+
+        found = self.installation()
+        return stores.find(self.home, found.release if found else None)
+
+    @once(limit=3)
+    def jobs(self) -> list[Job]:
+        """The jobs at set times that are switched on, as far as their list can be read."""
+        from hermes_doctor.probes import cron
+
+        return cron.jobs(self.stores().of("jobs"))
+
+    @once(limit=2)
+    def ticker(self) -> Ticker:
+        """When jobs were last looked for."""
+        from hermes_doctor.probes import cron
+
+        return cron.ticker(self.home)
+
+    @once(limit=4)
+    def undeliverable(self) -> list[tuple[Job, Target]]:
+        """The jobs whose results would arrive nowhere, also by what their service gives them."""
+        from hermes_doctor.probes import cron, platforms
+
+        found = self.installation()
+        release = found.release if found else None
+        settings = self.settings()
+        ready = frozenset(one.name for one in self.platforms())
+        lost = cron.nowhere(self.jobs(), settings, ready, release)
+        owner = self.supervision().owner if lost and not self.gateways() else None
+        if owner is not None and owner.environment:
+            seen = settings._replace(variables={**owner.environment, **settings.variables})
+            ready = frozenset(one.name for one in platforms.find(seen, release))
+            lost = cron.nowhere([job for job, _ in lost], seen, ready, release)
+        return lost
+
+    def script_fault(self, script: str) -> str | None:
+        """Why a job's script cannot be run."""
+        from hermes_doctor.probes import cron
+
+        return cron.script_fault(self.home, script)
+
+    def zone_known(self, name: str) -> bool:
+        """Whether there is a time zone of that name."""
+        from hermes_doctor.probes import cron
+
+        return cron.zone_known(name, self.library_path("tzdata"))
+
+    @once(limit=2)
+    def torn_transcripts(self) -> list[tuple[str, int]]:
+        """Transcripts with lines that cannot be read, where this release still reads them."""
+        from hermes_doctor.probes import stores
+
+        found = self.installation()
+        if found is None or found.release >= (0, 15):
+            return []
+        return stores.torn_transcripts(self.home, deep=self.deep)
+
+    def store_repair(self, file: StoreFile) -> Repair | None:
+        """What can be made of a damaged store: of its own bytes, else of the newest sound copy.
+
+        For a sound one: what Hermes had put aside of it before.
+        """
+        from hermes_doctor.stores import repairing
+
+        if file.flaw is None:
+            return repairing.rejoin(self.home, file)
+        return repairing.best(self.home, file)
+
     @once(limit=2)
     def sessions(self) -> int:
         """How many files of sessions there are beside the database."""
@@ -261,6 +365,26 @@ class Probes:
         from hermes_doctor.probes import secrets
 
         return secrets.find(self.home)
+
+    def secret_config(self) -> SecretFile | None:
+        """config.yaml, where it holds secrets as they are, with who may read it."""
+        from hermes_doctor.probes import secrets
+
+        file = secrets.look(self.home / "config.yaml")
+        try:
+            return file if file and file.wide and self.in_config() else None
+        except CouldNotLook:  # said by the checks that are about it
+            return None
+
+    @once(limit=2)
+    def open_to(self) -> tuple[bool, bool]:
+        """Whether every user of the machine, and whether the group, gets into the home."""
+        from hermes_doctor.probes import secrets
+
+        try:
+            return secrets.lets_in(self.home.path)
+        except OSError as error:
+            raise CouldNotLook("the mode of the home is not known") from error
 
     @once(limit=3)
     def gateways(self) -> list[Gateway]:
@@ -288,7 +412,7 @@ class Probes:
         """The virtual environments that the gateway is, or would be, started from."""
         from hermes_doctor.probes import virtualenv
 
-        return virtualenv.find(self.supervision(), self.installation())
+        return virtualenv.find(self.supervision(), self.installation(), deep=self.deep)
 
     @once(limit=4)
     def runtime(self) -> Runtime:
@@ -354,6 +478,12 @@ class Probes:
         except CouldNotLook:
             return False
 
+    def exists(self, pid: int) -> bool:
+        """Whether there is a process of that number, also one that is hidden from us."""
+        from hermes_doctor.probes import vitals
+
+        return vitals.exists(pid)
+
     def process(self, pid: int) -> Stat | None:
         """What the kernel says of any process, in short."""
         from hermes_doctor.probes import vitals
@@ -381,6 +511,101 @@ class Probes:
 
         return resolved.of(*gathering.gather(self))
 
+    @once(limit=2)
+    def doors(self) -> list[Entrance]:
+        """The platforms that ask who somebody is, with who would be let in."""
+        from hermes_doctor.settings import admission
+
+        return list(admission.doors(self.resolved()))
+
+    def is_sandboxed(self) -> bool:
+        """Whether the commands of the bot run elsewhere than on this machine itself."""
+        from hermes_doctor.settings import admission
+
+        return admission.is_sandboxed(self.resolved().world)
+
+    @once(limit=2)
+    def pairing(self) -> Pairing:
+        """Who has been paired with this home's gateway, and who waits for it."""
+        from hermes_doctor.probes import pairing
+
+        found = self.installation()
+        return pairing.find(self.home.path, found.release if found else None)
+
+    @once(limit=2)
+    def refusals(self) -> list[Refusal]:
+        """Who wrote to the bot within a day and was turned away, the latest first."""
+        from hermes_doctor.probes import refusals
+
+        return refusals.find(self.home)
+
+    def unread_lists(self, platform: str, user: str) -> list[str]:
+        """Places in config.yaml that name somebody without letting them in."""
+        from hermes_doctor.settings import admission
+
+        return [one.place for one in admission.unread(self.resolved().world, platform, user)]
+
+    def paired_elsewhere(self, platform: str, user: str) -> list[str]:
+        """Stores that this home's gateway does not look at, in which somebody is approved."""
+        from hermes_doctor.probes import pairing, siblings
+
+        own = self.pairing()
+        found = [own.other] if user in own.astray.get(platform, ()) else []
+        installed = self.installation()
+        for home in siblings.of(self.home):
+            try:
+                there = pairing.find(home, installed.release if installed else None)
+            except CouldNotLook:
+                continue
+            if user in there.approved.get(platform, ()):
+                found.append(there.folder)
+        return [self.home.name_of(folder) for folder in found]
+
+    @once(limit=2)
+    def api_server(self) -> ApiServer | None:
+        """The API server, if it would start."""
+        from hermes_doctor.settings import apiserver
+
+        return apiserver.find(self.resolved())
+
+    @once(limit=3)
+    def open_dashboards(self) -> list[Dashboard]:
+        """Dashboards of this home that others can use without a password."""
+        from hermes_doctor.probes import dashboards
+
+        return dashboards.exposed(self.home)
+
+    @once(limit=2)
+    def tracked(self) -> list[str]:
+        """Files with secrets that a git repository in the home keeps."""
+        from hermes_doctor.probes import tracking
+
+        return tracking.find(self.home)
+
+    @once(limit=2)
+    def shared_tokens(self) -> list[Shared]:
+        """Bots of this home that another home under the same root has, too."""
+        from hermes_doctor.probes import siblings
+
+        return siblings.shared(self.home, self.settings())
+
+    @once(limit=2)
+    def in_config(self) -> list[Clear]:
+        """Keys and tokens that stand in config.yaml as they are."""
+        from hermes_doctor.settings import clear
+
+        config = self.config()
+        if config is None or not any(clear.suspects(config.values or {})):
+            return []
+        return list(clear.find(self.resolved().world))
+
+    @once(limit=4)
+    def in_logs(self) -> list[Leak]:
+        """Secrets of this home that stand in its logs."""
+        from hermes_doctor.probes import leaks
+
+        return leaks.find(self.home, self.settings(), deep=self.deep)
+
     @once(limit=4)
     def platforms(self) -> list[Platform]:
         """The platforms that the gateway of this home starts."""
@@ -390,11 +615,36 @@ class Probes:
         return platforms.find(self.settings(), found.release if found else None)
 
     @once(limit=2)
+    def breaks(self) -> list[Break]:
+        """The platforms that are set up and that the installed release cannot start at all."""
+        from hermes_doctor.probes import breaks, platforms
+
+        found = self.installation()
+        if found is None:
+            return []
+        return breaks.find(found, [one.name for one in platforms.find(self.settings(), None)])
+
+    @once(limit=2)
     def library_path(self, name: str) -> Path | None:
         """Where the installed Hermes has a library; None when it has none, or cannot be found."""
         found = self.installation()
         places = found.where.glob(f"lib/python3*/site-packages/{name}") if found else iter(())
         return next(places, None)
+
+    @once(limit=2)
+    def packages(self) -> Packages | None:
+        """The packages beside the installed Hermes; None where its environment is not known."""
+        from hermes_doctor.probes import packages
+
+        found = self.installation()
+        return packages.beside(found.where) if found else None
+
+    @once(limit=6)
+    def program(self, name: str) -> Program:
+        """Where the gateway finds a program that it starts."""
+        from hermes_doctor.probes import programs
+
+        return programs.find(self, name)
 
     def claims(self, gateway: Gateway) -> Mapping[str, PlatformState] | None:
         """What a running gateway says of its platforms; None when the file is not its own."""
@@ -465,13 +715,27 @@ class Probes:
     @once(limit=8)
     def reach(self) -> list[Reached]:
         """Whether every host that the gateway needs can be reached; asked only with --network."""
-        from hermes_doctor.probes import providers, reach
+        from hermes_doctor.probes import providers, reach, trial
 
         if not self.network:
             raise CouldNotLook("the network is asked only with --network")
         settings = self.settings()
-        wanted = reach.targets(settings, self.platforms(), providers.find(settings))
-        return reach.look(wanted, settings)
+        try:
+            found, guessed = trial.targets(self.resolved(), settings), {}
+        except CouldNotLook:
+            found, guessed = [], providers.find(settings)
+        return reach.look(reach.targets(settings, self.platforms(), guessed, found), settings)
+
+    @once(limit=18)
+    def trials(self) -> list[Trial]:
+        """How each provider that a message may use answers; asked only with --network."""
+        from hermes_doctor.probes import trial
+
+        if not self.network:
+            raise CouldNotLook("the network is asked only with --network")
+        from hermes_doctor.settings import request
+
+        return trial.look(request.requests(self.resolved()), self.settings())
 
     @once(limit=8)
     def pulse(self) -> Pulse:
@@ -613,6 +877,15 @@ class Probes:
         from hermes_doctor.probes import runs
 
         return runs.left_down(self.home)
+
+    @once(limit=2)
+    def guarded_update(self) -> Update | None:
+        """The last update of Hermes that was made under the guard."""
+        if not os.path.isdir(self.home.vault / "updates"):
+            return None
+        from hermes_doctor.updating.records import Records
+
+        return Records(self.home).last()
 
     @once(limit=2)
     def unfinished_runs(self) -> list[UnfinishedRun]:

@@ -2,36 +2,29 @@
 
 from __future__ import annotations
 
-import os
 import re
-from collections.abc import Iterator
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from hermes_doctor.files import (
-    MEGABYTE,
-    Snapshot,
-    listing,
-    open_regular,
-    read as read_file,
-    snapshot,
-)
+from hermes_doctor.files import MEGABYTE, Snapshot, read as read_file, snapshot
 from hermes_doctor.home import Home
-from hermes_doctor.model import CouldNotLook, Trouble
+from hermes_doctor.model import CouldNotLook
 from hermes_doctor.patterns import pattern
+from hermes_doctor.probes.copies import TextCopy, texts
 from hermes_doctor.values import NamedTuple
+
+if TYPE_CHECKING:
+    from hermes_doctor.settings.slips import Slip
 
 NAME = "config.yaml"
 LIMIT = 4 * MEGABYTE
-ZIP_LIMIT = 2048 * MEGABYTE
 DEEPEST, MOST_MERGED = 100, 100_000
 """libyaml's bindings overrun the C stack on hostile nesting, and merges fill the memory; no real
 file comes near either."""
 
-_Fast = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+FAST = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 SMALL, MIDDLING = 16 * 1024, 48 * 1024
 """PyYAML's own parser reads some 50 KB a second: longer files are judged by libyaml."""
 _DISPUTED = pattern(r"[\t?]|\\[uUx]")
@@ -54,14 +47,15 @@ class ConfigFile(NamedTuple):
     snapshot: Snapshot
     values: dict[Any, Any] | None
     fault: Fault | None
+    root: yaml.Node | None = None
+    """The nodes that the values were made from, where that has not changed them."""
 
+    @property
+    def slip(self) -> Slip | None:
+        """The usual cause of the fault, if it is one of those."""
+        from hermes_doctor.settings.slips import slip
 
-class ConfigCopy(NamedTuple):
-    """An older copy of config.yaml that parses."""
-
-    label: str
-    data: bytes
-    modified: datetime
+        return slip(self.data, self.fault) if self.fault else None
 
 
 def read(home: Home) -> ConfigFile | None:
@@ -73,50 +67,68 @@ def read(home: Home) -> ConfigFile | None:
         if snapshot(path).kind == "symlink":
             raise CouldNotLook(f"{NAME}: is a symlink that leads nowhere") from None
         return None
-    values, fault = parse(data)
-    return ConfigFile(path, data, taken, values, fault)
+    return ConfigFile(path, data, taken, *_parsed(data))
 
 
 def parse(data: bytes) -> tuple[dict[Any, Any] | None, Fault | None]:
     """What Hermes makes of these bytes: the settings, or the fault that makes it ignore them."""
+    values, fault, _ = _parsed(data)
+    return values, fault
+
+
+def _parsed(data: bytes) -> tuple[dict[Any, Any] | None, Fault | None, yaml.Node | None]:
+    """The same with the nodes that the settings were made from."""
+    values, fault, root = _built(data)
+    if values is None and fault is None:
+        return {}, None, root
+    if fault is None and not isinstance(values, dict):
+        return None, Fault(f"is a {type(values).__name__} at the top, not a mapping", 1), None
+    return values, fault, root
+
+
+def _built(data: bytes) -> tuple[Any, Fault | None, yaml.Node | None]:
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        return None, Fault(f"byte 0x{data[error.start]:02x} is not UTF-8", line)
+        return None, Fault(f"byte 0x{data[error.start]:02x} is not UTF-8", line), None
     try:
-        if _too_deep(text):
-            return None, Fault(f"nested more than {DEEPEST} levels deep")
-        if _unfolds(text):
-            return None, Fault(f"its merges unfold to more than {MOST_MERGED} settings")
-        values = yaml.load(text, loader_for(text))
+        if too_deep(text):
+            return None, Fault(f"nested more than {DEEPEST} levels deep"), None
+        if unfolds(text):
+            return None, Fault(f"its merges unfold to more than {MOST_MERGED} settings"), None
+        loader = loader_for(text)(text)
+        try:
+            root = loader.get_single_node()
+            values = loader.construct_document(root) if root is not None else None
+        finally:
+            loader.dispose()
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         place = (mark.line + 1, mark.column + 1) if mark else (None, None)
-        return None, Fault(_mask(error.problem or "cannot be parsed"), *place)
+        return None, Fault(_mask(error.problem or "cannot be parsed"), *place), None
     except yaml.YAMLError as error:
         position = _position(error)
         at = text.count("\n", 0, position) + 1 if position else None
-        return None, Fault("holds a character that YAML does not allow", at)
+        return None, Fault("holds a character that YAML does not allow", at), None
     except Exception as error:  # noqa: BLE001 (PyYAML raises nearly anything)
-        return None, Fault(f"holds a value that YAML cannot build ({type(error).__name__})")
-    if values is None:
-        return {}, None
-    if not isinstance(values, dict):
-        return None, Fault(f"is a {type(values).__name__} at the top, not a mapping", 1)
-    return values, None
+        kind = type(error).__name__
+        return None, Fault(f"holds a value that YAML cannot build ({kind})"), None
+    changed = "<<" in text or text.startswith("\ufeff")  # merges are unfolded in the nodes
+    return values, None, None if changed else root
 
 
 def loader_for(text: str) -> Any:
     """The parser for this text: the one that the gateway uses, wherever the two may differ."""
     disputed = len(text) <= SMALL or (len(text) <= MIDDLING and _DISPUTED.search(text))
-    return yaml.SafeLoader if disputed else _Fast
+    return yaml.SafeLoader if disputed else FAST
 
 
-def _too_deep(text: str) -> bool:
+def too_deep(text: str) -> bool:
+    """Whether building it would overrun the stack."""
     depth = 0
     try:
-        for event in yaml.parse(text, _Fast):
+        for event in yaml.parse(text, FAST):
             depth += isinstance(event, yaml.CollectionStartEvent)
             depth -= isinstance(event, yaml.CollectionEndEvent)
             if depth > DEEPEST:
@@ -126,7 +138,7 @@ def _too_deep(text: str) -> bool:
     return False
 
 
-def _unfolds(text: str) -> bool:
+def unfolds(text: str) -> bool:
     """Whether a few lines of merges (`<<: [*a, *a]`) become more than anybody could build."""
     if "<<" not in text or "*" not in text:
         return False
@@ -149,7 +161,7 @@ def _unfolds(text: str) -> bool:
         return found
 
     try:
-        node = yaml.compose(text, _Fast)
+        node = yaml.compose(text, FAST)
     except yaml.YAMLError:  # the judgement is the other parser's
         return False
     if node is not None:
@@ -157,108 +169,16 @@ def _unfolds(text: str) -> bool:
     return max(counted.values(), default=0) > MOST_MERGED
 
 
-def copies(home: Home) -> list[ConfigCopy]:
+def copies(home: Home) -> list[TextCopy]:
     """Copies that parse to at least one setting, newest first."""
-    found: dict[bytes, ConfigCopy] = {}
-    for copy in _candidates(home):
+    found: dict[bytes, TextCopy] = {}
+    for copy in texts(home, NAME, LIMIT):
         values, fault = parse(copy.data)
         if values and not fault:
             known = found.get(copy.data)
             if known is None or known.modified < copy.modified:
                 found[copy.data] = copy
     return sorted(found.values(), key=lambda copy: copy.modified, reverse=True)
-
-
-def _candidates(home: Home) -> Iterator[ConfigCopy]:
-    """Every copy that can be read: beside the file, in snapshots, in the vault, in zips."""
-    beside = [home / name for name in _names(home.path) if _is_copy(name)]
-    snapshots = [
-        home / "state-snapshots" / name / NAME for name in _names(home / "state-snapshots")
-    ]
-    for path in beside + snapshots:
-        try:
-            data, taken = read_file(path, LIMIT)
-        except (FileNotFoundError, CouldNotLook):
-            continue
-        if _trusted(home, path, taken):
-            yield ConfigCopy(home.name_of(path), data, _moment(taken.mtime_ns / 1e9))
-    yield from _from_vault(home)
-    for name in _names(home / "backups"):
-        if name.endswith(".zip"):
-            yield from _from_zip(home, home / "backups" / name)
-
-
-def _from_vault(home: Home) -> Iterator[ConfigCopy]:
-    """The copies in this tool's own backups that are still what was saved."""
-    import hashlib
-
-    from hermes_doctor.vault import Vault
-
-    vault = Vault(home)
-    try:
-        ids = vault.ids()
-    except CouldNotLook:
-        return
-    for id in ids:
-        try:
-            backup = vault.load(id)
-            entry = backup.entry(NAME)
-            if entry is None or entry.kind != "file":
-                continue
-            data, _ = read_file(backup.copy_of(entry), LIMIT)
-        except (FileNotFoundError, CouldNotLook, Trouble):
-            continue
-        if hashlib.sha256(data).hexdigest() == entry.sha256:
-            label = home.name_of(backup.copy_of(entry))
-            yield ConfigCopy(label, data, _moment(entry.mtime_ns / 1e9))
-
-
-def _trusted(home: Home, path: Path, taken: Snapshot) -> bool:
-    """Whether a copy is the home's own: for root, a symlink could lend it anybody's file."""
-    owner = home.path.stat().st_uid
-    return snapshot(path).kind == "file" and (os.geteuid() != 0 or taken.uid == owner)
-
-
-def _names(folder: Path) -> list[str]:
-    """A folder that cannot be listed has no copies for us; the others still may."""
-    try:
-        return listing(folder)
-    except CouldNotLook:
-        return []
-
-
-def _is_copy(name: str) -> bool:
-    """config.yaml.bak, config.yaml~, config.yaml.corrupt.20261115.bak, …, never the file itself."""
-    return name.startswith(NAME) and name != NAME and ".hermes-doctor-" not in name
-
-
-def _from_zip(home: Home, path: Path) -> Iterator[ConfigCopy]:
-    """The copy in one of Hermes' own backup zips; a damaged zip has none."""
-    import zipfile  # slow to load, and seldom needed
-
-    if snapshot(path).kind != "file":
-        return
-    try:
-        if snapshot(path).size > ZIP_LIMIT:
-            return
-        with os.fdopen(open_regular(path), "rb") as file, zipfile.ZipFile(file) as archive:
-            info = next((i for i in archive.infolist() if i.filename == NAME), None)
-            if info is None or info.file_size > LIMIT:
-                return
-            with archive.open(info) as member:
-                data = member.read(LIMIT + 1)
-            taken = datetime(*info.date_time).astimezone(UTC)
-    except Exception:  # noqa: BLE001 (zlib.error, LZMAError, struct.error, BadZipFile, …)
-        return
-    if len(data) <= LIMIT:
-        yield ConfigCopy(f"{home.name_of(path)}:{NAME}", data, taken)
-
-
-def _moment(seconds: float) -> datetime:
-    try:
-        return datetime.fromtimestamp(seconds, UTC)
-    except (OverflowError, ValueError, OSError):
-        return datetime.fromtimestamp(0, UTC)
 
 
 def _position(error: yaml.YAMLError) -> int:

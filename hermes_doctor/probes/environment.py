@@ -40,6 +40,13 @@ class EnvFile(NamedTuple):
         """The encoding that a byte order mark at the start announces."""
         return next((name for mark, name in _MARKS if self.data.startswith(mark)), None)
 
+    def line(self, number: int) -> str:
+        """One line without its ending, from 1; lines end as Hermes ends them."""
+        import re
+
+        lines = re.split(r"\r\n|\r|\n", self.text or "")
+        return lines[number - 1] if 0 < number <= len(lines) else ""
+
     @property
     def text(self) -> str | None:
         """The text without any mark, or None when no encoding is certain."""

@@ -12,7 +12,7 @@ from hermes_doctor.probes.settings import Settings
 from hermes_doctor.values import NamedTuple
 
 _LIMIT = 64 * 1024
-_IDENTITIES = {
+IDENTITIES = {
     "telegram-bot-token": "TELEGRAM_BOT_TOKEN",
     "discord-bot-token": "DISCORD_BOT_TOKEN",
     "slack-app-token": "SLACK_APP_TOKEN",
@@ -37,7 +37,7 @@ def holders(settings: Settings, uid: int) -> list[Holder]:
     folder = _folder(settings, uid)
     there = set(listing(folder))
     found = []
-    for scope, variable in _IDENTITIES.items():
+    for scope, variable in IDENTITIES.items():
         value = settings.value(variable)
         name = f"{scope}-{_digest(value)}.lock" if value else ""
         if name in there and (pid := _holder(folder / name)) is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 
 from hermes_doctor.files import MEGABYTE, listing, read, read_head, user_home, which
@@ -31,6 +32,7 @@ class Installation(NamedTuple):
         return release(self.version)
 
 
+@cache
 def release(version: str) -> tuple[int, ...]:
     """The leading numbers of a version."""
     match = re.match(r"[0-9]{1,9}(?:\.[0-9]{1,9}){0,9}", version)

@@ -71,6 +71,14 @@ class User(NamedTuple):
             return bool(taken.mode & 0o200)
         return bool(taken.mode & (0o020 if taken.gid in self.gids else 0o002))
 
+    def may_enter(self, st: os.stat_result) -> bool:
+        """Whether the mode of a folder lets them through."""
+        if self.uid == 0:
+            return True
+        if st.st_uid == self.uid:
+            return bool(st.st_mode & 0o100)
+        return bool(st.st_mode & (0o010 if st.st_gid in self.gids else 0o001))
+
 
 def user_of(pid: int) -> User:
     """As whom a process runs."""

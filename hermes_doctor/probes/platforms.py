@@ -76,12 +76,14 @@ def form_of(
     forms: list[dict[str, Any]], installed: tuple[int, ...] | None
 ) -> dict[str, Any] | None:
     """What is known for this release: its own form, or that of the newest one before it."""
-    dated = sorted(
-        ((numbers(release), form) for form in forms for release in form["releases"]),
-        key=lambda pair: pair[0],
-    )
-    fitting = [form for release, form in dated if installed is None or release <= installed]
-    return fitting[-1] if fitting else None
+    best: tuple[int, ...] = ()
+    found = None
+    for form in forms:
+        for name in form["releases"]:
+            release = numbers(name)
+            if release >= best and (installed is None or release <= installed):
+                best, found = release, form
+    return found
 
 
 def _because(settings: Settings, name: str, form: Mapping[str, Any]) -> str | None:
@@ -90,7 +92,7 @@ def _because(settings: Settings, name: str, form: Mapping[str, Any]) -> str | No
         block = section(settings.config, *path, name)
         if "enabled" not in block:
             continue
-        if not _is_true(block["enabled"]):
+        if not is_true(block["enabled"]):
             if place in form["off"]:
                 return None
             break
@@ -102,7 +104,7 @@ def _because(settings: Settings, name: str, form: Mapping[str, Any]) -> str | No
     return None
 
 
-def _is_true(value: object) -> bool:
+def is_true(value: object) -> bool:
     if isinstance(value, str):
         return value.strip().lower() in ("true", "1", "yes", "on")
     return bool(value)

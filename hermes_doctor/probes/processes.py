@@ -230,6 +230,17 @@ def every() -> list[int]:
         return psutil.pids()
 
 
+def words_of(pid: int) -> list[str]:
+    """The command line of a process; empty when it has ended or bears a title instead."""
+    return _words(pid)[0]
+
+
+def runs(argv: list[str], command: str) -> bool:
+    """Whether this command line is Hermes with that command."""
+    words = _without_profile(_after_entry(argv) or [])
+    return next((word for word in words if not word.startswith("-")), None) == command
+
+
 def is_gateway(argv: list[str]) -> bool:
     """Whether this command line runs a gateway: Python, Hermes' entry, `gateway [run|restart]`.
 

@@ -34,6 +34,14 @@ _SOCKS = {
 }
 
 
+class Trust(NamedTuple):
+    """What is accepted as proof of who a host is."""
+
+    verified: bool = True
+    bundle: str | None = None
+    """A file of authorities that count for this host alone."""
+
+
 class Target(NamedTuple):
     """A host that something needs, and the way to it."""
 
@@ -42,6 +50,7 @@ class Target(NamedTuple):
     endpoint: Endpoint
     proxy: Proxy | None
     encrypted: bool
+    trust: Trust = Trust()
 
 
 class Reached(NamedTuple):
@@ -65,14 +74,19 @@ class Failure(Exception):
 
 
 def targets(
-    settings: Settings, platforms: Sequence[Platform], providers: Mapping[str, Endpoint]
+    settings: Settings,
+    platforms: Sequence[Platform],
+    providers: Mapping[str, Endpoint],
+    asked: Iterable[Target] = (),
 ) -> list[Target]:
-    """Every host that the gateway of these settings needs."""
+    """Every host that the gateway of these settings needs; `asked` are those known exactly."""
     found: dict[Endpoint, Target] = {}
     for platform in platforms:
         for end in platform.endpoints:
             proxy = towards(settings, end.host, platform.proxy_variables)
             found.setdefault(end, _target(platform.label, end, proxy))
+    for target in asked:
+        found.setdefault(target.endpoint, target)
     for name, end in providers.items():
         found.setdefault(end, _target(name, end, towards(settings, end.host)))
     return list(found.values())[:MOST]
@@ -115,23 +129,40 @@ def reach(target: Target, settings: Settings) -> Reached:
     try:
         if target.proxy is None:
             addresses = _resolve(target.endpoint, "name")
-        with _connected(target, addresses, began) as link:
-            if target.encrypted:
-                _certificate(link, target.endpoint.host, settings)
+        _secured(_connected(target, addresses, began), target, settings).close()
     except Failure as failure:
         failed, why = failure.stage, failure.why
     return Reached(target, failed, why, addresses, time.monotonic() - began)
+
+
+def opened(target: Target, settings: Settings, began: float) -> socket.socket:
+    """A connection to one host over which can be talked, encrypted where it is to be."""
+    addresses = _resolve(target.endpoint, "name") if target.proxy is None else frozenset()
+    link = _connected(target, addresses, began, tunnelled=not is_forwarded(target))
+    return _secured(link, target, settings)
+
+
+def _secured(link: socket.socket, target: Target, settings: Settings) -> socket.socket:
+    if not target.encrypted:
+        return link
+    try:
+        return _encrypted(link, target, settings)
+    except Failure:
+        link.close()
+        raise
 
 
 def _resolve(end: Endpoint, stage: str) -> frozenset[str]:
     try:
         found = socket.getaddrinfo(end.host, end.port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError) as error:
-        raise Failure(stage, _words(error)) from error
+        raise Failure(stage, words(error)) from error
     return frozenset(str(one[4][0]) for one in found)
 
 
-def _connected(target: Target, addresses: frozenset[str], began: float) -> socket.socket:
+def _connected(
+    target: Target, addresses: frozenset[str], began: float, *, tunnelled: bool = True
+) -> socket.socket:
     """A connection to the host, through the proxy where there is one."""
     if target.proxy is None:
         ordered = sorted(addresses, key=lambda ip: ":" in ip)
@@ -142,15 +173,27 @@ def _connected(target: Target, addresses: frozenset[str], began: float) -> socke
     try:
         if proxy.scheme.startswith("socks"):
             _socks(link, proxy, target.endpoint)
-        else:
+        elif tunnelled:
             _connect(link, proxy, target.endpoint)
     except OSError as error:
         link.close()
-        raise Failure("proxy", f"the proxy gives no answer: {_words(error)}") from error
+        raise Failure("proxy", f"the proxy gives no answer: {words(error)}") from error
     except Failure:
         link.close()
         raise
     return link
+
+
+def is_forwarded(target: Target) -> bool:
+    """Whether a proxy gets the request itself, not a wish for a tunnel: what is not encrypted."""
+    return target.proxy is not None and target.proxy.scheme == "http" and not target.encrypted
+
+
+def proxy_login(proxy: Proxy | None) -> dict[str, str]:
+    """The header that a proxy with a login wants. A secret."""
+    if proxy is None or not proxy.auth:
+        return {}
+    return {"Proxy-Authorization": f"Basic {base64.b64encode(_secret(proxy)).decode()}"}
 
 
 def _dial(places: Sequence[tuple[str, int]], began: float, stage: str) -> socket.socket:
@@ -162,7 +205,7 @@ def _dial(places: Sequence[tuple[str, int]], began: float, stage: str) -> socket
         try:
             return socket.create_connection(place, timeout=left / (len(places) - n))
         except OSError as error:
-            why = _words(error)
+            why = words(error)
     raise Failure(stage, why)
 
 
@@ -171,8 +214,7 @@ def _connect(link: socket.socket, proxy: Proxy, end: Endpoint) -> None:
     if proxy.scheme not in ("http", "https"):
         raise Failure("proxy", f"{proxy.scheme}:// is no kind of proxy that Hermes knows")
     head = f"CONNECT {end.host}:{end.port} HTTP/1.1\r\nHost: {end.host}:{end.port}\r\n"
-    if proxy.auth:
-        head += f"Proxy-Authorization: Basic {base64.b64encode(_secret(proxy)).decode()}\r\n"
+    head += "".join(f"{name}: {value}\r\n" for name, value in proxy_login(proxy).items())
     link.sendall(head.encode() + b"\r\n")
     answer = b""
     while b"\r\n\r\n" not in answer and len(answer) < 65536:
@@ -225,23 +267,28 @@ def _secret(proxy: Proxy) -> bytes:
     return unquote_to_bytes(proxy.auth or "")[:500]
 
 
-def _certificate(link: socket.socket, host: str, settings: Settings) -> None:
+def _encrypted(link: socket.socket, target: Target, settings: Settings) -> ssl.SSLSocket:
     """Say hello as a client of the gateway would, with the same certificates to trust."""
-    bundle = settings.value("SSL_CERT_FILE") or settings.value("REQUESTS_CA_BUNDLE") or None
+    variables = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE")
+    named = next((name for name in variables if settings.value(name)), None)
+    bundle = target.trust.bundle or (settings.value(named) if named else None)
     try:
         context = ssl.create_default_context(cafile=bundle)
     except (OSError, ssl.SSLError) as error:
-        raise Failure("certificate", f"SSL_CERT_FILE cannot be used: {_words(error)}") from error
+        which = "ssl_ca_cert" if target.trust.bundle else named
+        raise Failure("certificate", f"{which} cannot be used: {words(error)}") from error
+    if not target.trust.verified:
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
     try:
-        with context.wrap_socket(link, server_hostname=host):
-            return
+        return context.wrap_socket(link, server_hostname=target.endpoint.host)
     except ssl.SSLCertVerificationError as error:
         raise Failure("certificate", error.verify_message.lower().rstrip(".")) from error
     except (OSError, ValueError) as error:
-        raise Failure("certificate", _words(error)) from error
+        raise Failure("certificate", words(error)) from error
 
 
-def _words(error: Exception) -> str:
+def words(error: Exception) -> str:
     """An error of the network in a few words."""
     if isinstance(error, TimeoutError):
         return "no answer in time"

@@ -10,6 +10,8 @@ from pathlib import Path
 from hermes_doctor.files import Snapshot, listing, snapshot
 from hermes_doctor.home import SIDECARS, Home
 from hermes_doctor.model import CouldNotLook
+from hermes_doctor.patterns import pattern
+from hermes_doctor.probes import pairing
 from hermes_doctor.values import NamedTuple
 
 _RW_OTHERS = stat.S_IROTH | stat.S_IWOTH
@@ -23,6 +25,8 @@ _NAMES = (
     "response_store.db",
     *(f"response_store.db{suffix}" for suffix in SIDECARS),
 )
+_COPY = pattern(r"(\.env|auth\.json)([.~_-].*)?(bak|old|save|orig|copy|backup|corrupt|~)[\w.~-]*")
+"""What editors and people leave beside the files themselves."""
 
 
 class SecretFile(NamedTuple):
@@ -43,31 +47,47 @@ class SecretFile(NamedTuple):
 
 def find(home: Home) -> list[SecretFile]:
     """Every file of this home that holds secrets."""
-    found = []
-    for path in _paths(home):
+    found = (look(path) for path in dict.fromkeys(_paths(home)))
+    return [one for one in found if one]
+
+
+def look(path: Path) -> SecretFile | None:
+    """One file, and who can read it; what counts is the file that a symlink leads to."""
+    taken = snapshot(path)
+    if taken.kind == "symlink":
+        try:
+            path = path.resolve(strict=True)
+        except (OSError, RuntimeError):
+            return None
         taken = snapshot(path)
-        if taken.kind == "symlink":  # what counts is the file that it leads to
-            try:
-                path = path.resolve(strict=True)
-            except (OSError, RuntimeError):
-                continue
-            taken = snapshot(path)
-        if taken.kind == "file":
-            found.append(
-                SecretFile(
-                    path,
-                    taken,
-                    by_others=bool(taken.mode & _RW_OTHERS) and _open_to(path, stat.S_IXOTH),
-                    by_group=bool(taken.mode & _RW_GROUP) and _open_to(path, _IX_GROUP),
-                )
-            )
-    return found
+    if taken.kind != "file":
+        return None
+    return SecretFile(
+        path,
+        taken,
+        by_others=bool(taken.mode & _RW_OTHERS) and _open_to(path, stat.S_IXOTH),
+        by_group=bool(taken.mode & _RW_GROUP) and _open_to(path, _IX_GROUP),
+    )
+
+
+def lets_in(folder: Path) -> tuple[bool, bool]:
+    """Whether every user, and whether the group, can get into a folder and see what is there."""
+    mode = os.stat(folder).st_mode
+    others = bool(mode & stat.S_IXOTH) and _open_to(folder, stat.S_IXOTH)
+    return others, bool(mode & stat.S_IXGRP) and _open_to(folder, _IX_GROUP)
 
 
 def _paths(home: Home) -> Iterator[Path]:
     """The places where Hermes keeps secrets, its own backups included."""
     for name in _NAMES:
         yield home / name
+    for name in _listed(home.path):
+        if _COPY.fullmatch(name):
+            yield home / name
+    for folder in (pairing.OLD, pairing.NEW):
+        for name in _listed(home / folder):
+            if name.endswith(".json"):
+                yield home / folder / name
     for name in listing(home / "state-snapshots"):
         for secret in _NAMES:
             yield home / "state-snapshots" / name / secret
@@ -75,13 +95,17 @@ def _paths(home: Home) -> Iterator[Path]:
         if name.endswith(".zip"):
             yield home / "backups" / name
     if home.path.name == ".hermes":  # `hermes backup` writes beside the home
-        try:
-            beside = listing(home.path.parent)
-        except CouldNotLook:
-            return
-        for name in beside:
+        for name in _listed(home.path.parent):
             if name.startswith("hermes-backup-") and name.endswith(".zip"):
                 yield home.path.parent / name
+
+
+def _listed(folder: Path) -> list[str]:
+    """What lies in a folder; one that may not be listed has nothing for us."""
+    try:
+        return listing(folder)
+    except CouldNotLook:
+        return []
 
 
 def _open_to(path: Path, bit: int) -> bool:

@@ -12,6 +12,8 @@ from pathlib import Path
 from hermes_doctor.files import MEGABYTE, listing, read, read_head, which
 from hermes_doctor.model import CouldNotLook
 from hermes_doctor.patterns import pattern
+from hermes_doctor.probes import gitfolder, records
+from hermes_doctor.probes.gitfolder import Left
 from hermes_doctor.probes.installation import Installation, release
 from hermes_doctor.probes.supervision import Supervision
 from hermes_doctor.values import NamedTuple
@@ -49,9 +51,14 @@ class Environments(NamedTuple):
     """Files of the checkout in which a merge was left half-done."""
     unfinished: Path | None
     """The mark of an update that did not come to its end."""
+    checkout: Path | None = None
+    git: Left | None = None
+    """What git was left at in the checkout."""
 
 
-def find(supervision: Supervision, installed: Installation | None) -> Environments:
+def find(
+    supervision: Supervision, installed: Installation | None, *, deep: bool = False
+) -> Environments:
     """Look at what the service starts and at what the command `hermes` starts."""
     roots: dict[Path, str] = {}
     for unit in supervision.units:
@@ -60,7 +67,7 @@ def find(supervision: Supervision, installed: Installation | None) -> Environmen
             roots.setdefault(root, unit.name)
     for place, who in _commands(installed):
         roots.setdefault(place, who)
-    found = tuple(_environment(root, who) for root, who in roots.items())
+    found = tuple(_environment(root, who, deep=deep) for root, who in roots.items())
     checkout = next((c for root in roots if (c := _checkout(root))), None)
     if checkout is None:
         return Environments(found, (), (), None)
@@ -72,6 +79,8 @@ def find(supervision: Supervision, installed: Installation | None) -> Environmen
         tuple(real) if len(real) > 1 else (),
         tuple(_conflicts(checkout)),
         mark if os.path.lexists(mark) else None,
+        checkout,
+        gitfolder.left(checkout, deep=deep),
     )
 
 
@@ -110,11 +119,11 @@ def _behind(script: Path) -> Path | None:
     return _root_of(Path(words[0])) if words else None
 
 
-def _environment(root: Path, used_by: str) -> Environment:
-    return Environment(root, used_by, _version(root), tuple(_faults(root)))
+def _environment(root: Path, used_by: str, *, deep: bool) -> Environment:
+    return Environment(root, used_by, _version(root), tuple(_faults(root, deep=deep)))
 
 
-def _faults(root: Path) -> Iterator[tuple[str, str]]:
+def _faults(root: Path, *, deep: bool) -> Iterator[tuple[str, str]]:
     config = root / "pyvenv.cfg"
     try:
         data, _ = read(config, MEGABYTE)
@@ -127,7 +136,7 @@ def _faults(root: Path) -> Iterator[tuple[str, str]]:
         name, _, value = line.partition("=")
         if name.strip() == "home" and not os.path.isdir(value.strip()):
             yield value.strip(), "the Python that it was made from is gone"
-    packages = _packages(root)
+    packages = packages_of(root)
     if packages is None:
         yield str(root), "has no folder of packages"
         return
@@ -143,6 +152,10 @@ def _faults(root: Path) -> Iterator[tuple[str, str]]:
     for module, package in _NEEDED.items():
         if module not in names and f"{module}.py" not in names:
             yield str(packages / module), f"{package} is gone"
+    gone = records.missing(packages, versions[-1], deep=deep) if len(versions) == 1 else []
+    if gone:
+        more = f" and {len(gone) - 1} more" if len(gone) > 1 else ""
+        yield str(packages), f"{gone[0]}{more} of Hermes {versions[-1]} are not there any more"
 
 
 def _editable(packages: Path, names: set[str]) -> Iterator[tuple[str, str]]:
@@ -165,7 +178,8 @@ def _editable(packages: Path, names: set[str]) -> Iterator[tuple[str, str]]:
                 yield target, f"{name} leads there, and nothing is there"
 
 
-def _packages(root: Path) -> Path | None:
+def packages_of(root: Path) -> Path | None:
+    """The folder with the packages of an environment."""
     for lib in ("lib", "lib64"):
         for name in _names(root / lib):
             place = root / lib / name / "site-packages"
@@ -176,7 +190,7 @@ def _packages(root: Path) -> Path | None:
 
 
 def _version(root: Path) -> str | None:
-    packages = _packages(root)
+    packages = packages_of(root)
     found = [m[1] for n in _names(packages) if (m := _DIST.fullmatch(n))] if packages else []
     return max(found, key=release, default=None)
 

@@ -10,6 +10,7 @@ from hermes_doctor.journal import ItemRecord, Journal
 from hermes_doctor.model import Report, Safety
 from hermes_doctor.plan import Planned
 from hermes_doctor.render.lines import BLANK, Line, row, tilde
+from hermes_doctor.steps import Step
 
 _DIFF = {"+": "added", "-": "removed", "@": "faint"}
 _MARK = {
@@ -32,6 +33,12 @@ _WORD = {
 }
 
 UNNAMED = "nothing is broken, and it would touch the gateway or the machine"
+PERSONAL = "it lets a person in, whom you must know"
+
+
+def unnamed(one: Planned) -> str:
+    """Why it waits until it is named."""
+    return PERSONAL if one.personal else UNNAMED
 
 
 def nothing(report: Report) -> Line:
@@ -78,11 +85,12 @@ def one_plan(one: Planned, pages: str = "") -> Iterator[Line]:
         yield row("more: ", (more, "command"), indent=2)
     for step in one.steps:
         yield row(("→ ", "faint"), step.sentence(), indent=2, hang=2)
-        yield from diff_lines(step.texts())
+        yield from diff_lines(step)
     if one.steps and one.later:
         yield row(("if that is not enough: ", "faint"), _later(one), indent=2, hang=2)
     if one.steps and one.unnamed:
-        yield row(("not done unless its code is named: ", "warning"), UNNAMED, indent=2, hang=2)
+        why = unnamed(one)
+        yield row(("not done unless its code is named: ", "warning"), why, indent=2, hang=2)
     yield BLANK
 
 
@@ -93,11 +101,15 @@ def _later(one: Planned) -> str:
     )
 
 
-def diff_lines(texts: tuple[str, bytes, bytes] | None) -> Iterator[Line]:
-    """A masked diff."""
-    if texts:
-        for text in masking.diff(*texts):
-            yield row((text, _DIFF.get(text[:1], "faint")), indent=4)
+def diff_lines(step: Step) -> Iterator[Line]:
+    """What a step changes, entry by entry, or as a masked diff of the text."""
+    for text in _diff(step) or ():
+        yield row((text, _DIFF.get(text[:1], "faint")), indent=4)
+
+
+def _diff(step: Step) -> list[str] | None:
+    texts = step.texts()
+    return list(step.lines()) or (list(masking.diff(*texts)) if texts else None)
 
 
 def receipt_lines(journal: Journal, options: str) -> Iterator[Line]:
@@ -131,13 +143,7 @@ def plan_document(planned: Sequence[Planned]) -> list[dict[str, Any]]:
             "subject": one.finding.subject,
             "fix": one.fix.id if one.fix else None,
             "safety": one.fix.safety.value if one.fix else None,
-            "steps": [
-                {
-                    "what": step.sentence(),
-                    "diff": list(masking.diff(*texts)) if (texts := step.texts()) else None,
-                }
-                for step in one.steps
-            ],
+            "steps": [{"what": step.sentence(), "diff": _diff(step)} for step in one.steps],
             "asks": one.asks,
             "unnamed": one.unnamed,
             "refusal": one.refusal,

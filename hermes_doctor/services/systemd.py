@@ -118,9 +118,13 @@ class SystemdUnit(Owned):
     def laid_down(self) -> bool:
         """One that is always restarted comes to rest at once only when it is told to stop.
 
-        Else it waits a while after its process has ended, and rests when it may not go on.
+        Else it waits a while after its process has ended, and rests when it may not go on. While
+        it is on its way to rest nobody must start it against that.
         """
-        if self.manager.tell(self.name, "ActiveState") not in ("inactive", "failed"):
+        state = self.manager.tell(self.name, "ActiveState")
+        if state == "deactivating":
+            return True
+        if state not in ("inactive", "failed"):
             return False
         if self.manager.tell(self.name, "Restart") != "always":
             return False

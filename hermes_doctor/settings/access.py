@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from hermes_doctor.knowledge import load_knowledge
@@ -12,6 +11,7 @@ from hermes_doctor.probes.settings import Settings
 from hermes_doctor.settings.secret import key_of
 from hermes_doctor.settings.text import DEFAULT, Answer, Key, Source, Text
 from hermes_doctor.settings.world import ABSENT, World, section
+from hermes_doctor.values import NamedTuple
 
 GLOBAL_USERS, GLOBAL_EVERYONE = "GATEWAY_ALLOWED_USERS", "GATEWAY_ALLOW_ALL_USERS"
 _PLACES = {"top": (), "platforms": ("platforms",), "gateway": ("gateway", "platforms")}
@@ -21,8 +21,7 @@ _UNASKED = ("homeassistant", "webhook")
 """Platforms whose messages Hermes never asks the sender of."""
 
 
-@dataclass(frozen=True)
-class Access:
+class Access(NamedTuple):
     """One platform that would start."""
 
     name: str
@@ -56,7 +55,7 @@ class Access:
 def accesses(world: World) -> Iterator[Access]:
     """The platforms that a gateway of this release starts with these settings."""
     known: Mapping[str, Any] = load_knowledge("platforms")["platforms"]
-    for name, because in _started(world):
+    for name, because in world.begun.items():
         own = reader(world, name)
         token = own.token_text()
         if own.is_strict and token and not world.release.is_usable(token):
@@ -76,14 +75,16 @@ def accesses(world: World) -> Iterator[Access]:
         )
 
 
-def _started(world: World) -> Iterator[tuple[str, str]]:
+def started(world: World) -> Iterator[tuple[str, str]]:
     """The platforms that would start, and what starts each."""
     names = frozenset(world.readings.dotenv.values)
     seen = Settings(world.variables, names, world.raw, ())
     file = {**world.readings.own.values, **world.variables}
     found = {one.name: one for one in platforms.find(seen, world.release.version)}
-    more = Settings(file, frozenset(world.readings.own.values), world.raw, ())
-    in_file = {one.name: one for one in platforms.find(more, world.release.version)}
+    in_file = found
+    if len(file) > len(world.variables):
+        more = Settings(file, frozenset(world.readings.own.values), world.raw, ())
+        in_file = {one.name: one for one in platforms.find(more, world.release.version)}
     for name in load_knowledge("enabling"):
         own = reader(world, name)
         one = found.get(name) or (in_file.get(name) if own.reads_file else None)
@@ -167,13 +168,19 @@ class _Reader:
 
     def users(self) -> Answer | None:
         """The lists of who may talk to it, as one."""
-        variable = self.lists[0]
-        own = [*self._variable(variable), *self._bridged(variable)] if variable else []
-        shared = list(self._variable(GLOBAL_USERS))
+        own, shared = self._own_users(), list(self._variable(GLOBAL_USERS))
         if own and shared:
             both = Text(f"{own[0]},{shared[0]}", own[0].source)
             return _answer([both, *own[1:]])
         return _answer(own or shared)
+
+    def user_lists(self) -> list[Text]:
+        """The lists that count: the platform's own, and the one for all platforms."""
+        return [*self._own_users()[:1], *self._variable(GLOBAL_USERS)]
+
+    def _own_users(self) -> list[Text]:
+        variable = self.lists[0]
+        return [*self._variable(variable), *self._bridged(variable)] if variable else []
 
     def everyone(self) -> Answer | None:
         """What lets anybody in; the setting for all platforms counts only without any list."""

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from hermes_doctor.settings.text import DEFAULT, Source, Text
 from hermes_doctor.settings.world import ABSENT, World, section
+from hermes_doctor.values import NamedTuple
 
 _AUTO = Text("auto", Source(DEFAULT, "as the main model"))
 
 
-@dataclass(frozen=True)
-class Task:
+class Task(NamedTuple):
     """What one side task uses; `auto` is the main provider, or whatever has a key."""
 
     name: str

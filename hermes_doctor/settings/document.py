@@ -8,7 +8,7 @@ from typing import Any
 import yaml
 
 from hermes_doctor.probes import configuration
-from hermes_doctor.probes.configuration import Fault
+from hermes_doctor.probes.configuration import ConfigFile, Fault
 from hermes_doctor.settings.text import CONFIG, Source, Text
 from hermes_doctor.values import NamedTuple
 
@@ -26,20 +26,30 @@ class Place(NamedTuple):
     end: int
 
 
+class Duplicate(NamedTuple):
+    """A key that stands more than once in one mapping; the last one counts."""
+
+    path: Path
+    lines: tuple[int, ...]
+    same: bool
+    """Whether it says the same each time."""
+
+
 class Document:
     """One YAML file. `values` is empty when there is a `fault`, as it is to Hermes."""
 
-    def __init__(self, data: bytes, file: str = configuration.NAME) -> None:
+    def __init__(
+        self, data: bytes, file: str = configuration.NAME, parsed: ConfigFile | None = None
+    ) -> None:
         self.data = data
         self.file = file
         self.values: Mapping[Any, Any] = {}
-        self.duplicates: list[tuple[Path, tuple[int, ...]]] = []
-        """Keys that stand more than once in one mapping, with their lines; the last one counts."""
+        self.duplicates: list[Duplicate] = []
         self.places: dict[Path, Place] = {}
         self.keys: dict[Path, Place] = {}
-        _, self.fault = configuration.parse(data)
+        self.fault = parsed.fault if parsed else configuration.parse(data)[1]
         if self.fault is None:
-            self._read()
+            self._read(parsed.root if parsed else None)
 
     def source(self, *path: str | int) -> Source:
         """The place of a value for an answer; of what it stands in when it is not there."""
@@ -49,14 +59,23 @@ class Document:
         at = self.keys.get(here) or self.places.get(here)
         return Source(CONFIG, dotted(path), self.file, at.line if at else None)
 
-    def _read(self) -> None:
+    def text(self, name: str) -> tuple[Path, str | None]:
+        """The path of a setting that an answer names, and the text that stands there."""
+        path = next((path for path in self.places if dotted(path) == name), ())
+        here: Any = self.values
+        try:
+            for part in path:
+                here = here[part]
+        except (KeyError, IndexError, TypeError):  # a key that is no text
+            return (), None
+        return path, here if path and isinstance(here, str) else None
+
+    def _read(self, root: yaml.Node | None) -> None:
         text = self.data.decode("utf-8")
         self._mark = len(text) - len(text.removeprefix("\ufeff"))
         self._text = text
-        self._offsets: dict[int, int] = {0: 0}
-        loader = configuration.loader_for(text)(text[self._mark :])
         try:
-            root = loader.get_single_node()
+            root = root or self._composed()
             if root is None:
                 return
             names: dict[int, Path] = {}
@@ -66,6 +85,12 @@ class Document:
             self.fault = Fault("refers to itself")
         except Exception as error:  # noqa: BLE001 (PyYAML raises nearly anything)
             self.fault = Fault(f"holds a value that YAML cannot build ({type(error).__name__})")
+
+    def _composed(self) -> yaml.Node | None:
+        loader = configuration.loader_for(self._text)(self._text[self._mark :])
+        try:
+            root: yaml.Node | None = loader.get_single_node()
+            return root
         finally:
             loader.dispose()
 
@@ -94,7 +119,8 @@ class Document:
             yield value, (*path, name)
             if len(pairs) > 1 and name != "<<":
                 lines = tuple(key.start_mark.line + 1 for key, _ in pairs)
-                self.duplicates.append(((*path, name), lines))
+                same = all(_alike(pairs[-1][1], value) for _, value in pairs[:-1])
+                self.duplicates.append(Duplicate((*path, name), lines, same))
 
     def _place(self, node: yaml.Node) -> Place:
         start, end = node.start_mark, node.end_mark
@@ -128,6 +154,33 @@ class _Values(yaml.constructor.SafeConstructor):
 
 
 _Values.add_constructor(_STRING, _Values.text)  # type: ignore[type-var]
+
+
+def _alike(one: Any, other: Any) -> bool:
+    """Whether two nodes say the same, as far as a look without end can tell."""
+    left: list[tuple[Any, Any]] = [(one, other)]
+    while left and len(left) < _MOST_NODES:
+        a, b = left.pop()
+        if type(a) is not type(b):
+            return False
+        if a is b:
+            continue
+        if isinstance(a, yaml.Node):
+            left += [(a.tag, b.tag), (a.value, b.value)]
+        elif isinstance(a, list | tuple):
+            if len(a) != len(b):
+                return False
+            left += zip(a, b, strict=True)
+        elif a != b:
+            return False
+    return not left
+
+
+def named(path: Path) -> str:
+    """A path for people; a part that is more like a key or a token is hidden."""
+    from hermes_doctor import masking
+
+    return masking.words(dotted(path))
 
 
 def dotted(path: Path) -> str:

@@ -8,15 +8,21 @@ with two variables that Hermes knows becomes two.
 
 from __future__ import annotations
 
+import codecs
 import re
 from collections.abc import Iterator, Mapping
 
+from hermes_doctor.patterns import pattern
 from hermes_doctor.probes.environment import NAME, EnvFile
 from hermes_doctor.settings.release import Release
 from hermes_doctor.settings.text import ENV, Source, Text
 from hermes_doctor.values import NamedTuple
 
-_BREAK = re.compile(r"\r\n|\r|\n")
+_PLAIN = pattern(
+    r"""(?:export[ \t]+)?([A-Za-z_][A-Za-z0-9_]*)=(?:"([^"\\$\n]*)"|'([^'\\$\n]*)'|"""
+    r"""([!%&(-\[\]-~][ !%&(-\[\]-~]*)?)"""
+)
+"""An assignment without escapes, references and comments: there is one way to read it."""
 _CREDENTIAL = ("_API_KEY", "_TOKEN", "_SECRET", "_KEY")
 _STRUCTURED = ("://", "?", "&")
 
@@ -52,23 +58,25 @@ def _text(file: EnvFile, release: Release) -> str:
     if file.mark == "UTF-16" and release.since(0, 19):
         text = file.data.decode("utf-16", errors="replace")
     else:
-        text = file.data.decode("utf-8-sig", errors="replace")
-    return text.replace("\0", "")
+        text = file.data.removeprefix(codecs.BOM_UTF8).decode("utf-8", errors="replace")
+    return text.replace("\0", "").replace("\r\n", "\n").replace("\r", "\n")
 
 
 def _tidied(text: str, release: Release) -> Iterator[tuple[int, str]]:
     """The lines after Hermes has tidied them up, each with the number that it has in the file."""
-    for number, raw in enumerate(_BREAK.split(text), 1):
+    for number, raw in enumerate(text.split("\n"), 1):
         line = raw.strip()
         if line and not line.startswith("#"):
-            for part in _parts(line, release):
+            for part in parts(line, release):
                 yield number, part
         else:
             yield number, raw
 
 
-def _parts(line: str, release: Release) -> list[str]:
+def parts(line: str, release: Release) -> list[str]:
     """A line cut where another known variable begins in it."""
+    if line.count("=") < 2:
+        return [line]
     spans = [
         (match.start(), match.end())
         for name in release.names
@@ -84,12 +92,12 @@ def _parts(line: str, release: Release) -> list[str]:
     )
     if len(cuts) < 2:
         return [line]
-    parts = [line[a:b].strip() for a, b in zip(cuts, [*cuts[1:], len(line)], strict=True)]
+    cut = [line[a:b].strip() for a, b in zip(cuts, [*cuts[1:], len(line)], strict=True)]
     if release.since(0, 18):
-        values = (part.partition("=")[2] for part in parts[:-1])
+        values = (part.partition("=")[2] for part in cut[:-1])
         if cuts[0] != 0 or any(_is_structured(value) for value in values):
             return [line]
-    return [part for part in parts if part]
+    return [part for part in cut if part]
 
 
 def _is_structured(value: str) -> bool:
@@ -97,7 +105,10 @@ def _is_structured(value: str) -> bool:
 
 
 def _dotenv(file: EnvFile, lines: list[tuple[int, str]], environment: Mapping[str, str]) -> Reading:
-    """What python-dotenv reads."""
+    """What python-dotenv reads; it is loaded only for a file that it is needed for."""
+    plain = _plainly(lines)
+    if plain is not None:
+        return plain
     from io import StringIO
 
     from dotenv.parser import parse_stream
@@ -121,6 +132,23 @@ def _dotenv(file: EnvFile, lines: list[tuple[int, str]], environment: Mapping[st
         value = "".join(atom.resolve(scope) for atom in parse_variables(binding.value))
         _keep(found, again, binding.key, value, number)
     return Reading(found, again, tuple(unread))
+
+
+def _plainly(lines: list[tuple[int, str]]) -> Reading | None:
+    """What any parser reads in a file of plain lines; None when one of them is not plain."""
+    found: dict[str, Text] = {}
+    again: dict[str, tuple[int, ...]] = {}
+    for number, line in lines:
+        bare = line.strip()
+        if not bare.startswith("#") and bare:
+            match = _PLAIN.fullmatch(bare)
+            if match is None:
+                return None
+            name, *values = match.groups()
+            _keep(found, again, name, next((one for one in values if one), ""), number)
+        elif "\ufffd" in bare:
+            return None
+    return Reading(found, again)
 
 
 def _number(lines: list[tuple[int, str]], position: int) -> int:

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from hermes_doctor.settings import runtime
+from hermes_doctor.settings.document import Path
 from hermes_doctor.settings.outcome import Runtime, Unresolved
 from hermes_doctor.settings.text import Text, stripped, text
 from hermes_doctor.settings.world import ABSENT, World
+from hermes_doctor.values import NamedTuple
 
 _PLACES = ("fallback_providers", "fallback_model")
 
 
-@dataclass(frozen=True)
-class Link:
+class Link(NamedTuple):
     """One entry of the chain. `${NAME}` in it is not expanded by Hermes."""
 
     path: str
@@ -60,6 +60,17 @@ def _entries(world: World) -> Iterator[tuple[str, Mapping[Any, Any]]]:
                 yield (f"{place}[{number}]" if many else place), block
         if raw and not world.release.since(0, 15):
             return  # older releases look at the second place only when the first is empty
+
+
+def entries(world: World) -> Iterator[tuple[Path, Mapping[Any, Any]]]:
+    """The entries with their paths in config.yaml."""
+    for place in _PLACES:
+        raw = world.raw.get(place)
+        if isinstance(raw, dict):
+            yield (place,), raw
+        for number, block in enumerate(raw if isinstance(raw, list) else ()):
+            if isinstance(block, dict):
+                yield (place, number), block
 
 
 def _link(world: World, path: str, block: Mapping[Any, Any]) -> Link:

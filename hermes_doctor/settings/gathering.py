@@ -43,7 +43,7 @@ def gather(probes: Probes) -> tuple[World, tuple[str, ...]]:
     home = probes.home.path
     world = World(
         release=release,
-        document=Document(written.data if written else b""),
+        document=Document(written.data if written else b"", parsed=written),
         readings=envfile.read(env, release, started_with) if env else envfile.NOTHING,
         started_with=started_with,
         store=store(home / pool.NAME),

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 
 from hermes_doctor.settings.text import DEFAULT, Source, Text
+from hermes_doctor.values import NamedTuple
 
 NO_KEY = Text("no-key-required", Source(DEFAULT, "no key"))
 
@@ -20,15 +21,14 @@ class Unresolved(Exception):
         """Whether Hermes tries the fallback chain instead."""
 
 
-@dataclass
-class Runtime:
+class Runtime(NamedTuple):
     """What a request would use. The key is a secret."""
 
     provider: str
     base_url: Text
     api_mode: str
     key: Text
-    urls: list[Text] = field(default_factory=list)
+    urls: Sequence[Text] = ()
     """Addresses that are set and do not count."""
-    keys: list[Text] = field(default_factory=list)
+    keys: Sequence[Text] = ()
     """Keys that are set and do not count."""

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 from hermes_doctor.settings.text import POOL, Source, Text, text
 from hermes_doctor.settings.world import World
+from hermes_doctor.values import NOTHING
 
 NAME = "auth.json"
 _MANUAL = "manual"
@@ -21,23 +21,36 @@ _OAUTH_ORDER = {
 _HOUR, _MINUTE = 3600, 60
 
 
-@dataclass
 class Entry:
     """One credential. Its token is a secret."""
 
-    label: str
-    origin: str
-    """`manual…`, `env:NAME`, `config:NAME`, `model_config`, or a login."""
-    token: Text
-    base_url: Text
-    priority: int = 0
-    is_key: bool = True
-    """A plain key, no login."""
-    status: str | None = None
-    until: float | None = None
-    """When it may be used again."""
-    uses: int = 0
-    raw: Mapping[str, Any] = field(default_factory=dict)
+    def __init__(
+        self,
+        label: str,
+        origin: str,
+        token: Text,
+        base_url: Text,
+        *,
+        priority: int = 0,
+        is_key: bool = True,
+        status: str | None = None,
+        until: float | None = None,
+        uses: int = 0,
+        raw: Mapping[str, Any] = NOTHING,
+    ) -> None:
+        self.label = label
+        self.origin = origin
+        """`manual…`, `env:NAME`, `config:NAME`, `model_config`, or a login."""
+        self.token = token
+        self.base_url = base_url
+        self.priority = priority
+        self.is_key = is_key
+        """A plain key, no login."""
+        self.status = status
+        self.until = until
+        """When it may be used again."""
+        self.uses = uses
+        self.raw = raw
 
     @property
     def is_manual(self) -> bool:

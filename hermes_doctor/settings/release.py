@@ -15,10 +15,12 @@ class Release:
 
     def __init__(self, version: tuple[int, ...] | None = None) -> None:
         knowledge = load_knowledge("resolution")
-        known = sorted(numbers(name) for name in knowledge["releases"])
+        self._known = {name: numbers(name) for name in knowledge["releases"]}
+        known = sorted(self._known.values())
         fitting = [one for one in known if version is None or one <= version]
         self.version = fitting[-1] if fitting else known[0]
         self._knowledge = knowledge
+        self._topics: dict[str, dict[str, Any]] = {}
 
     def since(self, *version: int) -> bool:
         """Whether this release is that one or newer."""
@@ -26,12 +28,20 @@ class Release:
 
     def topic(self, name: str) -> dict[str, Any]:
         """The entries of a topic that this release has."""
-        return {
-            entry: form["is"]
-            for entry, forms in self._knowledge[name].items()
-            for form in forms
-            if numbers(form["from"]) <= self.version <= numbers(form["to"])
-        }
+        found = self._topics.get(name)
+        if found is None:
+            known, version = self._known, self.version
+            found = self._topics[name] = {
+                entry: form["is"]
+                for entry, forms in self._knowledge[name].items()
+                for form in forms
+                if known[form["from"]] <= version <= known[form["to"]]
+            }
+        return found
+
+    def ever(self, name: str) -> dict[str, dict[str, Any]]:
+        """Every entry of a topic that any release has, in its newest form: from, to, is."""
+        return {entry: forms[-1] for entry, forms in self._knowledge[name].items()}
 
     @cached_property
     def registry(self) -> Mapping[str, Mapping[str, Any]]:

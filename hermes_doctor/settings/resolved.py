@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import Any
 
 from hermes_doctor.settings import auxiliary, fallback, runtime
@@ -11,20 +10,19 @@ from hermes_doctor.settings.outcome import Runtime, Unresolved
 from hermes_doctor.settings.secret import key_of
 from hermes_doctor.settings.text import DEFAULT, Answer, Key, Source, Text
 from hermes_doctor.settings.world import ABSENT, World
+from hermes_doctor.values import NamedTuple
 
 _NOWHERE = Source(DEFAULT, "not set")
 
 
-@dataclass(frozen=True)
-class Trouble:
+class Trouble(NamedTuple):
     """Why a provider cannot be used."""
 
     kind: str
     why: str
 
 
-@dataclass(frozen=True)
-class Route:
+class Route(NamedTuple):
     """One way to a model: what was asked for, and what a request would use."""
 
     path: str
@@ -38,8 +36,7 @@ class Route:
     trouble: Trouble | None = None
 
 
-@dataclass(frozen=True)
-class SideTask:
+class SideTask(NamedTuple):
     """What a side task uses; nothing but `auto` means that it follows the main model."""
 
     name: str
@@ -50,8 +47,7 @@ class SideTask:
     key: Key | None
 
 
-@dataclass(frozen=True)
-class Resolved:
+class Resolved(NamedTuple):
     """All that a gateway of this home goes by."""
 
     release: tuple[int, ...]
@@ -130,7 +126,7 @@ def _instead(world: World, main: Route) -> Route | None:
     model = main.model
     if not model.value and found.provider and found.provider.value:
         model = _default_model(world, found.provider.value)
-    return replace(found, model=model)
+    return found._replace(model=model)
 
 
 def _link(world: World, link: fallback.Link) -> Route:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Any
 
 from hermes_doctor.values import NamedTuple
@@ -73,8 +72,7 @@ def stripped(value: Any) -> Text:
     return found.like(found.strip())
 
 
-@dataclass(frozen=True)
-class Answer:
+class Answer(NamedTuple):
     """What counts, where it comes from, and what else was set and does not count."""
 
     value: str | None
@@ -82,8 +80,7 @@ class Answer:
     shadows: tuple[Answer, ...] = ()
 
 
-@dataclass(frozen=True)
-class Key:
+class Key(NamedTuple):
     """A key or a token: never its value."""
 
     name: str
@@ -93,4 +90,8 @@ class Key:
     """`usable`, `placeholder`, `masked`, `unresolved`, `not needed` or `missing`."""
     fingerprint: str | None = None
     """Tells whether two are the same; does not give the value away."""
-    shadows: tuple[Key, ...] = field(default=())
+    shadows: tuple[Key, ...] = ()
+    faults: tuple[str, ...] = ()
+    """What is sent along with it and is no part of it: `comment`, `quotes`, `bearer`, …"""
+    vendor: str | None = None
+    """The domain of whom it was made by, where its first letters tell."""

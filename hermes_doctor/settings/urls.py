@@ -8,6 +8,7 @@ from hermes_doctor.settings.release import Release
 
 CHAT, RESPONSES, MESSAGES = "chat_completions", "codex_responses", "anthropic_messages"
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1", "0.0.0.0"})
+_NEARBY = (".local", ".lan", ".internal", ".home", ".localhost", ".home.arpa", ".ts.net")
 _ASKED_ELSEWHERE = ("OPENAI", "OPENROUTER", "OLLAMA")
 
 
@@ -16,6 +17,22 @@ def host(url: str) -> str:
     raw = url.strip()
     try:
         return (urlparse(raw if "://" in raw else f"//{raw}").hostname or "").rstrip(".")
+    except ValueError:
+        return ""
+
+
+def port(url: str) -> int | None:
+    """The port that an address names."""
+    try:
+        return urlparse(url.strip()).port
+    except ValueError:
+        return None
+
+
+def path(url: str) -> str:
+    """What follows the host."""
+    try:
+        return urlparse(url.strip()).path
     except ValueError:
         return ""
 
@@ -29,6 +46,19 @@ def belongs(url: str, domain: str) -> bool:
 def is_loopback(url: str) -> bool:
     """Whether the address is this machine's own."""
     return host(url) in _LOOPBACK
+
+
+def is_public(url: str) -> bool:
+    """Whether the address is one of the internet, and not of this machine or its network."""
+    name = host(url)
+    if "." not in name or name in _LOOPBACK or name.endswith(_NEARBY):
+        return False
+    parts = name.split(".")
+    if not all(part.isdigit() for part in parts):
+        return ":" not in name
+    first, second = (int(part[:4] or 0) for part in parts[:2])
+    nearby = first in (0, 10, 127) or (first, second) in ((192, 168), (169, 254))
+    return not (nearby or (first == 172 and 16 <= second <= 31) or (first == 100 and second >= 64))
 
 
 def mode(url: str, release: Release) -> str | None:

@@ -4,35 +4,45 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from hermes_doctor.patterns import pattern
 from hermes_doctor.settings import envfile
 from hermes_doctor.settings.document import Document
 from hermes_doctor.settings.envfile import EnvReadings
 from hermes_doctor.settings.release import Release
 from hermes_doctor.settings.text import PROCESS, Source, Text, text
+from hermes_doctor.values import NOTHING
 
-_REFERENCE = re.compile(r"\${([^}]+)}")
+_REFERENCE = pattern(r"\${([^}]+)}")
 _MOVED = ("provider", "base_url", "context_length")
 ABSENT = Text("")
 
 
-@dataclass(frozen=True)
 class World:
     """The files and variables of one gateway. Holds secrets."""
 
-    release: Release
-    document: Document = field(default_factory=lambda: Document(b""))
-    readings: EnvReadings = envfile.NOTHING
-    started_with: Mapping[str, str] = field(default_factory=dict)
-    """The environment that the process was, or would be, started with."""
-    store: Mapping[str, Any] = field(default_factory=dict)
-    """auth.json."""
-    root_store: Mapping[str, Any] = field(default_factory=dict)
-    """auth.json of the root home, where this one is a profile."""
-    now: float = 0.0
+    def __init__(
+        self,
+        release: Release,
+        document: Document,
+        readings: EnvReadings = envfile.NOTHING,
+        started_with: Mapping[str, str] = NOTHING,
+        store: Mapping[str, Any] = NOTHING,
+        root_store: Mapping[str, Any] = NOTHING,
+        now: float = 0.0,
+    ) -> None:
+        self.release = release
+        self.document = document
+        self.readings = readings
+        self.started_with = started_with
+        """The environment that the process was, or would be, started with."""
+        self.store = store
+        """auth.json."""
+        self.root_store = root_store
+        """auth.json of the root home, where this one is a profile."""
+        self.now = now
 
     @property
     def raw(self) -> Mapping[Any, Any]:
@@ -92,6 +102,13 @@ class World:
     def gateway(self) -> Mapping[Any, Any]:
         """config.yaml as the gateway reads the model from it: never expanded."""
         return in_order(self.raw, self.release) if self.release.since(0, 18) else self.raw
+
+    @cached_property
+    def begun(self) -> Mapping[str, str]:
+        """The platforms that would start, and what starts each."""
+        from hermes_doctor.settings.access import started
+
+        return dict(started(self))
 
     def source(self, value: Any, *path: str | int) -> Source:
         """Where a value of config.yaml stands."""

@@ -5,9 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from hermes_doctor.files import MEGABYTE
+from hermes_doctor.files import MEGABYTE, read
 from hermes_doctor.logs.entry import Entry, Unread
 from hermes_doctor.logs.reading import GATEWAY, QUICK, WHOLE
 from hermes_doctor.model import CouldNotLook
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 FURTHER = 16 * MEGABYTE
 """What is read of a log when a first look does not reach back to what it should clear."""
+SESSIONS, MOST_SESSIONS = "sessions/sessions.json", 8 * MEGABYTE
 LIVED = 30.0
 """Seconds that a process must have lived to count as a start: a second one is refused at once."""
 
@@ -42,7 +44,13 @@ def ask(probes: Probes, rules: Sequence[Rule]) -> Asked:
 
 
 def _once(probes: Probes, rules: Sequence[Rule], most: int | None) -> Asked:
-    ledger = Ledger(rules, now=time.time(), release=_release(probes), starts=_starts(probes))
+    ledger = Ledger(
+        rules,
+        now=time.time(),
+        release=_release(probes),
+        starts=_starts(probes),
+        chats=lru_cache(lambda: _chats(probes)),
+    )
     reading = probes.entries(
         ledger.since("log", "stderr", "journal"),
         ledger.wanted,
@@ -79,6 +87,18 @@ def _logs(line: Line) -> Iterable[str]:
         yield "logs/gateway.log"
     if len(own) < len(line.loggers) or not line.loggers:
         yield f"logs/{WHOLE}"
+
+
+def _chats(probes: Probes) -> dict[str, str]:
+    """The chat of each session of the gateway: the last part of what it calls the session."""
+    import json
+
+    try:
+        said = json.loads(read(probes.home / SESSIONS, MOST_SESSIONS)[0])
+        named = [(one["session_id"], key) for key, one in said.items() if isinstance(one, dict)]
+    except (OSError, CouldNotLook, ValueError, KeyError, AttributeError, RecursionError):
+        return {}
+    return {id: key.rpartition(":")[2] for id, key in named if isinstance(id, str)}
 
 
 def _release(probes: Probes) -> tuple[int, ...] | None:

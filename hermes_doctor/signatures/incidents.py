@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from hermes_doctor.logs.entry import Entry
 from hermes_doctor.signatures.matching import CLEAR, FOLLOW, Match, Matcher
@@ -87,12 +87,16 @@ class _Open:
         (self.end if self.begin else self.begin).append(quote)
 
     def follow(self, match: Match) -> None:
-        """What was waited for has come: those before it count."""
-        until = match.entry.at
+        """What was waited for has come: those before it count, but for another session's."""
+        until, tag = match.entry.at, match.entry.session
+        others = []
         while self.waiting:
             first = self.waiting.popleft()
-            if until - first.entry.at <= self.rule.follows_within:
+            if tag and first.entry.session and first.entry.session != tag:
+                others.append(first)
+            elif until - first.entry.at <= self.rule.follows_within:
                 self.take(first)
+        self.waiting.extend(others)
 
     def agrees(self, fields: Mapping[str, str]) -> bool:
         """Whether another line is about the same thing, as far as both say."""
@@ -117,13 +121,18 @@ class Ledger:
         now: float,
         release: tuple[int, ...] | None = None,
         starts: Sequence[float] = (),
+        chats: Callable[[], Mapping[str, str]] = dict,
     ) -> None:
-        """`starts`: when processes of the gateway began; where none is known, the log tells."""
+        """`starts`: when processes of the gateway began; where none is known, the log tells.
+
+        `chats`: the chat of each session that entries are tagged with, as far as it is known.
+        """
         self.rules = [rule for rule in rules if covers(rule.versions, release)]
         self.matcher = Matcher(self.rules)
         self.now = now
         self.starts = deque(sorted(starts))
         self.by_log = not starts
+        self.chats = chats
         self.open: dict[str, dict[_Key, _Open]] = {}
         """By the rule, then by what tells its incidents apart."""
         self.keys: dict[str, Sequence[str]] = {}
@@ -207,6 +216,9 @@ class Ledger:
         return [(known, one) for known, one in same.items() if one.agrees(match.fields)]
 
     def _follow(self, match: Match) -> None:
+        chat = self.chats().get(match.entry.session) if match.entry.session else None
+        if chat and not match.rule.per_session:
+            match = match._replace(fields={"session": chat, **match.fields})
         for _, one in self._about(match):
             one.follow(match)
 

@@ -39,6 +39,13 @@ def mend_rows(copy: Path, fault: str) -> list[str]:
     return rows.mend(copy, fault)
 
 
+def release_claims(copy: Path, tasks: Sequence[str]) -> list[str]:
+    """Make tasks of a board ready again that nobody works on any more."""
+    from hermes_doctor.sqlite.mending import claims
+
+    return claims.release(copy, tasks)
+
+
 def evict(copy: Path) -> list[str]:
     """Remove responses that cannot be read back, and conversations that lead to none."""
     from hermes_doctor.sqlite.mending import responses

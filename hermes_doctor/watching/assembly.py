@@ -13,14 +13,14 @@ from hermes_doctor.plugins import Plugins
 from hermes_doctor.probes import Probes
 from hermes_doctor.render.lines import tilde
 from hermes_doctor.values import NamedTuple
-from hermes_doctor.watching import spans
+from hermes_doctor.watching import secrets, spans
 from hermes_doctor.watching.channels import Channel, Command, Hermes, Webhook
 from hermes_doctor.watching.clocks import span
 from hermes_doctor.watching.healing import Healer
 from hermes_doctor.watching.ledger import Ledger
-from hermes_doctor.watching.memory import Store
 from hermes_doctor.watching.notices import Notices
 from hermes_doctor.watching.rounds import Watch
+from hermes_doctor.watching.store import Store
 from hermes_doctor.watching.telling import Teller
 
 SHORTEST = 1.0
@@ -83,7 +83,7 @@ def assemble(
     """The watch; `options` are what its hints must repeat."""
 
     def look() -> Report:
-        probes = Probes(home, network=asked.network)
+        probes = Probes(home, network=asked.network, spends=False)
         try:
             report = examination.report(
                 probes, plugins, checks, options=options, page_options=page_options
@@ -154,22 +154,9 @@ def _notices(ways: Ways, home: Home) -> Notices | None:
     if ways.command:
         channels.append(Command(ways.command))
     if ways.webhook:
-        channels.append(Webhook(address(ways.webhook)))
+        channels.append(Webhook(secrets.told(ways.webhook, "--notify-webhook")))
     if ways.hermes:
         channels.append(Hermes(home, ways.hermes))
     if not channels:
         return None
     return Notices(channels, str(home.path), threshold)
-
-
-def address(said: str) -> str:
-    """A webhook's address, or what the file after an @ holds."""
-    if not said.startswith("@"):
-        return said
-    from hermes_doctor.files import read
-    from hermes_doctor.model import CouldNotLook
-
-    try:
-        return read(Path(said[1:]).expanduser(), 4096)[0].decode("utf-8", "replace").strip()
-    except (OSError, CouldNotLook):
-        raise Trouble("--notify-webhook names a file that cannot be read.") from None

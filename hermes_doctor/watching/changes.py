@@ -24,7 +24,9 @@ class Standing(NamedTuple):
     title: str
     check: str
     seen: int
-    """Rounds in a row that it was as bad; 0 for one whose check has no answer now."""
+    """Rounds in a row that it was worth a repair; 0 for one whose check has no answer now."""
+    grave: int = 0
+    """The same for rounds in a row that it was an error or worse."""
 
 
 class Compared(NamedTuple):
@@ -51,9 +53,7 @@ def compare(
     events: list[Event] = []
     for key, finding in found.items():
         old = before.get(key)
-        same = old is not None and old.severity is finding.severity
-        seen = min(most, (old.seen if old and same else 0) + 1)
-        after[key] = Standing(finding.severity, finding.title, finding.check, seen)
+        after[key] = _counted(old, finding, most)
         kind = _kind(old, finding)
         if kind is not None:
             events.append(told(report, finding, kind, at, old.severity if old else None))
@@ -61,7 +61,7 @@ def compare(
         if key in found:
             continue
         if old.check in doubtful or old.check not in asked:
-            after[key] = old._replace(seen=0)
+            after[key] = old._replace(seen=0, grave=0)
         else:
             code, subject = key
             events.append(
@@ -103,6 +103,20 @@ def _by_key(findings: Iterable[Finding]) -> dict[Key, Finding]:
     for finding in sorted(findings, key=lambda one: one.severity.rank):
         found.setdefault(finding.key, finding)
     return found
+
+
+def _counted(old: Standing | None, finding: Finding, most: int) -> Standing:
+    """Count on: what wavers between two severities lasts as long as it is worth a repair at all."""
+    worth = finding.severity is not Severity.INFO
+    before = old is not None and (old.severity is not Severity.INFO) is worth
+    seen = min(most, (old.seen if old and before else 0) + 1)
+    grave = min(most, (old.grave if old else 0) + 1) if is_grave(finding.severity) else 0
+    return Standing(finding.severity, finding.title, finding.check, seen, grave)
+
+
+def is_grave(severity: Severity) -> bool:
+    """Whether it is bad enough to start or stop the gateway for it."""
+    return severity.rank <= Severity.ERROR.rank
 
 
 def _doubtful(status: Status, reason: str | None) -> bool:

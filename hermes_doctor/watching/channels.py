@@ -14,8 +14,10 @@ import time
 from typing import TYPE_CHECKING, Any, Protocol
 
 from hermes_doctor.home import Home
+from hermes_doctor.masking import clean
 from hermes_doctor.model import CannotFix, CouldNotLook, Trouble
 from hermes_doctor.values import NamedTuple
+from hermes_doctor.watching import secrets
 from hermes_doctor.watching.events import Event
 
 if TYPE_CHECKING:
@@ -47,7 +49,7 @@ class Notice(NamedTuple):
     def words(self) -> str:
         """The event in one line for a chat; a file name in it must not attach a file."""
         text = f"hermes-doctor on {socket.gethostname()} ({self.home}): {self.event.sentence()}"
-        return text.replace("MEDIA:", "MEDIA ").replace("[[", "[ [")[:1500]
+        return clean(text).replace("MEDIA:", "MEDIA ").replace("[[", "[ [")[:1500]
 
     def document(self) -> dict[str, Any]:
         """The event for programs: `text` and `content` are what chat services show."""
@@ -71,7 +73,10 @@ class Command:
     name = "the command"
 
     def __init__(self, command: str, limit: float = COMMAND_LIMIT) -> None:
-        self.command = command
+        """`@FILE` runs what the file holds, which then shows in no list of processes."""
+        secrets.told(command, "--notify-command")
+        file = str(secrets.named(command)) if command.startswith("@") else None
+        self.words = ["/bin/sh", file] if file else ["/bin/sh", "-c", command]
         self.limit = limit
 
     def send(self, notice: Notice) -> None:
@@ -85,7 +90,7 @@ class Command:
         }
         try:
             process = subprocess.Popen(
-                ["/bin/sh", "-c", self.command],
+                self.words,
                 env={**os.environ, **fields},
                 stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL,
@@ -110,9 +115,7 @@ class Webhook:
     name = "the webhook"
 
     def __init__(self, url: str, pauses: tuple[float, ...] = PAUSES) -> None:
-        if not url.startswith(("https://", "http://")):
-            raise Trouble("--notify-webhook takes an address that begins with https:// or http://.")
-        self._url = url
+        self._url, self._pass = secrets.split(url)
         self.pauses = pauses
         self.limit = 2 * WEB_LIMIT
 
@@ -146,6 +149,8 @@ class Webhook:
             "Content-Type": "application/json",
             "User-Agent": f"hermes-doctor/{__version__}",
         }
+        if self._pass:
+            headers["Authorization"] = self._pass
         try:
             request = urllib.request.Request(self._url, data, headers, method="POST")
             with _opener().open(request, timeout=WEB_LIMIT) as answer:

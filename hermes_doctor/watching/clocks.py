@@ -13,6 +13,8 @@ from hermes_doctor.values import NamedTuple
 
 SLACK = 10.0
 """Seconds that clocks may drift apart between two rounds without anything having happened."""
+DRIFT = 0.001
+"""The same as a part of the time between them: clocks are slowed down and sped up to agree."""
 
 
 class Reading(NamedTuple):
@@ -54,11 +56,12 @@ def gap(before: Reading, after: Reading, longest: float) -> str | None:
     steady, wall = after.steady - before.steady, after.wall - before.wall
     known = before.awake is not None and after.awake is not None
     real = (after.awake or 0) - (before.awake or 0) if known else steady
-    if real - steady > SLACK:
+    slack = SLACK + DRIFT * abs(steady)
+    if real - steady > slack:
         return f"the machine slept for {span(real - steady)}"
-    if not known and wall - steady > SLACK:
+    if not known and wall - steady > slack:
         return f"the machine slept for {span(wall - steady)}, or its clock was set"
-    if abs(wall - real) > SLACK:
+    if abs(wall - real) > slack:
         way = "forward" if wall > real else "back"
         return f"the clock was set {way} by {span(abs(wall - real))}"
     if steady > longest:

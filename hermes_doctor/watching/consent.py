@@ -12,7 +12,7 @@ import os
 from typing import TYPE_CHECKING
 
 from hermes_doctor.model import Finding, Report, Safety, Severity
-from hermes_doctor.watching.changes import Standing
+from hermes_doctor.watching.changes import Standing, is_grave
 
 if TYPE_CHECKING:
     from hermes_doctor.plan import Planned
@@ -38,13 +38,21 @@ def due(
     return safe or bool({finding.code, finding.fix} & agreed)
 
 
+def early(one: Planned, standing: Standing | None, after: int) -> bool:
+    """Whether the gateway would be steered for what has been an error less often than that."""
+    lasting = standing is not None and standing.grave >= after
+    return one.steers and is_grave(one.finding.severity) and not lasting
+
+
 def refusal(one: Planned, agreed: frozenset[str]) -> str | None:
     """Why a plan is not carried out without a person; None when it may be."""
     if one.refusal is not None or one.fix is None:
         return one.refusal or "no fix can do it"
+    if one.personal:
+        return f"{one.fix.id} lets a person in, whom somebody must know"
     if one.fix.safety is not Safety.SAFE and not {one.finding.code, one.fix.id} & agreed:
         return f"only {one.fix.id} is left, which asks first"
-    if one.steers and one.finding.severity.rank > Severity.ERROR.rank:
+    if one.steers and not is_grave(one.finding.severity):
         return "the gateway is not started or stopped for a mere warning"
     for owner in _owners(one):
         if not one.restarts and owner.laid_down():

@@ -13,14 +13,19 @@ from collections.abc import Sequence
 
 from hermes_doctor.model import CannotFix
 from hermes_doctor.services.commands import LIMIT, insist
+from hermes_doctor.watching.clocks import span
 from hermes_doctor.watching.jobs import Job, Told
 
 LEAST = 300.0
 """Seconds between two rounds: each starts a Python of its own."""
+_STEPS = (5, 6, 10, 12, 15, 20, 30, 60, 120, 180, 240, 360, 480, 720, 1440)
+"""Minutes that divide the hour, or the day: cron begins each of these anew."""
 
 
 class Cron:
     """One marked line."""
+
+    schedules = True
 
     def describe(self) -> str:
         return "a line of your crontab"
@@ -29,13 +34,13 @@ class Cron:
         return f"the line of your crontab that ends with # {job.name}"
 
     def text(self, job: Job) -> str:
-        minutes = max(1, min(59, round(max(job.interval, LEAST) / 60)))
+        minutes = _minutes(job)
         words = [*job.command, "--once", "--interval", f"{minutes}m"]
         state = f"XDG_STATE_HOME={job.store.folder.parent}"
         command = shlex.join(["env", state, *words]).replace("%", r"\%")
         if "\n" in command:
             raise CannotFix("a name holds signs that no crontab may hold")
-        return f"*/{minutes} * * * * {command}  # {job.name}\n"
+        return f"{_schedule(minutes)} {command}  # {job.name}\n"
 
     def install(self, job: Job) -> bool:
         lines = _lines()
@@ -58,10 +63,34 @@ class Cron:
 
     def status(self, job: Job) -> Told:
         there = any(_ours(line, job) for line in _lines())
-        return Told(there, there, what="a line in the crontab" if there else "not in the crontab")
+        what = "scheduled by a line in the crontab" if there else "not in the crontab"
+        return Told(there, there, what=what)
 
     def hints(self, job: Job) -> Sequence[str]:
-        return [f"Cron starts single rounds and mails what changed: crontab -l | grep {job.name}"]
+        every = span(_minutes(job) * 60)
+        found = [
+            f"Cron starts single rounds every {every} and mails what changed: "
+            f"crontab -l | grep {job.name}"
+        ]
+        if job.interval != _minutes(job) * 60:
+            found.append(
+                f"Every {every}, not every {span(job.interval)}: at least {span(LEAST)}, and only "
+                f"what divides an hour or a day comes evenly."
+            )
+        return found
+
+
+def _minutes(job: Job) -> int:
+    """The step that comes nearest to the interval."""
+    wanted = max(job.interval, LEAST) / 60
+    return min(_STEPS, key=lambda step: (abs(step - wanted), step))
+
+
+def _schedule(minutes: int) -> str:
+    if minutes < 60:
+        return f"*/{minutes} * * * *"
+    hours = minutes // 60
+    return f"0 {'*' if hours == 1 else 0 if hours == 24 else f'*/{hours}'} * * *"
 
 
 def _ours(line: str, job: Job) -> bool:

@@ -85,14 +85,14 @@ class Event:
             "schema": SCHEMA,
             "time": self.at.isoformat(timespec="seconds"),
             "event": self.kind.value,
-            "home": home,
-            "code": self.code or None,
-            "subject": self.subject or None,
+            "home": clean(home),
+            "code": clean(self.code) or None,
+            "subject": clean(self.subject) or None,
             "severity": self.severity.value if self.severity else None,
             "was": self.was.value if self.was else None,
             "title": clean(self.title),
             "since": self.since.isoformat(timespec="seconds") if self.since else None,
-            "command": self.command or None,
+            "command": clean(self.command) or None,
             **self.more,
         }
 

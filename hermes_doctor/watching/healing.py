@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -20,22 +20,25 @@ from hermes_doctor.interrupts import Interrupted
 from hermes_doctor.model import CouldNotLook, Finding, Report, Severity, Trouble
 from hermes_doctor.plugins import Plugins
 from hermes_doctor.probes import Probes
-from hermes_doctor.watching import consent
+from hermes_doctor.watching import consent, cutoffs, repairing
 from hermes_doctor.watching.answering import answering
 from hermes_doctor.watching.clocks import Clock, span
 from hermes_doctor.watching.events import Event, Key, Kind
+from hermes_doctor.watching.lease import Lease
 from hermes_doctor.watching.ledger import TRIES, Ledger
-from hermes_doctor.watching.memory import Memory, Store
+from hermes_doctor.watching.memory import Memory
 from hermes_doctor.watching.signals import Signals
+from hermes_doctor.watching.store import Store
 
 if TYPE_CHECKING:
     from hermes_doctor.journal import Journal
     from hermes_doctor.plan import Planned
+    from hermes_doctor.repair import Verify
 
 ALL, OTHER = ("", "all"), ("", "watch")
 """What is held, where it is not one finding."""
-PAUSE = 120.0
-"""Seconds until a plan is made again for what could not be done."""
+SOON, PAUSE = 15.0, 120.0
+"""Seconds until a plan is made again for what could not be done: it may have been on its way."""
 
 
 @dataclass
@@ -56,72 +59,89 @@ class Healer:
     options: str = ""
     """What a hint must repeat so that it works when pasted."""
     busy: Callable[[Probes], bool] = answering
-    _busy_since: float | None = None
+    memory: Memory = field(default_factory=Memory)
     _later: dict[Key, float] = field(default_factory=dict)
     """By finding: when a plan is made again for what could not be done."""
-    _said: dict[Key, str] = field(default_factory=dict)
-    """By what is held: why, as it was last told."""
+
+    def __post_init__(self) -> None:
+        self.lease = Lease(self.home, self.clock, self.store.file)
+        self.ledger.since(self.clock.lasting())
 
     def attempt(self, report: Report, memory: Memory, at: datetime) -> tuple[list[Event], bool]:
         """Repair what is due; what was done or why not, and whether a new look is due."""
         now = self.clock.lasting()
+        self.memory = memory
         why = self._other_watch()
         if why:
             return self._held(OTHER, why, at), False
-        self._said.pop(OTHER, None)
+        memory.said.pop(OTHER, None)
         self.ledger.forget(memory.standing, now)
+        memory.failures = self.ledger.failures
         due = [
             one
             for one in report.findings
             if consent.due(one, report, memory.standing.get(one.key), self.after, self.agreed)
         ]
-        keys = {one.key for one in due}
+        named = {one.subject: one for one in report.findings}
+        cut_off = {
+            named[id].key if id in named else ("", id): named.get(id)
+            for id in cutoffs.there(self.home)
+        }
+        keys = {*(one.key for one in due), *cut_off}
         self._later = {key: at for key, at in self._later.items() if key in keys}
-        self._said = {key: text for key, text in self._said.items() if key in {*keys, ALL}}
+        memory.said = {key: text for key, text in memory.said.items() if key in {*keys, ALL}}
+        ends = {key: one for key, one in cut_off.items() if now >= self._later.get(key, 0.0)}
         tried = [
             one
             for one in due
             if self.ledger.may(one.key, now) and now >= self._later.get(one.key, 0.0)
         ]
-        if not tried:
-            self._busy_since = None
+        if not tried and not ends:
+            memory.busy_since = None
             return [], False
-        why = self._hindrance(now)
+        why = self._spent(now) if not ends else None
+        why = why or self._answering(now)
         if why:
             return self._held(ALL, why, at), False
         try:
-            events, changed = self._repair(tried, memory, at)
+            return self._work(ends, tried, at)
         finally:
             memory.repairs, memory.failures = self.ledger.repairs, self.ledger.failures
-        return events, changed
 
     def _other_watch(self) -> str | None:
         """One watch heals a home; another one goes on looking until that one has ended."""
         try:
             if self.store.take():
-                return None
+                return self.lease.refusal()
         except OSError as error:
             return f"the watch cannot be locked ({os.strerror(error.errno or 0).lower()})"
+        except Trouble as trouble:
+            return f"the watch cannot be locked: {trouble}".partition(". ")[0]
         who = self.store.holder()
         return f"another watch{f' (process {who})' if who else ''} heals this home; this one looks"
 
-    def _hindrance(self, now: float) -> str | None:
-        """Why nothing is repaired now, however much is due."""
+    def _spent(self, now: float) -> str | None:
+        """Whether the budget allows no repair now, however much is due."""
         free = self.ledger.free_at(now)
-        if free is not None:
-            budget = self.ledger.budget
-            return (
-                f"the budget of {budget.most} in {span(budget.period)} is spent; the next repair "
-                f"may be at {self._clock(free - now)}"
-            )
-        if self.busy(Probes(self.home)):
-            self._busy_since = self._busy_since if self._busy_since is not None else now
-            waited = now - self._busy_since
-            if waited < self.patience:
-                return f"an answer is being written; it waits for at most {span(self.patience)}"
-        else:
-            self._busy_since = None
-        return None
+        if free is None:
+            return None
+        budget = self.ledger.budget
+        return (
+            f"the budget of {budget.most} in {span(budget.period)} is spent; the next repair "
+            f"may be at {self._clock(free - now)}"
+        )
+
+    def _answering(self, now: float) -> str | None:
+        """Whether an answer is being written that a repair has to wait for still."""
+        memory = self.memory
+        if not self.busy(Probes(self.home)):
+            memory.busy_since = None
+            return None
+        if memory.busy_since is None or memory.busy_since > now:
+            memory.busy_since = now
+        if now - memory.busy_since >= self.patience:
+            return None
+        return f"an answer is being written; it waits for at most {span(self.patience)}"
 
     def _clock(self, seconds: float) -> str:
         from datetime import timedelta
@@ -133,9 +153,9 @@ class Healer:
     ) -> list[Event]:
         """Say why something is not done, once for each reason."""
         plain = why.partition(";")[0]
-        if self._said.get(key) == plain:
+        if self.memory.said.get(key) == plain:
             return []
-        self._said[key] = plain
+        self.memory.said[key] = plain
         spent = "budget" in plain
         return [
             Event(
@@ -150,75 +170,84 @@ class Healer:
 
     # -- the repair ------------------------------------------------------------------------
 
-    def _repair(
-        self, due: Sequence[Finding], memory: Memory, at: datetime
+    def _work(
+        self, cut_off: Mapping[Key, Finding | None], due: Sequence[Finding], at: datetime
     ) -> tuple[list[Event], bool]:
-        from hermes_doctor import recovery
+        """Under the home's lock: end what was cut off, and when nothing was, repair."""
         from hermes_doctor.lock import locked
-        from hermes_doctor.plan import verifier
 
-        verify = verifier(lambda: Probes(self.home), self.plugins)
-        events: list[Event] = []
         with contextlib.ExitStack() as held:
             try:
                 held.enter_context(locked(self.home))
             except (Trouble, OSError) as busy:
                 why = str(busy) if isinstance(busy, Trouble) else "the home cannot be locked"
                 return self._held(ALL, why.partition(". ")[0], at), False
-            try:
-                cut_off = recovery.recover(self.home, verify)
-                events += [Event(Kind.NOTE, at, ended.text) for ended in cut_off]
-                planned = self._planned(due)
-                for one, refusal in planned:
-                    if refusal is not None:
-                        key = one.finding.key
-                        self._later[key] = self.clock.lasting() + PAUSE
-                        events += self._held(key, refusal, at, one.finding)
-                chosen = [one for one, refusal in planned if refusal is None]
-                if not chosen or self.signals.ending:
-                    return events, False
-                self._said.pop(ALL, None)
-                self._busy_since = None
-                self.ledger.spend(self.clock.lasting())
-                memory.repairs = self.ledger.repairs
-                with contextlib.suppress(OSError, Trouble):
-                    self.store.save(memory)  # killed in the middle, it still counts
-                events += self._outcomes(chosen, self._run(chosen, verify), at)
-                return events, True
-            except Interrupted:
-                self.signals.ending = True
-                text = "a repair was interrupted, and taken back"
-                return [*events, Event(Kind.FAILED, at, text)], False
-            except (Trouble, CouldNotLook) as trouble:
-                return [*events, *self._failed(due, str(trouble), at)], False
-            except Exception as error:  # noqa: BLE001 (the watch goes on)
-                return [*events, *self._failed(due, crash(error), at)], False
+            told, ended = self._end(cut_off, at)
+            if ended is None or ended or cut_off or self.signals.ending:
+                return told, bool(ended)
+            return self._repair(due, at)
 
-    def _planned(self, due: Sequence[Finding]) -> list[tuple[Planned, str | None]]:
-        """A fresh look at what is due, a plan for each, and why it is not carried out."""
-        from hermes_doctor.examination import examine
-        from hermes_doctor.plan import plan
+    def _end(
+        self, cut_off: Mapping[Key, Finding | None], at: datetime
+    ) -> tuple[list[Event], bool | None]:
+        """Bring runs that were cut off to an end; whether there were any, None if it cannot be."""
+        for key in cut_off:
+            self._later[key] = self.clock.lasting() + PAUSE
+        try:
+            ended, why = cutoffs.end(self.home, self._verify())
+        except Interrupted:
+            self.signals.ending = True
+            return [], None
+        if why:
+            key, finding = next(iter(cut_off.items()), (ALL, None))
+            return self._held(key, why, at, finding), None
+        return [Event(Kind.NOTE, at, text) for text in ended], bool(ended)
 
-        probes = Probes(self.home)
-        wanted = {finding.check for finding in due}
-        keys = {finding.key for finding in due}
-        _, findings = examine(probes, [c for c in self.plugins.checks if c.id in wanted])
-        planned = plan(probes, self.plugins, [one for one in findings if one.key in keys])
-        probes.close()  # or a run would find its own readers holding the databases
-        return [(one, consent.refusal(one, self.agreed)) for one in planned]
+    def _repair(self, due: Sequence[Finding], at: datetime) -> tuple[list[Event], bool]:
+        events: list[Event] = []
+        try:
+            chosen = []
+            for one in repairing.planned(self.home, self.plugins, due):
+                if consent.early(one, self.memory.standing.get(one.finding.key), self.after):
+                    continue
+                refusal = consent.refusal(one, self.agreed)
+                if refusal is None:
+                    chosen.append(one)
+                    continue
+                key = one.finding.key
+                pause = PAUSE if key in self.memory.said else SOON
+                self._later[key] = self.clock.lasting() + pause
+                events += self._held(key, refusal, at, one.finding)
+            if not chosen or self.signals.ending:
+                return events, False
+            why = self.lease.refusal(make=True)
+            if why:
+                return [*events, *self._held(OTHER, why, at)], False
+            self._spend()
+            run = repairing.carried_out(self.home, self.vault, chosen, self._verify())
+            return [*events, *self._outcomes(chosen, run, at)], True
+        except Interrupted:
+            self.signals.ending = True
+            text = "a repair was interrupted, and taken back"
+            return [*events, Event(Kind.FAILED, at, text)], False
+        except (Trouble, CouldNotLook) as trouble:
+            return [*events, *self._failed(due, str(trouble), at)], False
+        except Exception as error:  # noqa: BLE001 (the watch goes on)
+            return [*events, *self._failed(due, crash(error), at)], False
 
-    def _run(self, chosen: Sequence[Planned], verify: object) -> Journal:
-        from hermes_doctor.repair import Run
-        from hermes_doctor.vault import Vault
+    def _spend(self) -> None:
+        """Count the repair before it is made: killed in the middle, it still counts."""
+        memory = self.memory
+        memory.said.pop(ALL, None)
+        memory.busy_since = None
+        self.ledger.spend(self.clock.lasting())
+        self.lease.prolong(self.ledger.budget.period)
+        memory.repairs = self.ledger.repairs
+        with contextlib.suppress(OSError, Trouble):
+            self.store.save(memory)
 
-        codes = ", ".join(sorted({one.finding.code for one in chosen}))
-        run = Run(
-            self.home,
-            Vault(self.home, self.vault),
-            kind="fix",
-            reason=f"before the watch's fix of {codes}",
-        )
-        return run.apply([one.item() for one in chosen], verify)  # type: ignore[arg-type]
+    def _verify(self) -> Verify:
+        return repairing.verifying(self.home, self.plugins)
 
     def _outcomes(self, chosen: Sequence[Planned], run: Journal, at: datetime) -> list[Event]:
         findings = {one.finding.key: one.finding for one in chosen}

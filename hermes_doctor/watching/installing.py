@@ -11,12 +11,13 @@ from pathlib import Path
 
 from hermes_doctor import durable
 from hermes_doctor.home import Home
-from hermes_doctor.model import CannotFix, CouldNotLook, Severity
+from hermes_doctor.model import CannotFix, CouldNotLook, Severity, Trouble
 from hermes_doctor.plugins import Plugins
-from hermes_doctor.watching import assembly
+from hermes_doctor.watching import assembly, cronline, secrets
 from hermes_doctor.watching.clocks import Clock, span
 from hermes_doctor.watching.jobs import PREFIX, Job, Manager, choose
-from hermes_doctor.watching.memory import Store, identity
+from hermes_doctor.watching.lease import Lease
+from hermes_doctor.watching.store import Store, identity
 
 _SYSTEM = Path("/var/lib")
 
@@ -57,10 +58,35 @@ def prepare(
 
 
 def install(manager: Manager, job: Job, asked: assembly.Asked) -> bool:
-    """Do it; whether anything had to be changed. The secret lies beside, for its reader only."""
-    secret = assembly.address(asked.ways.webhook) if asked.ways.webhook else ""
-    changed = _keep(job.store, secret)
-    return manager.install(job) or changed
+    """Do it; whether anything had to be changed. What may be secret lies beside it."""
+    ways, store = asked.ways, job.store
+    webhook = secrets.told(ways.webhook, "--notify-webhook") if ways.webhook else ""
+    command = secrets.told(ways.command, "--notify-command") if ways.command else ""
+    changed = [_keep(store, store.webhook, webhook), _keep(store, store.command, command)]
+    return manager.install(job) or any(changed)
+
+
+def kept(job: Job) -> Iterator[str]:
+    """Where what may be secret lies: units and crontabs are for everybody to read."""
+    for path in (job.store.webhook, job.store.command):
+        if os.path.lexists(path):
+            yield f"For its user only, since it may hold a secret: {path}"
+
+
+def overdue(job: Job, *, scheduled: bool) -> str | None:
+    """Why its last round was too long ago; None when it was not, or there was none yet."""
+    clock = Clock()
+    memory = job.store.load(clock.boot)
+    if memory is None:
+        return None
+    try:
+        ago = clock.read().wall - os.stat(job.store.file).st_mtime
+    except OSError:
+        return None
+    usual = max(memory.interval, cronline.LEAST) if scheduled else memory.interval
+    if ago <= 3 * usual + 60:
+        return None
+    return f"That is too long ago: a round was due every {span(usual)}."
 
 
 def remembered(job: Job) -> Iterator[str]:
@@ -89,7 +115,9 @@ def remembered(job: Job) -> Iterator[str]:
 
 
 def forget(job: Job) -> list[Path]:
-    """Take away all that the watch knew."""
+    """Take away all that the watch knew, and its lease of the home."""
+    with contextlib.suppress(OSError, Trouble):
+        Lease(job.home, Clock(), job.store.file).give_up()
     there = job.store.remove()
     if job.store.folder.is_relative_to(_SYSTEM):
         with contextlib.suppress(OSError):
@@ -104,18 +132,18 @@ def _store(home: Home, system: bool) -> Store:
     return Store(home, _SYSTEM / f"{PREFIX}-{identity(home)}" / "hermes-doctor")
 
 
-def _keep(store: Store, secret: str) -> bool:
-    """Have the webhook's address in a private file, or none; whether that changed anything."""
+def _keep(store: Store, path: Path, secret: str) -> bool:
+    """Have a secret in a private file, or no such file; whether that changed anything."""
     try:
-        before = store.webhook.read_text()
-    except OSError:
+        before = store.read(path).decode("utf-8", "replace")
+    except (OSError, CouldNotLook):
         before = ""
-    if before == secret:
+    if before == secret and (secret or not os.path.lexists(path)):
         return False
     durable.make_folder(store.folder)
-    durable.remove(store.webhook)
+    durable.remove(path)
     if secret:
-        durable.save(store.webhook, secret.encode())
+        durable.save(path, secret.encode())
     return True
 
 
@@ -133,7 +161,7 @@ def _options(asked: assembly.Asked, store: Store, folders: Sequence[Path]) -> It
     if ways.command or ways.webhook or ways.hermes:
         yield from ("--notify-on", ways.on)
     if ways.command:
-        yield from ("--notify-command", ways.command)
+        yield from ("--notify-command", f"@{store.command}")
     if ways.webhook:
         yield from ("--notify-webhook", f"@{store.webhook}")
     if ways.hermes:

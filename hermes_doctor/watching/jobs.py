@@ -12,7 +12,7 @@ from typing import Protocol
 from hermes_doctor.home import Home
 from hermes_doctor.model import CannotFix, Trouble
 from hermes_doctor.values import NamedTuple
-from hermes_doctor.watching.memory import Store, identity
+from hermes_doctor.watching.store import Store, identity
 
 PREFIX = "hermes-doctor-watch"
 
@@ -53,12 +53,16 @@ class Told(NamedTuple):
 
     installed: bool
     running: bool
+    """Or scheduled, where there are only single rounds."""
     since: str = ""
     what: str = ""
 
 
 class Manager(Protocol):
     """Whoever keeps a job running."""
+
+    schedules: bool
+    """It starts single rounds, between which nothing runs."""
 
     def describe(self) -> str:
         """What it is, for people."""

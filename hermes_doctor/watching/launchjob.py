@@ -15,6 +15,8 @@ from hermes_doctor.watching.jobs import Job, Told
 class Launchd:
     """A property list that launchd keeps running."""
 
+    schedules = False
+
     def __init__(self, *, system: bool) -> None:
         self.system = system
         self.domain = "system" if system else f"gui/{os.getuid()}"

@@ -28,6 +28,12 @@ class Ledger:
     repairs: list[float] = field(default_factory=list)
     failures: dict[Key, Failure] = field(default_factory=dict)
 
+    def since(self, now: float) -> None:
+        """Bring what was read from a file within what this budget could have brought about."""
+        for key, (times, until) in self.failures.items():
+            tried = min(max(times, 1), TRIES)
+            self.failures[key] = Failure(tried, min(until, now + self._wait(tried)))
+
     def free_at(self, now: float) -> float | None:
         """When the budget allows the next repair; None when it does now."""
         self.repairs = [at for at in self.repairs if now - self.budget.period < at <= now]
@@ -42,9 +48,12 @@ class Ledger:
     def fail(self, key: Key, now: float) -> Failure:
         """It did not help: wait for the budget's period, and longer each time."""
         times = self.failures[key].times + 1 if key in self.failures else 1
-        failure = Failure(times, now + self.budget.period * 2 ** (times - 1))
+        failure = Failure(times, now + self._wait(times))
         self.failures[key] = failure
         return failure
+
+    def _wait(self, times: int) -> float:
+        return float(self.budget.period * 2 ** (times - 1))
 
     def may(self, key: Key, now: float) -> bool:
         """Whether one more try is due."""

@@ -34,7 +34,10 @@ _ALWAYS = (Kind.HEALED, Kind.FAILED)
 
 @dataclass
 class Notices:
-    """The notices of one watch; sent by a thread of their own, so that none holds up a look."""
+    """The notices of one watch; sent by a thread for each channel.
+
+    So none holds up a look, and a channel that is slow holds up no other.
+    """
 
     channels: Sequence[Channel]
     home: str
@@ -46,8 +49,8 @@ class Notices:
     _broken: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
-        self._queue: queue.Queue[Notice] = queue.Queue(WAITING)
-        self._worker: threading.Thread | None = None
+        self._queues: list[queue.Queue[Notice]] = [queue.Queue(WAITING) for _ in self.channels]
+        self._works = False
 
     def observe(self, event: Event, notified: dict[Key, tuple[str, float]]) -> None:
         """Hear of an event; whether and when it is sent is decided at `flush`."""
@@ -90,7 +93,7 @@ class Notices:
     def close(self, patience: float = FAREWELL) -> None:
         """Give what was begun a moment to arrive."""
         end = time.monotonic() + patience
-        while self._queue.unfinished_tasks and time.monotonic() < end:
+        while any(one.unfinished_tasks for one in self._queues) and time.monotonic() < end:
             time.sleep(0.02)
 
     def _counts(self, event: Event) -> bool:
@@ -98,26 +101,28 @@ class Notices:
         return worst is not None and worst.rank <= self.threshold.rank
 
     def _send(self, event: Event) -> None:
-        if self._worker is None:
-            self._worker = threading.Thread(target=self._work, name="notices", daemon=True)
-            self._worker.start()
-        try:
-            self._queue.put_nowait(Notice(event, self.home, self._broken))
-        except queue.Full:
-            self._notes.append("too many notices wait to be sent, so that one was dropped")
+        if not self._works:
+            self._works = True
+            for one in zip(self.channels, self._queues, strict=True):
+                threading.Thread(target=self._work, args=one, name="notices", daemon=True).start()
+        for channel, waiting in zip(self.channels, self._queues, strict=True):
+            try:
+                waiting.put_nowait(Notice(event, self.home, self._broken))
+            except queue.Full:
+                text = f"too many notices wait for {channel.name}, so that one was dropped"
+                self._notes.append(text)
 
-    def _work(self) -> None:
+    def _work(self, channel: Channel, waiting: queue.Queue[Notice]) -> None:
         while True:
-            notice = self._queue.get()
-            for channel in self.channels:
-                try:
-                    channel.send(notice)
-                    self._failing.discard(channel.name)
-                except NotSent as why:
-                    self._complain(channel, str(why))
-                except Exception as error:  # noqa: BLE001 (a notice must never end the watch)
-                    self._complain(channel, crash(error))
-            self._queue.task_done()
+            notice = waiting.get()
+            try:
+                channel.send(notice)
+                self._failing.discard(channel.name)
+            except NotSent as why:
+                self._complain(channel, str(why))
+            except Exception as error:  # noqa: BLE001 (a notice must never end the watch)
+                self._complain(channel, crash(error))
+            waiting.task_done()
 
     def _complain(self, channel: Channel, why: str) -> None:
         """Say once that a way of notifying does not work."""

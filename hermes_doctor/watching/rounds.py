@@ -6,28 +6,28 @@ next one is tried.
 
 from __future__ import annotations
 
-import threading
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol
 
-from hermes_doctor import home as homes
 from hermes_doctor.examination import crash
 from hermes_doctor.home import Home
-from hermes_doctor.model import CouldNotLook, Hold, Report, Severity, Status
+from hermes_doctor.model import CouldNotLook, Report, Severity, Trouble
 from hermes_doctor.watching import changes, clocks
 from hermes_doctor.watching.clocks import Clock, Reading
 from hermes_doctor.watching.events import Event, Kind
-from hermes_doctor.watching.memory import MOST_DEEDS, Memory, Store
+from hermes_doctor.watching.memory import MOST_DEEDS, Memory
 from hermes_doctor.watching.notices import Notices
+from hermes_doctor.watching.reaching import reach
 from hermes_doctor.watching.signals import Ending, Signals
+from hermes_doctor.watching.store import Store
+from hermes_doctor.watching.telling import stands
 
-HANGING = 24
-"""Looks of earlier rounds that hang in the kernel; with more nothing new is asked."""
-REACHABLE = 5.0
-"""Seconds within which the home must be there."""
 DAY = 86400.0
+HOUR = 3600.0
+"""Seconds between single rounds that are of one schedule in any case: who starts them knows it."""
 ONE_ROUND = 120.0
 """Seconds that a single round waits for its notices: nobody else would send them."""
 
@@ -58,21 +58,28 @@ class Watch:
 
     def __post_init__(self) -> None:
         known = self.store.load(self.clock.boot)
-        self.fresh = known is None
-        """Nobody has watched this home before."""
+        self.fresh = known is None or not known.place
+        """Nobody has seen this home before."""
         self.memory = known or Memory()
         self.rounds = 0
+        self._single = False
+        self._begun = False
         self._last: Reading | None = None
-        self._away: str | None = None
+        self._place = self.memory.place if self.memory.boot == self.clock.boot else ""
+        """Which folder the home was in the round before."""
         self._troubles: set[str] = set()
         self._quiet = self.clock.read().steady
-        self._resume()
 
     def _resume(self) -> None:
-        memory, now = self.memory, self.clock.lasting()
-        late = now - memory.lasting > 3 * self.interval + 60 or now < memory.lasting
-        if memory.boot != self.clock.boot or late:
+        """Go on where the last process ended, unless that says little about now."""
+        memory, now, last = self.memory, self.clock.read(), self.memory.clocks
+        usual = max(self.interval, memory.spacing, HOUR / 3) if self._single else self.interval
+        if memory.boot != self.clock.boot or last is None or now.steady < last.steady:
             self._anew()
+        else:
+            memory.spacing = now.steady - last.steady
+            if clocks.gap(last, now, 3 * usual + 60):
+                self._anew()
         memory.boot = self.clock.boot
         memory.interval, memory.heals = self.interval, self.heals is not None
 
@@ -85,8 +92,6 @@ class Watch:
 
     def run(self) -> None:
         """Round after round, until told to end."""
-        import os
-
         self.memory.pid = os.getpid()
         self.memory.began = self.clock.now().isoformat(timespec="seconds")
         with self.signals.heard():
@@ -94,7 +99,7 @@ class Watch:
                 while not self.signals.ending:
                     begun = self.clock.read().steady
                     self.signals.hurry = False
-                    again = self.round(begins=self.rounds == 0)
+                    again = self.round(begins=not self._begun)
                     now = self.clock.read().steady
                     due = begun + self.interval
                     self.signals.wait(0 if again else due - now if due > now else self.interval)
@@ -108,7 +113,8 @@ class Watch:
             self.notices.close()
 
     def once(self, *, loud: bool) -> Report | None:
-        """One round; what was told before is not told again."""
+        """One round; what was told before is not told again. None when nothing could be seen."""
+        self._single = True
         with self.signals.heard():
             try:
                 self.round(begins=self.fresh)
@@ -128,6 +134,8 @@ class Watch:
     def round(self, *, begins: bool) -> bool:
         """Look once and tell; whether the next look is due at once."""
         self.rounds += 1
+        if self.rounds == 1:
+            self._resume()
         self._mind_the_gap()
         report = self._report()
         self.last_report = report
@@ -137,6 +145,7 @@ class Watch:
             found = changes.compare(
                 self.memory.standing, self.memory.unanswered, report, at, self.after
             )
+            self._begun = True
             self._begin(report, found.events, at) if begins else None
             for event in found.events:
                 if not (begins and self.fresh):
@@ -158,17 +167,18 @@ class Watch:
 
     def _report(self) -> Report | None:
         """Look, as far as there is something to look at."""
-        why = self._hindrance()
-        at = self.clock.now()
-        if why is None and self._away is not None:
-            back = Event(Kind.BACK, at, "the home can be looked at again", was=Severity.ERROR)
-            self._say(back)
-        if why is not None and self._away is None:
-            self._say(Event(Kind.AWAY, at, why, severity=Severity.ERROR))
-        self._away = why
-        if why is not None:
+        place, why = reach(self.home)
+        at, known = self.clock.now(), self.memory.away
+        self.memory.away = why
+        if why:
+            if not known or (self.rounds == 1 and not self._single):
+                self._say(Event(Kind.AWAY, at, why, severity=Severity.ERROR))
             self._anew()
             return None
+        if known:
+            back = Event(Kind.BACK, at, "the home can be looked at again", was=Severity.ERROR)
+            self._say(back)
+        self._mind_the_place(place)
         try:
             with self.signals.cutting():
                 return self.look()
@@ -177,23 +187,6 @@ class Watch:
         except Exception as error:  # noqa: BLE001 (one bad round must not end the watch)
             self._trouble(f"the look crashed: {crash(error)}")
         return None
-
-    def _hindrance(self) -> str | None:
-        """Why this home cannot be looked at now."""
-        hanging = sum(one.name.startswith(("probe-", "check-")) for one in threading.enumerate())
-        if hanging > HANGING:
-            return f"the disk does not answer: {hanging} looks of earlier rounds still wait for it"
-        there: list[bool] = []
-        look = threading.Thread(
-            target=lambda: there.append(homes.looks_like_home(self.home.path)),
-            name="probe-home",
-            daemon=True,
-        )
-        look.start()
-        look.join(REACHABLE)
-        if not there:
-            return f"the home does not answer: nothing came within {REACHABLE:g} s"
-        return None if there[0] else "the home is not there: it was moved, deleted or unmounted"
 
     def _mind_the_gap(self) -> None:
         now = self.clock.read()
@@ -204,10 +197,22 @@ class Watch:
                 self._say(Event(Kind.GAP, self.clock.now(), f"{why}; counting anew"))
         self._last = now
 
+    def _mind_the_place(self, place: str) -> None:
+        """What another folder of that name showed, and what failed there, says nothing here."""
+        if self._place and self._place != place:
+            self._anew()
+            self.memory.failures.clear()
+            text = "another folder is in the place of the home; counting anew"
+            self._say(Event(Kind.GAP, self.clock.now(), text))
+        self._place = self.memory.place = place
+
     def _anew(self) -> None:
         """Nothing has been seen in a row any more."""
-        standing = self.memory.standing
-        self.memory.standing = {key: one._replace(seen=0) for key, one in standing.items()}
+        memory = self.memory
+        memory.busy_since = None
+        memory.standing = {
+            key: one._replace(seen=0, grave=0) for key, one in memory.standing.items()
+        }
 
     # -- telling ---------------------------------------------------------------------------
 
@@ -224,7 +229,10 @@ class Watch:
     def _say(self, event: Event) -> None:
         self._told += 1
         self._quiet = self.clock.read().steady
-        self.tell(event)
+        try:
+            self.tell(event)
+        except BrokenPipeError:  # nobody listens any more
+            self.signals.ending = True
         if self.notices:
             self.notices.observe(event, self.memory.notified)
 
@@ -245,11 +253,12 @@ class Watch:
 
     def _save(self) -> None:
         self.memory.round_at = self.clock.now().isoformat(timespec="seconds")
-        self.memory.lasting = self.clock.lasting()
+        self.memory.clocks = self.clock.read()
         try:
             self.store.save(self.memory)
-        except OSError as error:
-            self._trouble(f"what it knows could not be written down ({error.strerror})")
+        except (OSError, Trouble) as error:
+            why = error.strerror if isinstance(error, OSError) else str(error).partition(". ")[0]
+            self._trouble(f"what it knows could not be written down ({why})")
 
     def _count(self) -> str:
         return "1 round" if self.rounds == 1 else f"{self.rounds} rounds"
@@ -259,21 +268,3 @@ def _broken(report: Report) -> frozenset[str]:
     """What is out of order, by its name; platforms among it."""
     bad = [one for one in report.findings if one.severity is not Severity.INFO]
     return frozenset(name for one in bad for name in one.subject.lower().split(", "))
-
-
-def stands(report: Report) -> str:
-    """How a home stands, in a few words."""
-    bad = {s: n for s, n in report.counts.items() if n and s is not Severity.INFO}
-    if bad:
-        parts = ", ".join(f"{count} {severity.value}" for severity, count in bad.items())
-        said = f"{sum(bad.values())} problem{'s' if sum(bad.values()) > 1 else ''} ({parts})"
-    elif report.status is Status.UNKNOWN:
-        said = "nothing wrong was found, but not every question has an answer"
-    else:
-        said = "nothing is wrong"
-    if report.gateways is None:
-        return f"{said}; gateway unknown"
-    if not report.gateways:
-        served = report.ladder and report.ladder[0].hold is Hold.OK
-        return f"{said}; {report.ladder[0].what if served else 'no gateway runs'}"
-    return f"{said}; gateway runs (process {report.gateways[0].pid})"

@@ -8,6 +8,8 @@ from hermes_doctor.model import Trouble
 from hermes_doctor.values import NamedTuple
 
 _UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
+LONGEST = 30 * 86400.0
+"""Seconds: a watch that looks or may repair less often than that is none."""
 _SPAN = re.compile(r"([0-9]{1,7}(?:\.[0-9]{1,3})?) ?(s|m|min|h|d|)")
 
 
@@ -22,9 +24,11 @@ def seconds(text: str, option: str, *, least: float = 0.0) -> float:
     """`30`, `30s`, `10m`, `2h` in seconds."""
     match = _SPAN.fullmatch(text.strip().lower())
     found = float(match[1]) * _UNITS[match[2]] if match else -1.0
-    if found < least:
-        more = f", at least {least:g} s" if match else ""
-        raise Trouble(f"{option} takes a time such as 30s, 10m or 2h{more}, not {text!r}.")
+    if not least <= found <= LONGEST:
+        raise Trouble(
+            f"{option} takes a time such as 30s, 10m or 2h, from {least:g}s to "
+            f"{LONGEST / 86400:g}d, not {text!r}."
+        )
     return found
 
 

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import sys
 from collections.abc import Iterator
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TextIO
 
 from hermes_doctor.masking import clean
-from hermes_doctor.model import Severity
+from hermes_doctor.model import Hold, Report, Severity, Status
 from hermes_doctor.render.lines import Line, Span, fitting, row, show
 from hermes_doctor.watching.events import PRESENT, Event, Kind, named
 
@@ -47,10 +48,29 @@ class Teller:
         self.out = out if out is not None else sys.stdout
         self.journal = not json and into_journal(self.out)
         self._day = ""
+        self._mute = False
 
     def __call__(self, event: Event) -> None:
         if self.out is None:  # closed by the caller
             return
+        try:
+            self._write(event)
+        except BrokenPipeError:
+            raise
+        except (OSError, ValueError) as error:  # a full disk, a terminal that is gone
+            self._complain(error)
+
+    def _complain(self, error: Exception) -> None:
+        """Say once, elsewhere, that nothing can be told here: the watch goes on."""
+        if self._mute or sys.stderr is None:
+            return
+        self._mute = True
+        why = (getattr(error, "strerror", None) or type(error).__name__).lower()
+        text = f"hermes-doctor: what the watch tells cannot be written ({why}); it goes on"
+        with contextlib.suppress(OSError, ValueError):
+            print(text, file=sys.stderr, flush=True)  # noqa: T201
+
+    def _write(self, event: Event) -> None:
         if self.json:
             print(json.dumps(event.document(self.home)), file=self.out)
         elif self.journal:
@@ -63,6 +83,12 @@ class Teller:
         else:
             show([row(f"{_time(event.at)} ", _whole(event))], self.out)
         self.out.flush()
+
+
+def trouble(message: str) -> str:
+    """That a watch could not run, as one object in one line."""
+    now = datetime.now(UTC)
+    return json.dumps(Event(Kind.NOTE, now, message, severity=Severity.ERROR).document(""))
 
 
 def lines(event: Event) -> Iterator[Line]:
@@ -118,3 +144,21 @@ def into_journal(out: TextIO | None) -> bool:
     except (OSError, ValueError):
         return False
     return st is not None and (device, inode) == (str(st.st_dev), str(st.st_ino))
+
+
+def stands(report: Report) -> str:
+    """How a home stands, in a few words."""
+    bad = {s: n for s, n in report.counts.items() if n and s is not Severity.INFO}
+    if bad:
+        parts = ", ".join(f"{count} {severity.value}" for severity, count in bad.items())
+        said = f"{sum(bad.values())} problem{'s' if sum(bad.values()) > 1 else ''} ({parts})"
+    elif report.status is Status.UNKNOWN:
+        said = "nothing wrong was found, but not every question has an answer"
+    else:
+        said = "nothing is wrong"
+    if report.gateways is None:
+        return f"{said}; gateway unknown"
+    if not report.gateways:
+        served = report.ladder and report.ladder[0].hold is Hold.OK
+        return f"{said}; {report.ladder[0].what if served else 'no gateway runs'}"
+    return f"{said}; gateway runs (process {report.gateways[0].pid})"

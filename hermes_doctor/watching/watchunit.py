@@ -21,7 +21,7 @@ from hermes_doctor.watching.jobs import Job, Told
 _UNIT = """\
 # Made by `hermes-doctor watch install`; `hermes-doctor watch remove` takes it away.
 [Unit]
-Description=hermes-doctor watches {home}
+Description=hermes-doctor watches {home} all the time
 StartLimitIntervalSec=0
 {order}
 [Service]
@@ -69,6 +69,8 @@ ProtectSystem=strict
 class Systemd:
     """A unit under the user's or the system's manager."""
 
+    schedules = False
+
     def __init__(self, *, system: bool) -> None:
         self.system = system
         self.manager = Systemctl(None if system else account(os.geteuid()))
@@ -109,7 +111,7 @@ class Systemd:
         return _UNIT.format(
             home=str(job.home.path).replace("%", "%%"),
             order=order,
-            command=" ".join(map(quoted, job.command)),
+            command=" ".join(quoted(word, command=True) for word in job.command),
             service=SERVICE,
             environment=f"Environment={keeps}\n" if state or self.system else "",
             limits=limits,
@@ -166,11 +168,15 @@ class Systemd:
         return found
 
 
-def quoted(word: str) -> str:
-    """A word as systemd reads it back out of a unit."""
+def quoted(word: str, *, command: bool = False) -> str:
+    """A word as systemd reads it back out of a unit; only in a command a $ stands for a variable.
+
+    Whoever adds a line that is not read word by word: a \\ at its end would join it to the next.
+    """
     if any(ord(sign) < 32 for sign in word):
         raise CannotFix("a name holds signs that no unit may hold")
-    for sign, written in (("\\", "\\\\"), ('"', '\\"'), ("%", "%%"), ("$", "$$")):
+    for sign, written in (("\\", "\\\\"), ('"', '\\"'), ("%", "%%")):
         word = word.replace(sign, written)
+    word = word.replace("$", "$$") if command else word
     plain = all(sign.isalnum() or sign in "/._-=:@%," for sign in word)
     return word if plain and word else f'"{word}"'

@@ -45,6 +45,10 @@ BROKEN = {
 }
 
 
+MENDED = {"tab", "full-width colon", "NUL", "UTF-16"}
+"""What a rule mends."""
+
+
 @pytest.mark.parametrize("case", BROKEN)
 def test_broken(home: Path, case: str) -> None:
     """Everything that makes Hermes fall back to its defaults is critical, with its place."""
@@ -59,7 +63,7 @@ def test_broken(home: Path, case: str) -> None:
     assert finding.evidence[0].where.startswith(where)
     assert finding.evidence[0].what
     assert finding.since is not None
-    assert finding.fix is None, "there is no copy to restore"
+    assert finding.fix == ("mend-yaml" if case in MENDED else None), "there is no copy to restore"
     assert "No older copy" in finding.detail
 
 
@@ -193,3 +197,61 @@ def test_copies_that_could_not_be_looked_at(home: Path, monkeypatch: pytest.Monk
     assert "No older copy" not in finding.detail
     assert finding.fix is None
     assert "it took too long" in (result.reason or "")
+
+
+CAUSES = {
+    "a tab": (b"model:\n\tdefault: x\n", "tab", 2, "<TAB>default: x"),
+    "a tab after the colon": (b"model:\n  provider:\topenrouter\n", "tab", 2, "provider:<TAB>"),
+    "a colon in a value": (b"a: 1\nnote: see: this\n", "colon followed by a space", 2, "note: "),
+    "deeper": (b"model: x\n  provider: y\n", "indented deeper", 2, "provider: y"),
+    "an open quote": (b'a: 1\nb: "canary\nc: 2\n', "opens in line 2", 2, "b: "),
+    "conflict markers": (b"a: 1\n<<<<<<< HEAD\nb: 1\n", "conflict", 2, ""),
+    "two documents": (b"a: 1\n---\nb: 2\n", "second document", 2, "---"),
+    "a full-width colon": ("a: 1\nb：2\nc: 3\n".encode(), "full-width colon", 2, ""),
+    "odd blanks": ("m:\n\u00a0 a: x\n  b: y\n".encode(), "only look like spaces", 2, "a: "),
+    "curly quotes": ("m: {a: “x, b: 1: 2”}\n".encode(), "curly quotes", 1, ""),
+    "an at sign": (b"a: @canary\n", "begins with @", 1, "a: "),
+    "a star": (b"a: *canary\n", "begins with *", 1, "a: "),
+    "a backslash": (b'a: "C:\\Users"\n', "backslash", 1, "a: "),
+    "a bracket": (b"a: [1, 2\nb: 3\n", "bracket", 2, "b: "),
+    "a block that does not fit": (b"a:\n  b: 1\n c: 2\n", "same number of spaces", 3, "c: "),
+    "UTF-16": ("a: 1\n".encode("utf-16"), "UTF-16", None, ""),
+    "Latin-1": (b"a: caf\xe9\n", "save it as UTF-8", 1, "a: "),
+    "NUL": (b"a: 1\n\0\0", "NUL bytes", 2, ""),
+    "a list": (b"- a\n", "begins with a dash", 1, ""),
+}
+
+
+@pytest.mark.parametrize("case", CAUSES)
+def test_usual_causes(home: Path, case: str) -> None:
+    """The cause is said in words, and its line shown with what could be secret hidden."""
+    data, words, line, shown = CAUSES[case]
+    support.put(home / "config.yaml", data)
+
+    _, [finding] = look(home)
+
+    assert words in finding.detail
+    assert "canary" not in str(finding)
+    if line is not None:
+        assert finding.evidence[-1].where == f"config.yaml:{line}"
+        assert shown in finding.evidence[-1].what
+
+
+def test_a_mend_comes_before_a_copy(home: Path) -> None:
+    """A rule that keeps every edit is better than an older copy."""
+    support.put(home / "config.yaml.bak", "a: 1\n")
+    support.put(home / "config.yaml", b"model:\n\tdefault: x\n")
+
+    _, [finding] = look(home)
+
+    assert finding.fix == "mend-yaml"
+
+
+@pytest.mark.parametrize("data", [b"a:\n\tb:\n\t  c: 1\n    d: 2\n", b"a: &x\n\tb: 1\nc: *x\n"])
+def test_no_mend_that_guesses(home: Path, data: bytes) -> None:
+    """Where the width of a tab decides what belongs to what, a person does."""
+    support.put(home / "config.yaml", data)
+
+    _, [finding] = look(home)
+
+    assert finding.fix is None

@@ -1,4 +1,4 @@
-"""UPD-VENV-BROKEN, UPD-TWO-VENVS and UPD-CONFLICT-MARKERS."""
+"""UPD-VENV-BROKEN, UPD-TWO-VENVS, UPD-CONFLICT-MARKERS and UPD-STASH."""
 
 from __future__ import annotations
 
@@ -9,11 +9,13 @@ from pathlib import Path
 
 import pytest
 
+from hermes_doctor.probes import gitfolder, records
 from hermes_doctor.probes.supervision import Unit
 from tests import support
 from tests.looking import ask as look
 from tests.supervised import ask, codes, unit
 
+GIT = shutil.which("git") or "git"
 START = ("-m", "hermes_cli.main", "gateway", "run")
 
 
@@ -137,3 +139,88 @@ def test_cut_off(home: Path, tmp_path: Path) -> None:
     found = codes("hermes-install", home, service(home, root / "venv"))
 
     assert found == [("UPD-VENV-BROKEN", "warning")]
+
+
+def test_modules_that_are_gone(home: Path, tmp_path: Path) -> None:
+    """What the installer wrote down and is not there; a quick look sees to what starts Hermes."""
+    packages = environment(tmp_path / "venv")
+    names = ("hermes_cli/main.py", "hermes_state.py", "skills/far/away.py", "../../../bin/x.py")
+    record = "".join(f"{name},sha256=x,1\n" for name in (*names, "gateway/__pycache__/run.pyc"))
+    support.put(packages / "hermes_agent-0.19.0.dist-info" / "RECORD", record)
+    for name in names[:3]:
+        support.put(packages / name, "x = 1\n")
+    assert codes("hermes-install", home, service(home, tmp_path / "venv")) == []
+
+    (packages / "skills/far/away.py").unlink()
+    assert codes("hermes-install", home, service(home, tmp_path / "venv")) == []
+    assert records.missing(packages, "0.19.0", deep=True) == ["skills/far/away.py"]
+    (packages / "hermes_state.py").unlink()
+    _, [finding] = ask("hermes-install", home, service(home, tmp_path / "venv"))
+
+    assert (finding.code, finding.severity) == ("UPD-VENV-BROKEN", "error")
+    assert finding.evidence[0].what.startswith("hermes_state.py of Hermes 0.19.0")
+
+
+def git(folder: Path, *words: str) -> None:
+    """Run git as nobody in particular."""
+    name = ("-c", "user.name=x", "-c", "user.email=x@example.org", "-c", "init.defaultBranch=main")
+    done = subprocess.run([GIT, *name, "-C", folder, *words], capture_output=True)
+    assert done.returncode in (0, 1), done.stderr
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    """A real checkout with one commit."""
+    root = checkout(tmp_path / "hermes-agent")
+    (root / ".git").rmdir()
+    git(root, "init", "-q")
+    git(root, "add", "pyproject.toml", "hermes_cli")
+    git(root, "commit", "-qm", "one")
+    return root
+
+
+def stash(root: Path, number: int) -> None:
+    """What an update does that cannot put changes back."""
+    support.put(root / "hermes_cli/main.py", f"x = {number}\n")
+    git(root, "stash", "push", "-qm", f"hermes-update-autostash-2026111{number}-120000")
+
+
+def test_stashes(home: Path, tmp_path: Path, repository: Path) -> None:
+    """One that was left is worth knowing, several are a loop, and own ones are no concern."""
+    environment(repository / "venv")
+    support.put(repository / "hermes_cli/main.py", "x = 9\n")
+    git(repository, "stash", "push", "-qm", "my own")
+    found = []
+    for number in (2, 3):
+        found += codes("hermes-install", home, service(home, repository / "venv"))
+        stash(repository, number)
+    found += codes("hermes-install", home, service(home, repository / "venv"))
+
+    assert found == [("UPD-STASH", "info"), ("UPD-STASH", "warning")]
+
+
+def test_merge(home: Path, tmp_path: Path, repository: Path) -> None:
+    """A merge that was left in the middle stops every update."""
+    environment(repository / "venv")
+    git(repository, "checkout", "-qb", "mine")
+    for branch, text in (("mine", "x = 2\n"), ("main", "x = 3\n")):
+        git(repository, "checkout", "-q", branch)
+        support.put(repository / "hermes_cli/main.py", text)
+        git(repository, "commit", "-qam", branch)
+    git(repository, "merge", "-q", "mine")
+
+    _, found = ask("hermes-install", home, service(home, repository / "venv"))
+
+    assert [one.code for one in found] == ["UPD-CONFLICT-MARKERS", "UPD-STASH"]
+    assert found[1].evidence[0].what == "is in the middle of a merge"
+    left = gitfolder.left(repository, deep=True)
+    assert (left.stashes, left.unmerged) == (0, 1)
+
+
+def test_worktree_and_nonsense(tmp_path: Path) -> None:
+    """`.git` may be a file that leads elsewhere, or lead nowhere; an index may be anything."""
+    support.put(tmp_path / "tree/.git", f"gitdir: {tmp_path}/real\n")
+    support.put(tmp_path / "real/MERGE_HEAD", "x\n")
+    support.put(tmp_path / "real/index", b"DIRC\0\0\0\2\xff\xff\xff\xff" + b"x" * 100)
+    assert gitfolder.left(tmp_path / "tree", deep=True).middle == "a merge"
+    assert gitfolder.left(tmp_path, deep=True) == gitfolder.Left(0, None, 0)

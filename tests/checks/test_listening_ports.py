@@ -80,3 +80,36 @@ def test_taken_before_the_start(home: Path, taken: int) -> None:
 
     assert (finding.code, finding.severity) == ("GW-PORT-IN-USE", "warning")
     assert str(os.getpid()) in finding.evidence[0].what
+
+
+class Bridged(Scene):
+    """Somebody listens on the port of WhatsApp's bridge."""
+
+    name = "nginx"
+
+    def listeners(self, pid: int) -> list[Connection]:
+        """The port is taken."""
+        return [Connection(("0.0.0.0", 3000), None, "LISTEN", inode=5)]
+
+    def socket_owner(self, inode: int) -> int | None:
+        """By a process that we may see."""
+        return 77
+
+    def command(self, pid: int) -> str:
+        """What it calls itself."""
+        return self.name
+
+
+def test_the_port_of_the_bridge(home: Path) -> None:
+    """Hermes would end a stranger there; the bridge itself, and another port, are in order."""
+    scene = Bridged(home, {"WHATSAPP_ENABLED": "true"})
+
+    _, [finding] = ask("listening-ports", scene)
+
+    assert (finding.code, finding.severity) == ("GW-PORT-IN-USE", "warning")
+    assert "nginx" in finding.title
+    scene.name = "node"
+    assert ask("listening-ports", scene)[1] == []
+    config = "platforms:\n  whatsapp:\n    extra:\n      bridge_port: 3100\n"
+    support.put(home / "config.yaml", config)
+    assert ask("listening-ports", Bridged(home, {"WHATSAPP_ENABLED": "true"}))[1] == []

@@ -10,7 +10,7 @@ import pytest
 
 from tests import support
 
-SICK = b"model:\n\tdefault: edited\n"
+SICK = b"model:\n  default: edited\n  provider: [\n"
 
 
 def sicken(home: Path, data: bytes = SICK) -> dict[str, tuple[object, ...]]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import socket
 import ssl
-import subprocess
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -18,8 +17,8 @@ from hermes_doctor.probes.platforms import Endpoint
 from hermes_doctor.probes.proxies import Proxy, parse
 from hermes_doctor.probes.reach import Target
 from hermes_doctor.probes.settings import Settings
+from tests.certificates import certificate as certificate
 
-FILES = ("-keyout", "key.pem", "-out", "only.pem")
 NOTHING = Settings({}, frozenset(), {}, ())
 Serve = Callable[[socket.socket], None]
 
@@ -64,22 +63,6 @@ def look(
     found = reach.reach(Target("it", Endpoint(host, port), through, tls), settings)
     assert found.seconds < reach.PATIENCE + 1
     return found.failed, found.why
-
-
-@pytest.fixture(scope="module")
-def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A certificate for localhost that nobody has signed, and its key in one file."""
-    folder = tmp_path_factory.mktemp("certificate")
-    words = "req -x509 -newkey rsa:2048 -nodes -days 1 -subj /CN=localhost -addext"
-    subprocess.run(
-        ["openssl", *words.split(), "subjectAltName=DNS:localhost", *FILES],
-        cwd=folder,
-        check=True,
-        capture_output=True,
-    )
-    both = folder / "both.pem"
-    both.write_bytes((folder / "only.pem").read_bytes() + (folder / "key.pem").read_bytes())
-    return both
 
 
 def encrypted(certificate: Path) -> Serve:

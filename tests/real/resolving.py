@@ -86,12 +86,12 @@ def _runtime(ask: Callable[[], Runtime]) -> Fields:
         "provider": found.provider,
         "base_url": str(found.base_url),
         "api_mode": str(found.api_mode),
-        "key": _hashed(found.key),
+        "key": hashed(found.key),
     }
 
 
 def _task(task: auxiliary.Task) -> list[str | None]:
-    plain = (task.provider, task.model, task.base_url, _hashed(task.key), task.api_mode)
+    plain = (task.provider, task.model, task.base_url, hashed(task.key), task.api_mode)
     return [str(one) if one else None for one in plain]
 
 
@@ -100,7 +100,7 @@ def _platform(seen: World, one: access.Access) -> Fields:
         return answer.value if answer else None
 
     return {
-        "token": _hashed(access.token_text(seen, one.name)),
+        "token": hashed(access.token_text(seen, one.name)),
         "home_channel": value(one.home_channel),
         "dm_policy": value(one.dm_policy),
         "group_policy": value(one.group_policy),
@@ -110,7 +110,7 @@ def _platform(seen: World, one: access.Access) -> Fields:
     }
 
 
-def _hashed(value: str) -> str | None:
+def hashed(value: str) -> str | None:
     return hashlib.sha256(str(value).encode()).hexdigest()[:12] if value else None
 
 

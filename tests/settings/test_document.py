@@ -79,7 +79,7 @@ def test_duplicate_keys() -> None:
 
     assert document.values["model"]["default"] == "b"
     assert document.places["model", "default"].line == 4
-    assert document.duplicates == [(("model",), (1, 3))]
+    assert document.duplicates == [(("model",), (1, 3), False)]
 
 
 @pytest.mark.parametrize(

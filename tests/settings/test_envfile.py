@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given, strategies as st
 
 from hermes_doctor.settings import envfile
 from hermes_doctor.settings.envfile import EnvReadings
@@ -89,3 +90,41 @@ def test_hostile(data: bytes) -> None:
     """Nothing raises."""
     read(data)
     read(data, (0, 13, 0))
+
+
+WORDS = st.sampled_from(
+    [
+        *("A", "KEY", "export ", "=", "=", "\n", "\r\n", "\r", " ", "\t", "#", "'", '"', "\\"),
+        *(
+            "$",
+            "${A}",
+            "sk-1",
+            "a:b",
+            "é",
+            "\ufffd",
+            "\ufeff",
+            "\x0b",
+            "\u2028",
+            "%",
+            "[",
+            "]",
+            "~",
+        ),
+    ]
+)
+
+
+@given(st.lists(WORDS, max_size=25).map("".join))
+def test_plain_lines_are_read_alike(text: str) -> None:
+    """Where python-dotenv is not loaded, it would have read the same."""
+    lines = list(envfile._tidied(envfile._text(env_file(text), Release()), Release()))
+    plainly = envfile._plainly(lines)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(envfile, "_plainly", lambda _: None)
+        theirs = envfile._dotenv(env_file(text), lines, {})
+
+    if plainly is not None:
+        assert plainly == theirs
+        assert [one.source for one in plainly.values.values()] == [
+            one.source for one in theirs.values.values()
+        ]

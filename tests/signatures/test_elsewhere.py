@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hermes_doctor.logs.entry import Entry
+from hermes_doctor.model import Finding, Severity
 from hermes_doctor.plugins import builtin
 from hermes_doctor.signatures import source
 from hermes_doctor.signatures.findings import findings
@@ -20,12 +21,17 @@ CLICK = (
 DNS = "[Weixin] poll error (1/3): Cannot connect to host x:443 [Name or service not known]"
 
 
-def codes(*lines: tuple[str, str, str, str]) -> set[str]:
+def told(*lines: tuple[str, str, str, str], **chats: str) -> list[Finding]:
     """What these lines come to: level, logger, session and text of each."""
-    ledger = Ledger(RULES, now=NOW)
+    ledger = Ledger(RULES, now=NOW, chats=lambda: chats)
     for number, (level, logger, session, text) in enumerate(lines):
         ledger.take(Entry(NOW - 600 + number, level, logger, text, session))
-    return {one.code for one in findings(ledger.incidents(), lambda _: "log")}
+    return list(findings(ledger.incidents(), lambda _: "log"))
+
+
+def codes(*lines: tuple[str, str, str, str]) -> set[str]:
+    """The same, but only what kinds of things."""
+    return {one.code for one in told(*lines)}
 
 
 @pytest.mark.parametrize(
@@ -84,3 +90,43 @@ def test_a_message_that_needs_no_network(platform: str, over: bool) -> None:
         ("INFO", "gateway.run", "", came),
     )
     assert ("NET-DNS" in found) is not over
+
+
+@pytest.mark.parametrize(
+    ("click", "late", "chats", "dead"),
+    [
+        ("", "s1", {"s1": "U1"}, True),
+        ("", "s2", {"s1": "U1", "s2": "U2"}, False),
+        ("", "s3", {"s1": "U1"}, True),  # whose session that was is not known any more
+        ("s1", "s1", {}, True),
+        ("s1", "s2", {}, False),
+        ("", "", {}, True),
+    ],
+)
+def test_a_command_that_ran_out_of_time_in_another_session(
+    click: str, late: str, chats: dict[str, str], dead: bool
+) -> None:
+    """A refused click has to do with the command of its own session only."""
+    blocked = (
+        'Tool terminal returned error (60.18s): {"output": "", "exit_code": -1, "error": '
+        '"BLOCKED: Command timed out without user response."}'
+    )
+    found = told(
+        ("WARNING", QQ, click, CLICK.format("U1")),
+        ("WARNING", "agent.tool_executor", late, blocked),
+        **chats,
+    )
+
+    worst = [one for one in found if one.code == "APPROVAL-DEADLOCK" and one.fix]
+    assert [one.severity for one in worst] == ([Severity.ERROR] if dead else [])
+
+
+@pytest.mark.parametrize(("platform", "over"), [("telegram", True), ("discord", False)])
+def test_a_delivery_to_another_platform(platform: str, over: bool) -> None:
+    """A job may deliver to several."""
+    found = told(
+        ("ERROR", "cron.scheduler", "", "Job 'a1': delivery to telegram:1 failed: Timed out"),
+        ("INFO", "cron.scheduler", "", f"Job 'a1': delivered to {platform}:7 via live adapter"),
+    )
+
+    assert [one.data["platform"] for one in found] == ([] if over else ["telegram"])

@@ -224,3 +224,39 @@ def test_timeline_of_nothing(home: Path) -> None:
     done = support.doctor("timeline", "--home", home, "--since", "1h")
     assert done.code == 0 and "Nothing happened" in done.out
     assert json.loads(support.doctor("timeline", "--home", home, "--since", "1h", "--json").out)
+
+
+BLOCKED = (
+    'Tool terminal returned error (60.18s): {"output": "", "exit_code": -1, "error": '
+    '"BLOCKED: Command timed out without user response."}'
+)
+
+
+@pytest.mark.parametrize(
+    ("more", "cause"), [("", "QQ-4009"), (f"TELEGRAM_BOT_TOKEN=1:{'a' * 35}\n", None)]
+)
+def test_a_command_that_ran_out_of_time_somewhere(home: Path, more: str, cause: str | None) -> None:
+    """A lost session of QQ is what it follows from only where nobody can have meant another."""
+    support.put(home / ".env", f"QQ_APP_ID=102000001\nQQ_CLIENT_SECRET=x\n{more}")
+    late = [ago(minutes, BLOCKED, logger="agent.tool_executor") for minutes in (9, 6, 3)]
+    put(home, ago(20, CLOSED), *late)
+    done = support.doctor("check", "--json", "--only", "logs", "--home", home)
+    by_code = {one["code"]: one["caused_by"] for one in json.loads(done.out)["findings"]}
+
+    assert by_code == {"QQ-4009": None, "APPROVAL-TIMEOUT": cause}
+
+
+@pytest.mark.parametrize(("chat", "dead"), [("U1", True), ("U2", False)])
+def test_whose_session_it_was_is_known_from_the_sessions(home: Path, chat: str, dead: bool) -> None:
+    """The log names the session of a command by its number, that of a click by its chat."""
+    known = {f"agent:main:qqbot:dm:{chat}": {"session_id": "20261115_001248_df794ef7"}}
+    text = json.dumps({"_README": "what this is", **known})
+    support.put(home / "sessions" / "sessions.json", text)
+    click = "[QQBot:1] Rejected unauthorized approval click for session agent:main:qqbot:dm:U1"
+    late = ago(5, BLOCKED, logger="agent.tool_executor")
+    tagged = late._replace(session="20261115_001248_df794ef7")
+    put(home, ago(6, f"{click} (operator=U1)"), tagged)
+    done = support.doctor("check", "--json", "--only", "logs", "--home", home)
+    found = {(one["code"], one["severity"]) for one in json.loads(done.out)["findings"]}
+
+    assert (("APPROVAL-DEADLOCK", "error") in found) is dead

@@ -79,8 +79,17 @@ def test_seen_in_a_row_is_counted_as_far_as_it_matters() -> None:
 
     assert [after(*[sick] * n).standing["A", "thing"].seen for n in (1, 2, 3, 9)] == [1, 2, 3, 3]
     assert after(sick, report(), sick).standing["A", "thing"].seen == 1
-    worse = report(finding("A", "critical"))
-    assert after(sick, sick, worse).standing["A", "thing"].seen == 1, "another problem by now"
+    note = report(finding("A", "info"))
+    assert after(note, note, sick).standing["A", "thing"].seen == 1, "another problem by now"
+
+
+def test_what_wavers_is_counted_on() -> None:
+    """Error, critical, error: it lasts. What was a warning is not an error that lasted."""
+    mild, sick, worse = (report(finding("A", word)) for word in ("warning", "error", "critical"))
+
+    assert after(sick, worse, sick, worse).standing["A", "thing"][3:] == (3, 3)
+    assert after(mild, mild, sick).standing["A", "thing"][3:] == (3, 1)
+    assert after(sick, sick, mild).standing["A", "thing"][3:] == (3, 0)
 
 
 def test_two_of_one_key_are_one_and_the_worst_counts() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import json
 import os
@@ -9,6 +10,7 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -19,6 +21,7 @@ from hermes_doctor.home import Home
 from hermes_doctor.model import Severity, Trouble
 from hermes_doctor.watching.channels import Command, Hermes, Notice, NotSent, Webhook
 from hermes_doctor.watching.events import Event, Kind
+from tests import support
 from tests.services.faking import until
 from tests.watching.pieces import AT
 
@@ -80,6 +83,7 @@ class Server:
     def __init__(self, *answers: int) -> None:
         self.got: list[dict[str, Any]] = []
         self.paths: list[str] = []
+        self.headers: list[dict[str, str]] = []
         answers_left = list(answers)
         outer = self
 
@@ -88,6 +92,7 @@ class Server:
                 data = self.rfile.read(int(self.headers["Content-Length"]))
                 outer.got.append(json.loads(data))
                 outer.paths.append(self.path)
+                outer.headers.append(dict(self.headers))
                 code = answers_left.pop(0) if answers_left else 204
                 self.send_response(code)
                 if code in (301, 302, 307, 308):
@@ -153,10 +158,8 @@ def test_a_webhook_that_refuses(servers: list[Server], answers: tuple[int], trie
     "url",
     [
         f"http://127.0.0.1:9/{SECRET}",
-        f"http://127.0.0.1:99999/{SECRET}",
-        f"http://[bad/{SECRET}",
-        f"http:///{SECRET}",
-        f"http://127.0.0.1:9/{SECRET} with blanks",
+        f"http://somebody:{SECRET}@127.0.0.1:9/",
+        f"http://127.0.0.1:9/%40{SECRET}",
     ],
 )
 def test_a_webhook_that_is_not_there_keeps_its_secret(url: str) -> None:
@@ -167,12 +170,72 @@ def test_a_webhook_that_is_not_there_keeps_its_secret(url: str) -> None:
     assert SECRET not in str(why.value)
 
 
-def test_an_address_of_another_kind() -> None:
-    """An address of another kind."""
+@pytest.mark.parametrize(
+    "url",
+    [
+        f"file:///etc/{SECRET}",
+        f"http://127.0.0.1:99999/{SECRET}",
+        f"http://[bad/{SECRET}",
+        f"http:///{SECRET}",
+        f"http://127.0.0.1:9/{SECRET} with blanks",
+        f"http://somebody:{SECRET}/x@127.0.0.1:9/",
+        f"http://{SECRET}:12/3@127.0.0.1:9/",
+        f"http://{SECRET}#3@127.0.0.1:9/",
+        f"http://a:b@{SECRET}?3@127.0.0.1:9/",
+    ],
+)
+def test_an_address_that_is_none_or_not_clear(url: str) -> None:
+    """It is refused before anybody is asked for a part of a password as a host."""
     with pytest.raises(Trouble) as why:
-        Webhook(f"file:///etc/{SECRET}")
+        Webhook(url)
 
-    assert SECRET not in str(why.value)
+    assert SECRET not in str(why.value) and "\n" not in str(why.value)
+
+
+def test_a_name_and_a_password_are_no_part_of_the_host(
+    servers: list[Server], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They go as a header, and nobody is asked on the network for them."""
+    asked: list[str] = []
+    real = socket.getaddrinfo
+
+    def resolve(host: str, *args: object, **more: object) -> object:
+        asked.append(str(host))
+        return real(host, *args, **more)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(socket, "getaddrinfo", resolve)
+    server = serve(servers)
+    Webhook(server.url.replace("://", f"://some%40body:p%2F{SECRET}@")).send(NOTICE)
+
+    assert len(server.got) == 1 and set(asked) == {"127.0.0.1"}
+    given = base64.b64decode(str(server.headers[0]["Authorization"]).removeprefix("Basic "))
+    assert given.decode() == f"some@body:p/{SECRET}"
+
+
+def test_a_command_in_a_file(tmp_path: Path) -> None:
+    """What it does is in no list of processes."""
+    out = tmp_path / "out"
+    script = support.put(tmp_path / "run", f'echo "$HERMES_DOCTOR_CODE {SECRET}" >{out}; cat >&2\n')
+    made = Command(f"@{script}")
+    made.send(NOTICE)
+
+    assert out.read_text() == f"DB-NOTADB {SECRET}\n"
+    assert SECRET not in " ".join(made.words)
+    with pytest.raises(Trouble, match="cannot be read"):
+        Command(f"@{tmp_path}/none")
+
+
+def test_no_sign_steers_a_terminal_or_breaks_a_parser() -> None:
+    """A name of a file may hold anything."""
+    odd = "a\x1b]0;gone\x07b\nc\udc80\u202ed"
+    event = replace(EVENT, subject=odd, title=f"{odd} is wrong", command=f"fix {odd}")
+    said = Notice(event, f"/home/{odd}", frozenset())
+    line = json.dumps(said.document(), ensure_ascii=False)
+
+    assert json.loads(line)["subject"] == "a�]0;gone�b�c��d"
+    line.encode()
+    for text in (line, said.words(), event.sentence()):
+        assert not [sign for sign in text if ord(sign) < 32 or sign in "\x7f\u202e"]
 
 
 @pytest.mark.parametrize("target", ["", "tele gram", "telegram:\n", "--to", "-x", ":1"])

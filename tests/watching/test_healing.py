@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import subprocess
 import sys
 from collections.abc import Callable
@@ -14,14 +15,15 @@ from hermes_doctor import plugins
 from hermes_doctor.examination import report as examine
 from hermes_doctor.home import Home
 from hermes_doctor.lock import locked
-from hermes_doctor.model import Report
+from hermes_doctor.model import Report, Severity, Trouble
 from hermes_doctor.probes import Probes
+from hermes_doctor.watching import repairing
 from hermes_doctor.watching.healing import Healer
 from hermes_doctor.watching.ledger import Ledger
-from hermes_doctor.watching.memory import Store
 from hermes_doctor.watching.rounds import Watch
 from hermes_doctor.watching.signals import Signals
 from hermes_doctor.watching.spans import Budget
+from hermes_doctor.watching.store import Store
 from tests import sham, support
 from tests.watching.pieces import Hands, Heard, watch
 
@@ -139,6 +141,51 @@ def test_not_when_it_came_and_went(home: Path) -> None:
         ward.rounds(1)
 
     assert "healed" not in ward.heard.kinds and not (home / "backups").exists()
+
+
+def test_what_wavers_is_healed(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An error in one round, critical in the next: it lasts."""
+    ward = Ward(home)
+    blot(home)
+    real = ward.look
+    worse = itertools.cycle([Severity.ERROR, Severity.CRITICAL])
+
+    def look() -> Report:
+        report, now = real(), next(worse)
+        found = tuple(one._replace(severity=now) for one in report.findings)
+        return report._replace(findings=found)
+
+    ward.watch.look = look
+
+    assert "healed ENV-BOM" in ward.rounds(3)
+
+
+def test_the_gateway_is_steered_only_for_an_error_that_lasted(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two warnings and an error are no error that was seen three times."""
+    straw_hermes(tmp_path, monkeypatch)
+    sham.ended(home)
+    ward = Ward(home)
+    real = ward.look
+    levels = itertools.chain([Severity.WARNING] * 2, itertools.repeat(Severity.ERROR))
+
+    def look() -> Report:
+        report, now = real(), next(levels)
+        found = tuple(one._replace(severity=now) for one in report.findings)
+        return report._replace(findings=found)
+
+    ward.watch.look = look
+    carried: list[object] = []
+
+    def carry_out(*given: object) -> None:
+        carried.append(given)
+        raise Trouble("enough")
+
+    monkeypatch.setattr(repairing, "carried_out", carry_out)
+    assert "waits" not in str(ward.rounds(4)) and not carried
+    ward.rounds(1)
+    assert len(carried) == 1
 
 
 def test_what_would_ask_is_left_alone(home: Path) -> None:
@@ -272,7 +319,7 @@ def test_another_watch_heals(home: Path) -> None:
 import sys
 from pathlib import Path
 from hermes_doctor.home import Home
-from hermes_doctor.watching.memory import Store
+from hermes_doctor.watching.store import Store
 assert Store(Home(Path({str(home)!r})), Path({str(store.folder)!r})).take()
 print("held", flush=True)
 sys.stdin.read()
@@ -299,18 +346,18 @@ def test_what_cannot_be_planned_is_told_once_and_asked_again_later(
     sham.ended(home)
     ward = Ward(home, after=1)
     planned = 0
-    real: Callable[..., Any] = ward.healer._planned
+    real: Callable[..., Any] = repairing.planned
 
     def counting(*args: Any) -> Any:
         nonlocal planned
         planned += 1
         return real(*args)
 
-    monkeypatch.setattr(ward.healer, "_planned", counting)
+    monkeypatch.setattr(repairing, "planned", counting)
     told = ward.rounds(8)
 
     assert told.count("waits GW-DOWN") == 1 and "failed GW-DOWN" not in told
-    assert planned == 2, "every two minutes"
+    assert planned == 3, "soon once more, then every two minutes"
 
 
 def test_no_gateway_is_started_into_the_service_of_the_watch(

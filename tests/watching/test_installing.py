@@ -18,7 +18,7 @@ from hermes_doctor.model import CannotFix
 from hermes_doctor.services.systemd import Manager
 from hermes_doctor.watching import cronline, jobs, launchjob, watchunit
 from hermes_doctor.watching.jobs import Job
-from hermes_doctor.watching.memory import Store
+from hermes_doctor.watching.store import Store
 from tests import support
 from tests.services import faking
 
@@ -84,6 +84,50 @@ def test_a_line_in_the_crontab(home: Path, fakes: Path) -> None:
     assert not cron.remove(mine)
 
 
+@pytest.mark.parametrize(
+    ("minutes", "line"),
+    [
+        (0.5, "*/5 * * * *"),
+        (7, "*/6 * * * *"),
+        (13, "*/12 * * * *"),
+        (45, "*/30 * * * *"),
+        (59, "0 * * * *"),
+        (100, "0 */2 * * *"),
+        (300, "0 */4 * * *"),
+        (100000, "0 0 * * *"),
+    ],
+)
+def test_rounds_come_evenly(home: Path, minutes: float, line: str) -> None:
+    """Cron begins anew each hour: */45 would be 45 minutes and then 15."""
+    mine = job(home)
+    mine = Job(mine.home, (), False, minutes * 60, mine.store)
+
+    assert cronline.Cron().text(mine).startswith(f"{line} env ")
+    assert any("comes evenly" in hint for hint in cronline.Cron().hints(mine))
+    even = Job(mine.home, (), False, 900.0, mine.store)
+    [hint] = cronline.Cron().hints(even)
+    assert "every 15 min" in hint and cronline.Cron().text(even).startswith("*/15 ")
+
+
+def test_a_command_is_not_for_everybody_to_read(tmp_path: Path) -> None:
+    """It may hold a secret: neither the crontab nor what is shown holds it, and that is said."""
+    bin = tmp_path / "bin"
+    bin.mkdir()
+    tab, state = tmp_path / "tab", tmp_path / "state" / "hermes-doctor"
+    faking.command(bin, "crontab", CRONTAB.format(file=tab))
+    env = {"PATH": f"{bin}:{os.environ['PATH']}", "XDG_STATE_HOME": str(state.parent)}
+    with lasting_home() as home:
+        args = ("watch", "install", "--cron", "--home", home, "--notify-command")
+        done = support.doctor(*args, "curl -H 'Token: zQcanary' x", env=env)
+        assert done.code == 0 and "zQcanary" not in done.out + tab.read_text()
+        [kept] = state.glob("*.command")
+        assert kept.read_text() == "curl -H 'Token: zQcanary' x"
+        assert kept.stat().st_mode & 0o777 == 0o600
+        assert f"it may hold a secret: {kept}" in done.out
+        support.doctor("watch", "remove", "--cron", "--home", home, env=env)
+        assert not state.exists()
+
+
 def test_the_rest_of_the_crontab_is_left_alone(home: Path, fakes: Path) -> None:
     """The rest of the crontab is left alone."""
     file = support.put(
@@ -128,7 +172,8 @@ def test_an_agent_of_launchd(home: Path, fakes: Path) -> None:
 def test_a_word_in_a_unit_is_what_it_was() -> None:
     """As systemd reads it: quotes, escapes, specifiers and variables."""
     assert watchunit.quoted("/plain/word-1.0") == "/plain/word-1.0"
-    assert watchunit.quoted(ODD) == '"a b\\"c%%d$$e\\\\f"'
+    assert watchunit.quoted(ODD, command=True) == '"a b\\"c%%d$$e\\\\f"'
+    assert watchunit.quoted(ODD) == '"a b\\"c%%d$e\\\\f"', "a variable only in a command"
     assert watchunit.quoted("") == '""'
     with pytest.raises(CannotFix):
         watchunit.quoted("two\nlines")
@@ -182,13 +227,18 @@ def test_the_command_line(tmp_path: Path) -> None:
         assert "zQcanary" not in shown.out + done.out + tab.read_text()
         [kept] = (tmp_path / "state" / "hermes-doctor").glob("*.webhook")
         assert kept.read_text() == webhook and kept.stat().st_mode & 0o777 == 0o600
-        assert "runs already" in doctor("install", "--heal", "--notify-webhook", webhook).out
+        assert "installed already" in doctor("install", "--heal", "--notify-webhook", webhook).out
         line = tab.read_text().partition("env ")[2]
         words = shlex.split(line, comments=True)
         ran = support.doctor("watch", *words[words.index("watch") + 1 :], env=env)
         assert ran.code == 0 and "start" in ran.out
         told = doctor("status")
         assert told.code == 0 and "Last round: " in told.out and "Stands: 0 problems." in told.out
+        assert "scheduled" in told.out and "runs" not in told.out and "running" not in told.out
+        [known] = (tmp_path / "state" / "hermes-doctor").glob("*.json")
+        os.utime(known, (1e9, 1e9))
+        late = doctor("status")
+        assert late.code == 1 and "too long ago: a round was due every 5 min" in late.out
         gone = doctor("remove")
         assert gone.code == 0 and not tab.exists()
         assert not (tmp_path / "state" / "hermes-doctor").exists()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hermes_doctor.watching.ledger import TRIES, Ledger
+from hermes_doctor.watching.ledger import TRIES, Failure, Ledger
 from hermes_doctor.watching.spans import Budget
 
 KEY = ("A", "thing")
@@ -53,3 +53,12 @@ def test_gone_for_a_moment_is_not_forgotten() -> None:
     ledger.forget({}, 10.0)
 
     assert not ledger.may(KEY, 20.0)
+
+
+def test_a_wait_that_this_budget_never_gave_is_cut_short() -> None:
+    """What is read from a file may say anything."""
+    far = Ledger(Budget(3, 600.0), [], {KEY: Failure(1, 9e12), ("B", ""): Failure(10**9, 5.0)})
+    far.since(1000.0)
+
+    assert far.failures[KEY] == Failure(1, 1600.0)
+    assert far.failures["B", ""] == Failure(TRIES, 5.0)

@@ -10,10 +10,11 @@ import pytest
 
 from hermes_doctor.home import Home
 from hermes_doctor.model import Severity
-from hermes_doctor.watching import memory
+from hermes_doctor.watching import memory, store as stores
 from hermes_doctor.watching.changes import Standing
 from hermes_doctor.watching.ledger import Failure
-from hermes_doctor.watching.memory import Memory, Store
+from hermes_doctor.watching.memory import Memory
+from hermes_doctor.watching.store import Store
 
 KEY = ("A", "a subject")
 
@@ -32,6 +33,12 @@ def known() -> Memory:
         notified={KEY: ("error", 5.0)},
         deeds=[{"at": "then", "what": "healed"}],
     )
+
+
+def written(**changes: object) -> bytes:
+    """A file as the tool writes it, but for something that it never does."""
+    mine = {"schema": stores.SCHEMA, "home": "/home"}
+    return json.dumps({**memory.document(known()), **mine, **changes}).encode()
 
 
 def test_what_is_saved_is_known_again(tmp_path: Path) -> None:
@@ -65,15 +72,26 @@ def test_times_of_another_boot_mean_nothing(tmp_path: Path) -> None:
         b"\xff\xfe",
         b"[" * 100000,
         json.dumps({"schema": "hermes-doctor/watch/1", "standing": {"a": 1}}).encode(),
+        written(failures=[[*KEY, 1, float("inf")]]),
+        written(failures=[[*KEY, 1, float("nan")]]),
+        written(failures=[[*KEY, -1, 5.0]]),
+        written(failures=[[*KEY, 1, 10**400]]),
+        written(failures=[[*KEY, float("inf"), 5.0]]),
+        written(clocks=[float("nan"), 1.0, 1.0]),
+        written(interval=float("-inf")),
+        written(busy_since=float("nan")),
+        written(standing=[[*KEY, "error", "wrong", "looks", -7, 0]]),
     ],
 )
 def test_a_file_that_is_none_is_nothing(tmp_path: Path, text: bytes) -> None:
     """A file that is none is nothing."""
-    store = Store(Home(tmp_path / "home"), tmp_path / "state")
+    store = Store(Home(Path("/home")), tmp_path / "state")
     store.folder.mkdir()
     store.file.write_bytes(text)
 
     assert store.load("one") is None
+    store.file.write_bytes(written())
+    assert store.load("one") == known()
 
 
 def test_only_what_is_new_is_written(tmp_path: Path) -> None:
@@ -122,16 +140,16 @@ def test_it_is_taken_away_without_a_trace(tmp_path: Path) -> None:
 def test_where_it_lies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where the user's state lies, and not where a relative path would lead."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    assert memory.folder() == tmp_path / "hermes-doctor"
+    assert stores.folder() == tmp_path / "hermes-doctor"
     monkeypatch.setenv("XDG_STATE_HOME", "not/absolute")
     monkeypatch.setenv("HOME", str(tmp_path))
-    assert memory.folder() == tmp_path / ".local/state/hermes-doctor"
+    assert stores.folder() == tmp_path / ".local/state/hermes-doctor"
 
 
 def test_names_are_fit_for_a_unit() -> None:
     """Names are fit for a unit."""
     names = [
-        memory.identity(Home(Path(path)))
+        stores.identity(Home(Path(path)))
         for path in ("/home/a/.hermes", "/home/b/.hermes", "/h/profiles/x y\n%z", "/", "/…")
     ]
 
@@ -150,3 +168,52 @@ def test_one_that_only_looks_leaves_what_was_spent(tmp_path: Path) -> None:
     told = store.load("one")
 
     assert told is not None and told.repairs == [5.0] and told.failures == known().failures
+
+
+def test_a_pipe_in_the_place_of_a_file_hangs_nothing(tmp_path: Path) -> None:
+    """Neither in that of the lock, nor of what is known."""
+    store = Store(Home(tmp_path / "home"), tmp_path / "state")
+    store.folder.mkdir()
+    os.mkfifo(store.lock)
+    os.mkfifo(store.file)
+
+    assert store.load("one") is None and not store.others()
+    with pytest.raises(OSError, match="something else in its place"):
+        store.take()
+    looking = known()
+    looking.heals = False
+    store.save(looking)
+    assert store.load("one") is not None
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can be led where others may not go")
+def test_root_is_led_nowhere(tmp_path: Path) -> None:
+    """Whoever owns the folder can lead root only where he could go himself."""
+    stranger = 12345
+    tmp_path.chmod(0o755)
+    private = tmp_path / "private"
+    private.mkdir(0o700)
+    theirs = tmp_path / "theirs"
+    theirs.mkdir()
+    (theirs / "hermes-doctor").symlink_to(private)
+    for path in (theirs, theirs / "hermes-doctor"):
+        os.chown(path, stranger, stranger, follow_symlinks=False)
+    store = Store(Home(tmp_path / "home"), theirs / "hermes-doctor")
+    with pytest.raises(OSError):
+        store.take()
+    with pytest.raises(OSError):
+        store.save(known())
+
+    assert not store.others() and os.listdir(private) == []
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can be given another's file")
+def test_root_takes_nobody_elses_lock(tmp_path: Path) -> None:
+    """In a folder of its own a lock of somebody else was put there by him."""
+    store = Store(Home(tmp_path / "home"), tmp_path / "state")
+    store.folder.mkdir(0o700)
+    store.lock.touch()
+    os.chown(store.lock, 12345, 12345)
+
+    with pytest.raises(OSError, match="something else in its place"):
+        store.take()

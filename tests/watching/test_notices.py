@@ -228,3 +228,30 @@ def test_what_was_notified_is_not_kept_for_ever() -> None:
     post.at(1e9)
 
     assert not post.notified
+
+
+def test_a_slow_channel_holds_up_no_other() -> None:
+    """Each has a thread of its own."""
+    waits, arrived = threading.Event(), threading.Event()
+
+    class Slow:
+        name = "the slow one"
+
+        def send(self, _: Notice) -> None:
+            waits.wait(60)
+
+    class Quick:
+        name = "the quick one"
+
+        def send(self, _: Notice) -> None:
+            arrived.set()
+
+    made = Notices([Slow(), Quick()], "/home", Severity.ERROR)
+    notified: dict[Key, tuple[str, float]] = {}
+    made.observe(Event(Kind.NEW, AT, "wrong", Severity.ERROR, "A"), notified)
+    made.flush(notified, 1000.0)
+    try:
+        assert arrived.wait(60)
+    finally:
+        waits.set()
+        made.close(60)

@@ -304,6 +304,11 @@ def test_single_rounds_heal_after_so_many(home: Path) -> None:
         (["--interval", "soon"], "--interval takes a time"),
         (["--interval", "0"], "--interval takes a time"),
         (["--heal", "--budget", "many"], "--budget takes"),
+        (["--interval", "9999999d"], "from 1s to 30d"),
+        (["--heal", "--budget", "1/9999999d"], "from 60s to 30d"),
+        (["--heal", "--patience", "9999999d"], "from 0s to 30d"),
+        (["--notify-webhook", "http://me:secret/x@127.0.0.1:9/"], "write an @"),
+        (["--notify-command", "@/no/such/secret"], "cannot be read"),
         (["--heal", "--patience", "x"], "--patience takes"),
         (["--heal", "--also", "NO-SUCH"], "--also takes a code or a fix"),
         (["--also", "GW-DOWN"], "needs --heal"),
@@ -320,6 +325,82 @@ def test_what_makes_no_sense(home: Path, args: list[str], said: str) -> None:
     done = support.doctor("watch", "--home", home, *args)
     assert done.code == 2 and said in done.err and "secret" not in done.err.replace(str(home), "")
     assert done.err.count("\n") == 1
+
+
+def test_what_makes_no_sense_is_one_event_too(home: Path) -> None:
+    """What reads lines of JSON gets one, whatever it is about."""
+    done = support.doctor("watch", "--json", "--home", home, "--interval", "soon")
+    [line] = done.out.splitlines()
+
+    assert done.code == 2 and json.loads(line)["schema"] == "hermes-doctor/event/1"
+    assert "--interval takes" in json.loads(line)["title"]
+
+
+def test_a_home_that_is_gone_when_a_round_begins(home: Path) -> None:
+    """One line, one notice and its own exit code, as when it goes later."""
+    notes = home.parent / "notes"
+    args = ("--json", "--notify-command", f"cat >>{notes}")
+    assert once(home, *args).code == 0
+    away = home.rename(home.with_name("elsewhere"))
+    gone = once(home, *args)
+    [line] = gone.out.splitlines()
+    assert gone.code == 2 and json.loads(line)["event"] == "away"
+    assert json.loads(notes.read_text())["event"] == "away"
+    again = once(home, *args)
+    assert (again.code, again.out) == (2, ""), "that is known by now"
+    away.rename(home)
+    assert json.loads(once(home, *args).out.splitlines()[0])["event"] == "back"
+
+
+def test_a_home_that_is_gone_when_the_watch_begins(home: Path) -> None:
+    """One that it knows may come back, so that it waits; one that it never saw ends it."""
+    once(home)
+    away = home.rename(home.with_name("elsewhere"))
+    with watching(home, "--json") as child:
+        assert '"away"' in child.until("away")
+        away.rename(home)
+        child.until('"back"')
+        child.until('"start"')
+        assert child.end() == 0
+        child.until('"end"')
+    assert [event["event"] for event in child.events()] == ["away", "back", "start", "end"]
+    notes = home.parent / "notes"
+    never = home.with_name("never")
+    done = support.doctor(
+        *("watch", "--home", never, "--json", "--notify-command", f"cat >>{notes}"),
+        env={"XDG_STATE_HOME": str(home.parent / "state")},
+    )
+    [line] = done.out.splitlines()
+    assert done.code == 2 and json.loads(line)["event"] == "away"
+    assert json.loads(notes.read_text())["event"] == "away"
+
+
+def test_a_full_disk_behind_its_output_does_not_end_it(home: Path) -> None:
+    """It says so once, and goes on looking and notifying."""
+    notes = home.parent / "notes"
+    with open("/dev/full", "w") as full:
+        watch = subprocess.Popen(
+            [
+                *(sys.executable, "-m", "hermes_doctor", "watch", "--home", str(home)),
+                *("--interval", "1s", "--notify-command", f"cat >>{notes}"),
+            ],
+            env=support.environ({"XDG_STATE_HOME": str(home.parent / "state")}),
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+    try:
+        until(lambda: list((home.parent / "state").glob("*/*.json")))
+        support.clobber(home / "state.db")
+        until(lambda: notes.exists() and notes.read_text().endswith("\n"))
+        assert watch.poll() is None
+        watch.terminate()
+        said = watch.communicate(timeout=PATIENCE)[1]
+        assert "cannot be written (no space left on device); it goes on" in said
+        assert said.count("cannot be written (no") == 1 and "Traceback" not in said
+    finally:
+        watch.kill()
+        watch.wait()
 
 
 def test_no_secret_anywhere(home: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import threading
@@ -13,10 +14,15 @@ import pytest
 from hermes_doctor import home as homes
 from hermes_doctor.home import Home
 from hermes_doctor.model import CouldNotLook, Report
-from hermes_doctor.watching import rounds
+from hermes_doctor.watching import reaching
+from hermes_doctor.watching.clocks import Reading
 from hermes_doctor.watching.events import Event, Kind
-from hermes_doctor.watching.memory import Memory, Store
+from hermes_doctor.watching.ledger import Failure
+from hermes_doctor.watching.memory import Memory
 from hermes_doctor.watching.signals import Signals
+from hermes_doctor.watching.store import Store
+from hermes_doctor.watching.telling import Teller
+from tests import support
 from tests.watching.pieces import Heard, finding, report, watch
 
 SICK, WELL = report(finding("A")), report()
@@ -52,7 +58,8 @@ def test_what_was_seen_long_ago_is_not_in_a_row(home: Path) -> None:
     store = Store(Home(home), home.parent / "state")
     known = store.load("one")
     assert known
-    known.lasting -= 3600
+    assert known.clocks
+    known.clocks = Reading(*(one - 3600 for one in known.clocks if one is not None))
     store.save(known)
     second, _, _ = watch(home, [SICK])
     second.round(begins=True)
@@ -94,7 +101,7 @@ def test_a_home_that_goes_and_comes_back(home: Path) -> None:
 def test_a_home_that_does_not_answer(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A home that does not answer."""
     waits = threading.Event()
-    monkeypatch.setattr(rounds, "REACHABLE", 0.05)
+    monkeypatch.setattr(reaching, "REACHABLE", 0.05)
     real = homes.looks_like_home
     monkeypatch.setattr(homes, "looks_like_home", lambda _: waits.wait(60))
     made, heard, _ = watch(home, [WELL, WELL])
@@ -109,7 +116,7 @@ def test_a_home_that_does_not_answer(home: Path, monkeypatch: pytest.MonkeyPatch
 
 def test_looks_that_hang_do_not_pile_up(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A dead network drive: each look leaves threads behind, but only so many."""
-    monkeypatch.setattr(rounds, "HANGING", 6)
+    monkeypatch.setattr(reaching, "HANGING", 6)
     waits = threading.Event()
 
     def look() -> Report:
@@ -292,3 +299,47 @@ def test_events_reach_the_notices(home: Path) -> None:
     made.round(begins=True)
 
     assert Notices.heard.of(Kind.FOUND)
+
+
+def test_another_folder_in_the_place_of_the_home_counts_anew(home: Path) -> None:
+    """Whether it is put there between two rounds or between two processes."""
+    made, heard, _ = watch(home, [SICK, SICK, SICK], after=9)
+    made.round(begins=True)
+    made.round(begins=False)
+    made.memory.failures["A", "thing"] = Failure(2, 1e9)
+    home.rename(home.with_name("old"))
+    support.healthy(home)
+    made.round(begins=False)
+    assert heard.kinds[-1] == "gap" and "another folder" in heard[-1].title
+    assert made.memory.standing["A", "thing"].seen == 1 and not made.memory.failures
+    home.rename(home.with_name("second"))
+    support.healthy(home)
+    second, heard, _ = watch(home, [SICK], after=9)
+    second.round(begins=True)
+
+    assert second.memory.standing["A", "thing"].seen == 1 and "gap" in heard.kinds
+
+
+def test_a_listener_that_is_gone_ends_it_and_a_full_disk_does_not(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A listener that is gone ends it, a full disk does not."""
+    made, _, _ = watch(home, [SICK, WELL])
+    with open("/dev/full", "w") as full:
+        made.tell = Teller(home, out=full)
+        made.round(begins=True)
+        made.round(begins=False)
+        assert not made.signals.ending and made.rounds == 2
+        with contextlib.suppress(OSError):
+            full.close()
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1 and "no space left" in said
+    read, write = os.pipe()
+    os.close(read)
+    made, _, _ = watch(home, [WELL])
+    with open(write, "w") as pipe:
+        made.tell = Teller(home, out=pipe)
+        made.round(begins=True)
+        with contextlib.suppress(OSError):
+            pipe.close()
+    assert made.signals.ending and capsys.readouterr().err == ""

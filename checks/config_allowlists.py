@@ -1,0 +1,28 @@
+"""A list of who may talk to a platform under a key that it does not go by."""
+
+from collections.abc import Iterator
+
+from hermes_doctor.api import Evidence, Finding, Probes, Severity, Skip, check, named, unheard
+
+
+@check(id="config-allowlists", group="configuration", codes=["CFG-ALLOWLIST-KEY"])
+def config_allowlists(probes: Probes) -> Iterator[Finding]:
+    """Do the lists of users in config.yaml count?"""
+    found = probes.resolved()
+    document = found.world.document
+    if document.fault or not document.values:
+        raise Skip("config.yaml holds no settings that can be read")
+    for one in unheard(found):
+        name, key = named(one.path), one.path[-1]
+        right = f"{one.key} in the same place" if one.key else f"{one.variable} in .env"
+        many = "1 user of it is" if len(one.users) == 1 else f"{len(one.users)} users of it are"
+        yield Finding(
+            code="CFG-ALLOWLIST-KEY",
+            severity=Severity.WARNING,
+            title=f"{name} in config.yaml does not count, so {many} not let in",
+            subject=name,
+            detail=f"For {one.platform} this release reads {right}, not {key}.",
+            evidence=(Evidence(document.source(*one.path).place, f"{name} is not read"),),
+            fix="rename-key" if one.key else "move-list" if one.variable else None,
+            data={"path": one.path, "new": one.key},
+        )

@@ -1,0 +1,33 @@
+"""A key that stands twice in one block: YAML takes the last one, and says nothing."""
+
+from collections.abc import Iterator
+
+from hermes_doctor.api import Evidence, Finding, Probes, Severity, Skip, check, named
+
+
+@check(id="config-duplicates", group="configuration", codes=["CFG-DUP-KEY"])
+def config_duplicates(probes: Probes) -> Iterator[Finding]:
+    """Does every key stand in config.yaml once?"""
+    document = probes.resolved().world.document
+    if document.fault or not document.values:
+        raise Skip("config.yaml holds no settings that can be read")
+    for twice in document.duplicates:
+        *lost, counts = twice.lines
+        lines = " and ".join(map(str, lost))
+        yield Finding(
+            code="CFG-DUP-KEY",
+            severity=Severity.INFO if twice.same else Severity.WARNING,
+            title=(
+                f"{named(twice.path)} stands {len(twice.lines)} times in config.yaml, "
+                + ("each time the same" if twice.same else f"and only line {counts} counts")
+            ),
+            subject=named(twice.path),
+            detail=(
+                f"What line {lines} says is not read, with all that is indented below it. Move "
+                f"what you need from there to line {counts} and take the rest out."
+            ),
+            evidence=tuple(
+                Evidence(f"config.yaml:{line}", "counts" if line == counts else "is not read")
+                for line in twice.lines
+            ),
+        )

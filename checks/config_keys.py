@@ -1,0 +1,28 @@
+"""A key that differs by a slip from one that Hermes knows is read by nobody."""
+
+from collections.abc import Iterator
+
+from hermes_doctor.api import Evidence, Finding, Probes, Severity, Skip, check, misspelt, named
+
+
+@check(id="config-keys", group="configuration", codes=["CFG-UNKNOWN-KEY"])
+def config_keys(probes: Probes) -> Iterator[Finding]:
+    """Is every key of config.yaml spelt as Hermes reads it?"""
+    world = probes.resolved().world
+    if world.document.fault or not world.raw:
+        raise Skip("config.yaml holds no settings that can be read")
+    for slip in misspelt(world.document, world.release):
+        name = named(slip.path)
+        yield Finding(
+            code="CFG-UNKNOWN-KEY",
+            severity=Severity.WARNING,
+            title=f"{name} in config.yaml is read by nobody; {slip.meant} is meant, it seems",
+            subject=name,
+            detail=(
+                f"Hermes passes over keys that it does not know. Rename it to {slip.meant} in line "
+                f"{slip.line}."
+            ),
+            evidence=(Evidence(f"config.yaml:{slip.line}", f"{name}, not {slip.meant}"),),
+            fix="rename-key",
+            data={"path": slip.path, "new": slip.meant},
+        )

@@ -1,0 +1,94 @@
+"""A variable in config.yaml that Hermes does not fill in is sent as it is written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from hermes_doctor.api import (
+    Drop,
+    Edit,
+    Evidence,
+    Finding,
+    Probes,
+    Put,
+    Resolved,
+    Severity,
+    Unfilled,
+    check,
+    configured,
+    is_unset,
+    own_providers,
+    references,
+    said,
+    users,
+    ways,
+)
+
+
+@check(id="config-variables", group="configuration", codes=["CFG-UNRESOLVED"])
+def config_variables(probes: Probes) -> Iterator[Finding]:
+    """Is every variable that config.yaml names for a provider filled in?"""
+    found = configured(probes)
+    for one in references.unfilled(found.world):
+        unset = True if one.is_set or not one.filled else is_unset(probes, one.name)
+        if unset is False:
+            continue  # the service sets it
+        path = ".".join(map(str, one.path))
+        edits = _edits(found, one)
+        yield Finding(
+            code="CFG-UNRESOLVED",
+            severity=_severity(found, one) if unset else Severity.INFO,
+            title=f"{said(path)} is sent as it is written, not as the value of {said(one.name)}",
+            subject=path,
+            detail=_detail(one) + ("" if unset else " The gateway's service may set it, too."),
+            evidence=(
+                Evidence(
+                    found.world.document.source(*one.path).place,
+                    f"names {said(one.name)}, which is {'set' if one.is_set else 'not set'}",
+                ),
+            ),
+            fix="rewrite-setting" if edits else None,
+            data={"edits": edits},
+        )
+
+
+def _detail(one: Unfilled) -> str:
+    if one.filled and not one.is_set:
+        return f"Put {said(one.name)}=… into .env."
+    if one.filled:
+        return f"Hermes knows the form `${{{said(one.name)}}}` only."
+    if one.secret:
+        return f"Here Hermes fills in nothing: write `key_env: {said(one.name)}` instead."
+    return "Here the gateway fills in nothing: write the value itself."
+
+
+def _severity(found: Resolved, one: Unfilled) -> Severity:
+    if one.path[0] == "model":
+        return _of_the_model(found, one)
+    entry = next((e for e in own_providers(found.world) if e.path == one.path[:2]), None)
+    if entry is not None:
+        return users(found, entry)
+    link = next((way for way in ways(found) if way.path == one.path[:-1]), None)
+    return link.severity if link else Severity.WARNING
+
+
+def _of_the_model(found: Resolved, one: Unfilled) -> Severity:
+    main = ways(found)[0]
+    if one.path[-1] not in ("base_url", "api_base", "api_key", "api"):
+        return main.severity
+    sources = [value.source for value in (main.route.key, main.route.base_url) if value]
+    counts = any(source.name == ".".join(map(str, one.path)) for source in sources)
+    return main.severity if counts else Severity.INFO
+
+
+def _edits(found: Resolved, one: Unfilled) -> tuple[Edit, ...]:
+    if not one.whole or not one.is_set:
+        return ()
+    if one.filled:
+        return (Put(one.path, one.right),)
+    if one.secret:
+        # older releases know no `key_env` here, and a key is not written out for them
+        named = (Drop(one.path), Put((*one.path[:-1], "key_env"), one.name))
+        return named if found.world.release.since(0, 15) else ()
+    value = references.value_of(found.world, one.name)
+    return (Put(one.path, value),) if value else ()

@@ -1,0 +1,134 @@
+"""Jobs that are due and do not run, or cannot: nobody begins them, or their script is gone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+
+from hermes_doctor.api import Evidence, Finding, Job, Probes, Severity, Skip, check
+
+_LATE = timedelta(minutes=10)
+_SETTLED = timedelta(minutes=5)
+"""A gateway that has just started catches up first."""
+_CLAIM = timedelta(hours=2)
+"""A run of a job that is to run once may take so long."""
+_CLAIMS_FROM_THE_FUTURE = ((0, 18, 1), (0, 18, 2))
+_MOST = 6
+
+
+@check(
+    id="cron-jobs",
+    group="cron",
+    codes=["CRON-NO-GATEWAY", "CRON-JOB-FAILED", "CRON-SCRIPT-MISSING"],
+)
+def cron_jobs(probes: Probes) -> Iterator[Finding]:
+    """Do the jobs run that are due, and can they?"""
+    jobs = probes.jobs()
+    if not jobs:
+        raise Skip("there are no jobs, or their list cannot be read")
+    yield from _scripts(probes, jobs)
+    now = datetime.now(UTC)
+    late = [job for job in jobs if job.next_run and now - job.next_run > _LATE]
+    if not late:
+        return
+    gateways = probes.gateways()
+    if not gateways:
+        if not _looked_for(probes, now) and probes.served_by() is None:
+            yield _nobody(late)
+    elif now - gateways[0].started_at > _SETTLED:
+        yield from _passed_over(probes, late, now)
+
+
+def _looked_for(probes: Probes, now: datetime) -> bool:
+    """Whether somebody looks for jobs, with or without a gateway."""
+    success = probes.ticker().success
+    return success is not None and now - success < _LATE
+
+
+def _nobody(late: list[Job]) -> Finding:
+    first = min(job.next_run for job in late if job.next_run)
+    return Finding(
+        code="CRON-NO-GATEWAY",
+        severity=Severity.WARNING,
+        title=f"{_count(late)} due, and no gateway runs that would begin them",
+        subject="cron/jobs.json",
+        detail=(
+            "Jobs are begun by a running gateway only. `hermes gateway install` makes it a "
+            "service; `hermes gateway run` runs it in this terminal."
+        ),
+        evidence=_evidence(late),
+        since=first,
+    )
+
+
+def _passed_over(probes: Probes, late: list[Job], now: datetime) -> Iterator[Finding]:
+    """The gateway runs, and does not begin them."""
+    installed = probes.installation()
+    release = installed.release if installed else ()
+    wedged = [
+        job
+        for job in late
+        if job.kind == "once" and job.claimed and job.claimed > now + timedelta(minutes=1)
+    ]
+    if wedged and _CLAIMS_FROM_THE_FUTURE[0] <= release <= _CLAIMS_FROM_THE_FUTURE[1]:
+        yield Finding(
+            code="CRON-JOB-FAILED",
+            severity=Severity.WARNING,
+            title=f"{_count(wedged)} never begun: a mark says that a run of it is under way",
+            subject="cron/jobs.json",
+            detail=(
+                "The mark is of the future, since the clock or the time zone was set back. This "
+                "release waits for it; 0.19.0 does not."
+            ),
+            evidence=_evidence(wedged),
+            fix="release-runs",
+            data={"jobs": [job.id for job in wedged]},
+        )
+    names = {job.id for job in wedged}
+    others = [job for job in late if job.id not in names and not _under_way(job, now)]
+    if others and _looked_for(probes, now):
+        yield Finding(
+            code="CRON-JOB-FAILED",
+            severity=Severity.WARNING,
+            title=f"{_count(others)} due, and the running gateway does not begin them",
+            subject="cron",
+            detail="It looks for jobs, and passes over these. agent.log says why.",
+            evidence=_evidence(others),
+            since=min(job.next_run for job in others if job.next_run),
+        )
+
+
+def _under_way(job: Job, now: datetime) -> bool:
+    return job.kind == "once" and (
+        job.ran or (job.claimed is not None and now - job.claimed < _CLAIM)
+    )
+
+
+def _scripts(probes: Probes, jobs: list[Job]) -> Iterator[Finding]:
+    faults = [
+        (job, fault) for job in jobs if job.script and (fault := probes.script_fault(job.script))
+    ]
+    if faults:
+        yield Finding(
+            code="CRON-SCRIPT-MISSING",
+            severity=Severity.WARNING,
+            title=f"{_count([job for job, _ in faults])} without the script that it runs",
+            subject="cron/jobs.json",
+            detail=(
+                "Scripts of jobs lie in the folder `scripts` of the home. Put it there, or name "
+                "another one: `hermes cron edit ID --script NAME`."
+            ),
+            evidence=tuple(Evidence(f"job {job.name}", fault) for job, fault in faults[:_MOST]),
+        )
+
+
+def _count(jobs: list[Job]) -> str:
+    return "1 job is" if len(jobs) == 1 else f"{len(jobs)} jobs are"
+
+
+def _evidence(late: list[Job]) -> tuple[Evidence, ...]:
+    return tuple(
+        Evidence(f"job {job.name}", f"due {job.next_run.astimezone(UTC):%Y-%m-%d %H:%M} UTC")
+        for job in late[:_MOST]
+        if job.next_run
+    )

@@ -1,0 +1,41 @@
+"""A variable that stands in .env more than once: the last line counts."""
+
+from collections.abc import Iterator
+
+from hermes_doctor.api import (
+    Evidence,
+    Finding,
+    Probes,
+    Severity,
+    Skip,
+    check,
+    masked_name,
+    repeated,
+)
+
+
+@check(id="env-duplicates", group="configuration", codes=["ENV-DUP"])
+def env_duplicates(probes: Probes) -> Iterator[Finding]:
+    """Does every variable stand in .env once?"""
+    env = probes.env()
+    if env is None:
+        raise Skip("there is no .env")
+    for one in repeated(env, probes.resolved().world):
+        name = masked_name(one.name)
+        lines = " and ".join(map(str, one.lines))
+        yield Finding(
+            code="ENV-DUP",
+            severity=Severity.INFO if one.same else Severity.WARNING,
+            title=(
+                f"{name} stands in .env {len(one.lines) + 1} times"
+                + (", each time the same" if one.same else f", and only line {one.counts} counts")
+            ),
+            subject=name,
+            detail=f"Line {lines} does not count. Take out what you do not need.",
+            evidence=(
+                *(Evidence(f".env:{line}", f"{name}, does not count") for line in one.lines),
+                Evidence(f".env:{one.counts}", f"{name}, counts"),
+            ),
+            fix="comment-out",
+            data={"lines": one.lines, "name": one.name},
+        )

@@ -1,0 +1,26 @@
+"""A port in .env that is no number."""
+
+from collections.abc import Iterator
+
+from hermes_doctor.api import Evidence, Finding, Probes, Severity, Skip, check, odd_ports
+
+
+@check(id="env-ports", group="configuration", codes=["ENV-PORT"])
+def env_ports(probes: Probes) -> Iterator[Finding]:
+    """Is every port in .env a number?"""
+    found = probes.resolved()
+    if not found.platforms:
+        raise Skip("no platform would start")
+    for one in odd_ports(found):
+        yield Finding(
+            code="ENV-PORT",
+            severity=Severity.CRITICAL if one.fatal else Severity.WARNING,
+            title=(
+                f"{one.name} is no number: the gateway cannot start"
+                if one.fatal
+                else f"{one.name} is no number; {one.platform} does not listen where you think"
+            ),
+            subject=one.name,
+            detail=f"Write a number between 1 and 65535 for {one.name}, or take the line out.",
+            evidence=(Evidence(one.source.place, f"{one.name} is no number from 1 to 65535"),),
+        )

@@ -1,0 +1,70 @@
+"""Tasks of a board that are held by a worker which is no more."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from hermes_doctor.api import CouldNotLook, Evidence, Finding, Probes, Severity, Skip, check
+
+_PATIENCE = 600
+"""Seconds after the end of a claim in which the dispatcher would have seen to it ten times."""
+_SQL = (
+    "SELECT id, worker_pid, claim_lock, claim_expires FROM tasks "
+    "WHERE status = 'running' AND worker_pid IS NOT NULL LIMIT 200"
+)
+
+
+@check(id="kanban-claims", group="stores", codes=["KANBAN-STUCK"])
+def kanban_claims(probes: Probes) -> Iterator[Finding | CouldNotLook]:
+    """Is every task that is said to be worked on worked on?"""
+    boards = [path for path in probes.databases().paths if path.name == "kanban.db"]
+    if not boards:
+        raise Skip("there is no board")
+    for path in boards:
+        try:
+            held = _held(probes, path)
+        except (CouldNotLook, FileNotFoundError):
+            continue  # the checks of databases say why
+        if held:
+            yield _finding(probes, path, held)
+
+
+def _held(probes: Probes, path: Path) -> list[str]:
+    """The tasks whose worker, of this machine, has ended, and whose claim is long over."""
+    here = f"{os.uname().nodename}:"
+    late = time.time() - _PATIENCE
+    found = []
+    for id, pid, lock, expires in probes.ask(path, _SQL).rows:
+        whole = isinstance(id, str) and isinstance(pid, int) and pid > 1
+        ours = isinstance(lock, str) and lock.startswith(here)
+        over = expires is None or (isinstance(expires, int) and expires < late)
+        if whole and ours and over and not probes.exists(pid):
+            found.append(id)
+    return found
+
+
+def _finding(probes: Probes, path: Path, held: list[str]) -> Finding:
+    name = probes.home.name_of(path)
+    try:
+        running = bool(probes.gateways())
+    except CouldNotLook:
+        running = False
+    tasks = "1 task is" if len(held) == 1 else f"{len(held)} tasks are"
+    return Finding(
+        code="KANBAN-STUCK",
+        severity=Severity.WARNING if running else Severity.INFO,
+        title=f"{tasks} held by workers that have ended",
+        subject=name,
+        detail=(
+            "The dispatcher of the running gateway should have seen that within a minute; it does "
+            "not work on this board."
+            if running
+            else "A gateway that starts sees to it in its first minute."
+        ),
+        evidence=(Evidence(name, f"{len(held)} tasks are running, their processes are not there"),),
+        fix="release-claims",
+        data={"tasks": held},
+    )

@@ -1,0 +1,158 @@
+"""A key that is named where Hermes does not look for it is not sent."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from hermes_doctor.api import (
+    Drop,
+    Edit,
+    Evidence,
+    Finding,
+    Own,
+    Probes,
+    Put,
+    Rename,
+    Resolved,
+    Severity,
+    Way,
+    check,
+    configured,
+    own_providers,
+    pattern,
+    said,
+    users,
+    ways,
+)
+
+_NAME = pattern(r"[A-Za-z_][A-Za-z0-9_]{0,99}")
+_LIKE_A_KEY = pattern(r"(?i)(sk|pk|rk|gsk|hf|nvapi|xai)[-_].{8,}|eyJ.{16,}|AIza.{16,}")
+_WRONG = ("api_key_env", "apiKeyEnv", "env_key", "api_key_var")
+_ENDS = ("anthropic", "azure-foundry")
+
+
+@check(id="key-settings", group="configuration", codes=["CFG-KEY-ENV"])
+def key_settings(probes: Probes) -> Iterator[Finding]:
+    """Are keys named where Hermes looks for them?"""
+    found = configured(probes)
+    for entry in own_providers(found.world):
+        yield from _misnamed(found, entry)
+        yield from _secret(found, entry)
+    yield from _of_the_model(found, ways(found)[0])
+
+
+def _works(found: Resolved, way: Way | None) -> bool:
+    """Whether a key goes out all the same; before 0.15 it may be a stranger's."""
+    key = way.route.key if way else None
+    if key is None or key.state != "usable":
+        return False
+    named = key.source.via is not None or key.source.kind in ("config", "pool")
+    return named or found.world.release.since(0, 15)
+
+
+def _misnamed(found: Resolved, entry: Own) -> Iterator[Finding]:
+    """`api_key_env` counts in the older list only."""
+    if entry.path[0] != "providers" or entry.block.get("key_env") or entry.block.get("api_key"):
+        return
+    wrong = next((key for key in _WRONG if entry.block.get(key)), None)
+    if wrong is None:
+        return
+    way = next((one for one in ways(found) if one.own and one.own.path == entry.path), None)
+    works = _works(found, way)
+    path = (*entry.path, wrong)
+    name = str(entry.block[wrong])
+    yield Finding(
+        code="CFG-KEY-ENV",
+        severity=Severity.INFO if works else users(found, entry),
+        title=f"providers.{said(entry.name)} names its key with {wrong}, which Hermes ignores here",
+        subject=".".join(map(str, path)),
+        detail=(
+            "Under `providers:` the word is `key_env`."
+            + (
+                " A key goes out all the same: Hermes guessed another variable's name."
+                if works
+                else ""
+            )
+        ),
+        evidence=(
+            Evidence(
+                found.world.document.source(*path).place,
+                f"{wrong}: {said(name)}" if _NAME.fullmatch(name) else f"{wrong} is set",
+            ),
+        ),
+        fix="rewrite-setting",
+        data={"edits": (Rename(path, "key_env"),)},
+    )
+
+
+def _secret(found: Resolved, entry: Own) -> Iterator[Finding]:
+    """`key_env` takes the name of a variable, not the key itself."""
+    named = entry.block.get("key_env")
+    if not isinstance(named, str) or not named.strip():
+        return
+    if _NAME.fullmatch(named.strip()) and not _LIKE_A_KEY.fullmatch(named.strip()):
+        return
+    path = (*entry.path, "key_env")
+    inline = "api_key" in entry.block
+    bare = named.strip().strip("${}").removeprefix("env:")
+    edits: tuple[Edit, ...] = ()
+    if _NAME.fullmatch(bare) and not _LIKE_A_KEY.fullmatch(bare):
+        edits = (Put(path, bare),)
+    elif _LIKE_A_KEY.fullmatch(named.strip()) and not inline:
+        edits = (Rename(path, "api_key"),)
+    yield Finding(
+        code="CFG-KEY-ENV",
+        severity=users(found, entry),
+        title=f"key_env of {said(entry.name)} does not hold the name of a variable",
+        subject=".".join(map(str, path)),
+        detail=(
+            "Hermes looks for a variable of that name, finds none and sends no key. The name of "
+            "the variable belongs here; the key itself belongs into .env, or under `api_key`."
+        ),
+        evidence=(Evidence(found.world.document.source(*path).place, "key_env is no name"),),
+        fix="rewrite-setting" if edits else None,
+        data={"edits": edits},
+    )
+
+
+def _of_the_model(found: Resolved, way: Way) -> Iterator[Finding]:
+    """In `model:` only `api_key` counts, and only beside an address of one's own."""
+    raw, route = found.world.raw, way.route
+    model = raw.get("model")
+    block = model if isinstance(model, dict) else {}
+    goes_to = route.provider.value if route.provider else None
+    if goes_to in _ENDS or (route.trouble and route.trouble.kind not in ("key",)):
+        return
+    inline = block.get("api_key") or block.get("api")
+    wrong = next((key for key in ("key_env", *_WRONG) if block.get(key)), None)
+    takes = goes_to == "custom" and way.own is None and isinstance(model, dict)
+    if wrong and not inline:
+        name = str(block[wrong]).strip()
+        edits: tuple[Edit, ...] = ()
+        if takes and _NAME.fullmatch(name) and not _LIKE_A_KEY.fullmatch(name):
+            edits = (Put(("model", "api_key"), f"${{{name}}}"), Drop(("model", wrong)))
+        yield _finding(found, way, ("model", wrong), edits)
+    if raw.get("api_key") and not inline:
+        edits = ()
+        if takes and isinstance(raw["api_key"], str):
+            edits = (Put(("model", "api_key"), str(raw["api_key"])), Drop(("api_key",)))
+        yield _finding(found, way, ("api_key",), edits)
+
+
+def _finding(found: Resolved, way: Way, path: tuple[str, ...], edits: tuple[Edit, ...]) -> Finding:
+    works = _works(found, way) or not edits
+    name = ".".join(path)
+    return Finding(
+        code="CFG-KEY-ENV",
+        severity=Severity.INFO if works else way.severity,
+        title=f"{name} is ignored: Hermes does not look for a key there",
+        subject=name,
+        detail=(
+            "Write `api_key: ${NAME}` under `model:`, with the name of the variable in .env."
+            if edits
+            else "The key that counts is another one; take this line out."
+        ),
+        evidence=(Evidence(found.world.document.source(*path).place, f"{name} is set"),),
+        fix="rewrite-setting" if edits else None,
+        data={"edits": edits},
+    )

@@ -1,0 +1,215 @@
+"""The name of the model must be there, be text, and be one that is still served."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from hermes_doctor.api import (
+    Edit,
+    Evidence,
+    Finding,
+    Odd,
+    Probes,
+    Put,
+    Rename,
+    Resolved,
+    Severity,
+    Way,
+    check,
+    configured,
+    kinds,
+    own_provider,
+    own_providers,
+    said,
+    urls,
+    users,
+    ways,
+)
+
+_VARIABLES = ("HERMES_MODEL", "LLM_MODEL", "OPENAI_MODEL")
+
+
+@check(
+    id="model-name",
+    group="configuration",
+    codes=["CFG-MODEL", "CFG-TYPE", "CFG-CONTEXT-LENGTH"],
+)
+def model_name(probes: Probes) -> Iterator[Finding]:
+    """Is the model named in a way that Hermes and its provider take?"""
+    found = configured(probes)
+    main = ways(found)[0]
+    odd = list(kinds.odd(found.world))
+    for one in odd:
+        yield _kind(found, one)
+    trouble = found.main.trouble
+    if trouble and trouble.kind == "malformed" and not odd:
+        yield _malformed(found, trouble.why)
+    if not any(one.path[:2] in (("model", "default"), ("model",)) for one in odd):
+        yield from _missing(found, main)
+    for way in ways(found):
+        yield from _retired(found, way)
+    yield from _context(found, main)
+
+
+def _kind(found: Resolved, one: Odd) -> Finding:
+    path = ".".join(map(str, one.path))
+    quoted = _quoted(found, one)
+    return Finding(
+        code="CFG-TYPE",
+        severity=_severity(found, one),
+        title=f"{said(path)} is {one.kind}, where text must be",
+        subject=path,
+        detail=(
+            "Quotes make it text; without them YAML reads it as something else."
+            if quoted
+            else "Write the name itself, as text, or take the line out."
+        ),
+        evidence=(
+            Evidence(found.world.document.source(*one.path).place, f"YAML reads {one.kind}"),
+        ),
+        fix="rewrite-setting" if quoted else None,
+        data={"edits": (Put(one.path, quoted),)},
+    )
+
+
+def _malformed(found: Resolved, why: str) -> Finding:
+    """A value elsewhere that stops every message."""
+    return Finding(
+        code="CFG-TYPE",
+        severity=ways(found)[0].severity,
+        title=f"{said(why)}, and every message fails by it",
+        subject="config.yaml",
+        detail="Put quotes around it, or take it out.",
+        evidence=(Evidence(found.world.document.source("providers").place, said(why)),),
+    )
+
+
+def _quoted(found: Resolved, one: Odd) -> str | None:
+    """What quotes make of it, where that is a name that means something."""
+    if one.text is None or one.kind == "a yes or no":
+        return None
+    if one.path[-1] != "provider":
+        return one.text
+    known = found.world.release.provider(one.text) or own_provider(found.world, one.text)
+    return one.text if known else None
+
+
+def _severity(found: Resolved, one: Odd) -> Severity:
+    if one.path[0] in ("model", "provider", "base_url"):
+        works = one.path[-1] == "provider" and found.main.trouble is None
+        return Severity.WARNING if works else ways(found)[0].severity
+    entry = next((e for e in own_providers(found.world) if e.path == one.path[:2]), None)
+    return users(found, entry) if entry else Severity.WARNING
+
+
+def _missing(found: Resolved, way: Way) -> Iterator[Finding]:
+    """No model is named where the gateway looks for one."""
+    if way.route.trouble or way.route.model.value:
+        return
+    block = found.world.raw.get("model")
+    edits, detail = _named_elsewhere(found, way, block)
+    url = way.route.base_url.value if way.route.base_url else None
+    own = way.route.provider is not None and way.route.provider.value == "custom"
+    own = own and urls.is_public(url or "")  # Hermes asks a server of this machine for its model
+    yield Finding(
+        code="CFG-MODEL",
+        severity=way.severity if own or edits else Severity.INFO,  # others may choose one
+        title="no model is named, so requests ask for none",
+        subject="model.default",
+        detail=detail,
+        evidence=(
+            Evidence(found.world.document.source("model").place, "model.default is not set"),
+        ),
+        fix="set-model" if edits else None,
+        data={"edits": edits},
+    )
+
+
+def _named_elsewhere(found: Resolved, way: Way, block: object) -> tuple[tuple[Edit, ...], str]:
+    path = ("model", "default")
+    fits = block is None or isinstance(block, dict)
+    if isinstance(block, dict) and isinstance(block.get("name"), str) and block["name"].strip():
+        return (Rename(("model", "name"), "default"),), "This release reads `default`, not `name`."
+    named = way.own.model() if way.own else None
+    if named and fits:
+        told = f"{said(way.own.name if way.own else '')} names {said(named)}"
+        return (Put(path, named),), f"{told}, but the gateway looks at `model.default` only."
+    for name in _VARIABLES:
+        value = found.world.getenv(name)
+        if value and fits:
+            return (Put(path, str(value)),), f"{name} is ignored; `model.default` is what counts."
+    return (), "Name one as `default` under `model:`, or choose it with `hermes model`."
+
+
+def _retired(found: Resolved, way: Way) -> Iterator[Finding]:
+    """A model that the releases themselves say is gone."""
+    model = (way.route.model.value or "").strip().lower()
+    goes_to = way.route.provider.value if way.route.provider else None
+    if not model or way.model is None or goes_to is None:
+        return
+    vendor, slash, bare = model.rpartition("/")
+    owner = {"xai-oauth": "xai", "x-ai": "xai", "google": "gemini"}
+    by = owner.get(vendor, vendor) if slash and goes_to in ("openrouter", "nous") else goes_to
+    known = found.world.release.ever("retired").get(f"{owner.get(by, by)} {bare}")
+    if known is None or (goes_to in ("openrouter", "nous") and by == "gemini"):
+        return
+    instead = str(known["is"])
+    new = f"{way.route.model.value[: len(model) - len(bare)]}{instead}" if instead else ""  # type: ignore[index]
+    edits = (Put(way.model, new),) if new else ()
+    yield Finding(
+        code="CFG-MODEL",
+        severity=Severity.WARNING,
+        title=f"{said(way.route.model.value)} is no longer served",
+        subject=f"{way.route.path}: {said(model)}",
+        detail=(
+            f"Its maker names {said(instead)} in its place."
+            if instead
+            else "Choose another with `hermes model`."
+        ),
+        evidence=(Evidence(way.route.model.source.place, f"the model is {said(model)}"),),
+        fix="set-model" if edits else None,
+        data={"edits": edits},
+    )
+
+
+def _context(found: Resolved, way: Way) -> Iterator[Finding]:
+    """Hermes refuses a model with less room than it needs, and ignores what is no number."""
+    raw = found.world.raw
+    block = raw.get("model")
+    at_top = not (isinstance(block, dict) and block.get("context_length")) and raw.get(
+        "context_length"
+    )
+    path = ("context_length",) if at_top else ("model", "context_length")
+    value = raw.get("context_length") if at_top else None
+    if not at_top and isinstance(block, dict):
+        value = block.get("context_length")
+    if value is None:
+        return
+    number, meant = kinds.whole(value), kinds.length(value)
+    if number is not None and (number >= kinds.SMALLEST or number <= 0):
+        return
+    small = number is not None
+    edits: tuple[Edit, ...] = ()
+    if not small and meant is not None and meant >= kinds.SMALLEST:
+        edits = (Put(path, meant),)
+    yield Finding(
+        code="CFG-CONTEXT-LENGTH",
+        severity=way.severity if small else Severity.WARNING,
+        title=(
+            f"context_length is {number}, and Hermes refuses less than {kinds.SMALLEST}"
+            if small
+            else "context_length is no plain number, and is ignored"
+        ),
+        subject=".".join(path),
+        detail=(
+            "Every message fails. Write the real number of tokens that the model takes, or take "
+            "the line out and let Hermes find it."
+            if small
+            else f"Write {meant} instead."
+            if meant
+            else "Write a number such as 128000."
+        ),
+        evidence=(Evidence(found.world.document.source(*path).place, "context_length is set"),),
+        fix="rewrite-setting" if edits else None,
+        data={"edits": edits},
+    )

@@ -1,0 +1,31 @@
+"""The dashboard shows and changes every key: nobody else may reach it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from hermes_doctor.api import Evidence, Finding, Probes, Severity, Skip, check
+
+_ALWAYS_ASKS = (0, 18)
+"""From this release on it does not listen to others without a password."""
+
+
+@check(id="open-dashboard", group="access", codes=["AUTHZ-DASHBOARD"])
+def open_dashboard(probes: Probes) -> Iterator[Finding]:
+    """Is the dashboard closed to the network?"""
+    found = probes.installation()
+    if found is None or found.release >= _ALWAYS_ASKS:
+        raise Skip("this Hermes opens no dashboard to others without a password")
+    for one in probes.open_dashboards():
+        yield Finding(
+            code="AUTHZ-DASHBOARD",
+            severity=Severity.ERROR,
+            title="the dashboard is open to the network without a password",
+            subject="dashboard",
+            detail=(
+                "Whoever reaches the port reads your keys and runs commands. Stop it with "
+                "`hermes dashboard --stop`, start it without --host and --insecure, and reach it "
+                "through `ssh -L 9119:127.0.0.1:9119`."
+            ),
+            evidence=(Evidence(f"process {one.pid}", f"--host {one.host} --insecure"),),
+        )

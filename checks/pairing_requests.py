@@ -1,0 +1,118 @@
+"""Who waits to be paired, and what keeps a pairing from taking effect."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from hermes_doctor.api import Evidence, Finding, Probes, Severity, Skip, check, is_id, spoken
+
+if TYPE_CHECKING:
+    from hermes_doctor.api import Pairing, PairingRequest
+
+_LONGEST = 40
+_HEALS = (0, 18, 1)
+"""From this release on a start brings two stores together."""
+
+
+@check(
+    id="pairing-requests",
+    group="access",
+    codes=["PAIRING-WAITING", "PAIRING-LOCKOUT", "PAIRING-ASTRAY"],
+)
+def pairing_requests(probes: Probes) -> Iterator[Finding]:
+    """Does everybody count who was paired, and does nobody wait for it?"""
+    store = probes.pairing()
+    if not (store.requests or store.lockouts or store.astray or store.approved):
+        raise Skip("nobody was ever paired with this home")
+    for lockout in store.lockouts:
+        yield _locked(probes, store, lockout.platform, lockout.until)
+    doors = {door.name: door for door in probes.doors()} if store.requests else {}
+    for request in store.requests:
+        door = doors.get(request.platform)
+        known = request.user in store.approved.get(request.platform, ())
+        if not known and not (door and door.admits(request.user)):
+            alone = not store.approved.get(request.platform) and not (door and door.listed)
+            yield _waits(probes, store, request, alone=alone)
+    found = probes.installation()
+    if found is None or found.release < _HEALS:
+        for platform, users in store.astray.items():
+            if found is not None:
+                yield _astray(probes, store, platform, len(users))
+
+
+def _waits(probes: Probes, store: Pairing, one: PairingRequest, *, alone: bool) -> Finding:
+    """A person who was shown a code. The code is theirs, and is not shown."""
+    named = is_id(one.platform, one.user)
+    who = one.user if named else "somebody with an odd id"
+    asked = datetime.fromtimestamp(one.at, UTC)
+    served = bool(probes.runtime().served)
+    minutes = max(0, int((3600 - (time.time() - one.at)) / 60))
+    return Finding(
+        code="PAIRING-WAITING",
+        severity=Severity.WARNING if alone else Severity.INFO,
+        title=f"{who} waits to be paired on {one.platform}, for {minutes} minutes more",
+        subject=f"{one.platform} {who}",
+        detail=(
+            "If you know who that is, approve it: here, or with the code that they were shown "
+            f"(`hermes pairing approve {one.platform} CODE`). Else do nothing: it runs out."
+            + (" One gateway serves several profiles here: use the command." if served else "")
+        ),
+        evidence=(
+            Evidence(
+                probes.home.name_of(store.folder / f"{one.platform}-pending.json"),
+                f"asked at {asked:%H:%M:%S} UTC, calls itself {_name(one.name)}",
+            ),
+        ),
+        since=asked,
+        fix="approve-pairing" if named and not served else None,
+        data={"platform": one.platform, "user": one.user, "entry": one.entry},
+    )
+
+
+def _name(text: str) -> str:
+    """What somebody calls himself, as far as it may be shown."""
+    short = text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
+    return f"‘{spoken(short)}’" if short.strip() else "nothing"
+
+
+def _locked(probes: Probes, store: Pairing, platform: str, until: float) -> Finding:
+    plain = platform if platform.replace("_", "a").isalnum() and len(platform) < 40 else "?"
+    minutes = max(1, int((until - time.time()) / 60))
+    return Finding(
+        code="PAIRING-LOCKOUT",
+        severity=Severity.WARNING,
+        title=f"nobody can be paired on {plain} for {minutes} minutes: five wrong codes were typed",
+        subject=plain,
+        detail=(
+            "Until then no code is given out, and a right one is refused. `hermes pairing list` "
+            "shows a digest from 0.15 on, and not the code: only the person has that."
+        ),
+        evidence=(
+            Evidence(
+                probes.home.name_of(store.folder / "_rate_limits.json"),
+                f"{plain} is locked for {minutes} minutes more",
+            ),
+        ),
+        fix="clear-lockout" if plain != "?" else None,
+        data={"platform": platform},
+    )
+
+
+def _astray(probes: Probes, store: Pairing, platform: str, count: int) -> Finding:
+    here, there = (probes.home.name_of(one) for one in (store.folder, store.other))
+    return Finding(
+        code="PAIRING-ASTRAY",
+        severity=Severity.WARNING,
+        title=f"{count} who were paired on {platform} are strangers to the gateway",
+        subject=platform,
+        detail=(
+            f"They were approved in {there}, and this release looks into {here} because that "
+            "folder is there, too."
+        ),
+        evidence=(Evidence(f"{there}/{platform}-approved.json", f"{count} of them only there"),),
+        fix="merge-approvals",
+        data={"platform": platform},
+    )

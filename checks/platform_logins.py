@@ -1,0 +1,142 @@
+"""What a platform needs to log in: all of it there, and none of it an example."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from hermes_doctor.api import (
+    CouldNotLook,
+    Evidence,
+    Finding,
+    Probes,
+    Severity,
+    Skip,
+    check,
+    listing,
+    pattern,
+    wanted,
+)
+
+if TYPE_CHECKING:
+    from hermes_doctor.api import Need, Wanted
+
+_WRONG = {
+    "placeholder": "is still an example",
+    "masked": "is masked: somebody copied a hidden value",
+    "unresolved": "refers to a variable that nothing fills in here",
+}
+_NO_SECRET = ("_URL", "_HOST", "_ADDRESS", "_HOMESERVER", "_SERVER", "_CHANNEL")
+_REFERENCE = pattern(r"\$\{([A-Za-z_]\w*)\}")
+_RESTART = "and restart the gateway."
+
+
+@check(
+    id="platform-logins",
+    group="platforms",
+    codes=["PLATFORM-CREDENTIALS", "TOKEN-SHAPE"],
+)
+def platform_logins(probes: Probes) -> Iterator[Finding]:
+    """Has every platform that is set up all that it needs to log in?"""
+    platforms = list(wanted(probes.resolved().world))
+    if not platforms:
+        raise Skip("no platform is set up that logs in anywhere")
+    for platform in platforms:
+        missing = [one for one in platform.needs if _is_missing(probes, platform, one)]
+        wrong = [one for one in platform.needs if one.state in _WRONG]
+        if missing:
+            yield from _incomplete(probes, platform, missing)
+        for need in wrong:
+            yield _example(probes, platform, need)
+        if platform.because and not missing:
+            yield from _shapes(platform)
+
+
+def _is_missing(probes: Probes, platform: Wanted, need: Need) -> bool:
+    if need.state != "missing":
+        return False
+    if platform.name == "weixin" and "WEIXIN_TOKEN" in need.variables:
+        return not _logged_in(probes)
+    return True
+
+
+def _logged_in(probes: Probes) -> bool:
+    """Whether a login to Weixin was kept, which stands in for the token."""
+    try:
+        return any(name.endswith(".json") for name in listing(probes.home / "weixin" / "accounts"))
+    except CouldNotLook:
+        return True
+
+
+def _incomplete(probes: Probes, platform: Wanted, missing: list[Need]) -> Iterator[Finding]:
+    there = [one for one in platform.needs if one.value]
+    names = " and ".join(" or ".join(one.variables) for one in missing)
+    evidence = [Evidence(one.value.source.place, f"{_name(one)} is set") for one in there]
+    evidence += [Evidence(".env", f"no {' or '.join(one.variables)}") for one in missing]
+    if platform.because:
+        consequence = f"{platform.because} switches it on, and it never connects."
+        severity = Severity.ERROR
+        if not there and not probes.gateways():
+            severity = Severity.INFO  # the service may bring it along
+    else:
+        consequence = "Hermes says nothing and does not start it."
+        severity = Severity.WARNING
+        if all(_name(one).endswith(_NO_SECRET) for one in there):
+            severity = Severity.INFO
+    if platform.shared:
+        severity = Severity.WARNING if severity is Severity.ERROR else Severity.INFO
+    if any(not one.startswith("no Hermes") for one in probes.resolved().doubts):
+        severity = Severity.INFO  # what is missing may come from where nobody looked
+    yield Finding(
+        code="PLATFORM-CREDENTIALS",
+        severity=severity,
+        title=f"{platform.label} is set up by half: {names} missing",
+        subject=platform.name,
+        detail=f"{consequence} Add {names} to .env {_RESTART}",
+        evidence=tuple(evidence),
+    )
+
+
+def _example(probes: Probes, platform: Wanted, need: Need) -> Finding:
+    name, what = _name(need), _WRONG[need.state]
+    guess = name.upper().endswith("PASSWORD")
+    more = ""
+    if need.state == "unresolved" and need.value.source.kind == "config":
+        more = " Hermes expands no ${NAME} in the settings of platforms: the text itself is sent."
+    return Finding(
+        code="PLATFORM-CREDENTIALS",
+        severity=Severity.WARNING if guess else Severity.ERROR,
+        title=f"{name} of {platform.label} {what}",
+        subject=f"{platform.name} {name}",
+        detail=f"{platform.label} cannot log in.{more} Put the real one into .env {_RESTART}",
+        evidence=(Evidence(need.value.source.place, f"{name} {what}"),),
+        fix="fill-in-token" if (other := _referred(probes, need)) else None,
+        data={"variable": need.variables[0], "other": other},
+    )
+
+
+def _referred(probes: Probes, need: Need) -> str | None:
+    """The variable that a value of config.yaml is, if that is set."""
+    match = _REFERENCE.fullmatch(need.value.strip())
+    known = match and probes.resolved().world.getenv(match[1])
+    return match[1] if match and known and need.state == "unresolved" else None
+
+
+def _shapes(platform: Wanted) -> Iterator[Finding]:
+    for doubt in platform.doubts:
+        yield Finding(
+            code="TOKEN-SHAPE",
+            severity=Severity.WARNING if doubt.sure else Severity.INFO,
+            title=f"{doubt.variable} does not look like one of {platform.label}",
+            subject=f"{platform.name} {doubt.variable}",
+            detail=(
+                f"It should be {doubt.shape}. Look for a wrong copy, for quotes, blanks or a "
+                f"comment in the value, correct it {_RESTART}"
+            ),
+            evidence=(Evidence(doubt.value.source.place, f"not of the form: {doubt.shape}"),),
+        )
+
+
+def _name(need: Need) -> str:
+    """The variable or the path that sets it."""
+    return need.value.source.name if need.value else need.variables[0]

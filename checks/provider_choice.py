@@ -1,0 +1,106 @@
+"""The provider that config.yaml names must be one that Hermes knows, and the one that is meant."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from hermes_doctor.api import (
+    Edit,
+    Evidence,
+    Finding,
+    Probes,
+    Put,
+    Resolved,
+    Severity,
+    Way,
+    check,
+    configured,
+    is_seller,
+    own_provider,
+    said,
+    ways,
+)
+
+_SELLERS = ("openrouter", "nous", "kilocode", "ai-gateway", "custom")
+
+
+@check(
+    id="provider-choice",
+    group="configuration",
+    codes=["CFG-PROVIDER-LEFT", "CFG-MODEL-PREFIX"],
+)
+def provider_choice(probes: Probes) -> Iterator[Finding]:
+    """Do the provider and the model's prefix name the same one?"""
+    found = configured(probes)
+    for way in ways(found):
+        prefix, slash, bare = (way.route.model.value or "").strip().partition("/")
+        entry = own_provider(found.world, prefix) if slash and bare and way.model else None
+        if entry is None:
+            continue
+        if way.own and way.own.path == entry.path:
+            yield from _prefix(way, bare, is_seller(found.world, prefix.lower()))
+        else:
+            yield from _left(found, way, prefix, bare)
+
+
+def _prefix(way: Way, bare: str, sold: bool) -> Iterator[Finding]:
+    """The provider is right, and the model still has its name in front."""
+    assert way.own is not None and way.model is not None
+    model = str(way.route.model.value).strip()
+    listed = way.own.models()
+    if model in listed or way.own.block.get("default_model") == model:
+        return
+    sure = bare in listed or way.own.model() == bare
+    yield Finding(
+        code="CFG-MODEL-PREFIX",
+        severity=way.severity if sure else Severity.INFO if sold else Severity.WARNING,
+        title=f"the model's name is sent with {said(way.own.name)}/ in front",
+        subject=way.route.path,
+        detail=(
+            f"Hermes sends the name as it is written. Write {said(bare)} instead, unless this "
+            f"provider's own list of models has the prefix too."
+        ),
+        evidence=(Evidence(way.route.model.source.place, f"the model is {said(model)}"),),
+        fix="strip-prefix",
+        data={"edits": (Put(way.model, bare),)},
+    )
+
+
+def _left(found: Resolved, way: Way, prefix: str, bare: str) -> Iterator[Finding]:
+    """The model names one provider, and the message goes to another."""
+    route, world = way.route, found.world
+    goes_to = route.provider.value if route.provider else None
+    if goes_to in _SELLERS and is_seller(world, prefix.lower()):
+        return  # what OpenRouter and relays sell may have the name of an own provider
+    entry = own_provider(world, prefix)
+    assert entry is not None and way.model is not None
+    asked = route.requested
+    chosen = asked.source.kind in ("env", "process")
+    word = entry.word(world)
+    severity = way.severity if not way.own else Severity.WARNING
+    where = asked.source if asked.value != "auto" else world.document.source(*way.provider)
+    told = (
+        "no provider is named" if asked.value == "auto" else f"the provider is {said(asked.value)}"
+    )
+    instead = f", so it goes to {said(route.base_url.value)}" if route.base_url else ""
+    edits: tuple[Edit, ...] = (Put(way.provider, word), Put(way.model, bare))
+    if way.model == ("model",):
+        edits = (Put(("model",), {"default": bare, "provider": word}),)
+    yield Finding(
+        code="CFG-PROVIDER-LEFT",
+        severity=severity,
+        title=f"the model is one of {said(entry.name)}, but messages do not go there",
+        subject=route.path,
+        detail=(
+            f"{said(entry.name)} is set up and not chosen{instead}. It takes both edits: "
+            f"`provider: {said(word)}` and the model without its prefix, `{said(bare)}`."
+            + (f" {asked.source.name} decides in this release: change it there." if chosen else "")
+        ),
+        evidence=(
+            Evidence(where.place, told),
+            Evidence(route.model.source.place, f"the model is {said(route.model.value)}"),
+            Evidence(world.document.source(*entry.path).place, f"{said(entry.name)} is set up"),
+        ),
+        fix=None if chosen or way.own else "use-own-provider",
+        data={"edits": edits},
+    )

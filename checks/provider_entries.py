@@ -1,0 +1,83 @@
+"""Own providers that have another form than Hermes reads do not exist for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from hermes_doctor.api import (
+    Drop,
+    Edit,
+    Evidence,
+    Finding,
+    Misshapen,
+    Probes,
+    Put,
+    Rename,
+    Resolved,
+    Severity,
+    bare,
+    check,
+    configured,
+    said,
+    shapes,
+)
+
+_LATER = "api_key_env"
+
+
+@check(id="provider-entries", group="configuration", codes=["CFG-PROVIDERS-SHAPE"])
+def provider_entries(probes: Probes) -> Iterator[Finding]:
+    """Are own providers written in a form that Hermes reads?"""
+    found = configured(probes)
+    for one in shapes.providers(found.world):
+        edits = _edits(found, one)
+        name = ".".join(map(str, one.path))
+        wanted = _wanted(found) & {each.lower() for each in one.names}
+        lost = f" {said(', '.join(sorted(wanted)))} is lost by it." if wanted else ""
+        yield Finding(
+            code="CFG-PROVIDERS-SHAPE",
+            severity=_severity(found, bool(wanted)),
+            title=f"{name} {one.what}, so Hermes does not see what is in it",
+            subject=name,
+            detail=(
+                f"Under `providers:` each provider is a key with its settings below it; in "
+                f"`custom_providers:` each is an item that begins with `- name:`.{lost}"
+            ),
+            evidence=(Evidence(found.world.document.source(*one.path).place, one.what),),
+            fix="rewrite-setting" if edits else None,
+            data={"edits": edits},
+        )
+
+
+def _wanted(found: Resolved) -> set[str]:
+    """The providers that something asks for."""
+    routes = (found.main, *found.fallback)
+    asked = [one.requested.value for one in routes] + [one.provider.value for one in found.tasks]
+    return {str(word).lower().removeprefix("custom:") for word in asked if word}
+
+
+def _severity(found: Resolved, wanted: bool) -> Severity:
+    if not wanted:
+        return Severity.INFO
+    broken = found.main.trouble is not None and found.used is None
+    return Severity.ERROR if broken else Severity.WARNING
+
+
+def _edits(found: Resolved, one: Misshapen) -> tuple[Edit, ...]:
+    """The block under the key where it counts, or in the form that does."""
+    if one.value is not None:
+        return (Put(one.path, bare(one.value)),)
+    if one.moved is None:
+        return ()
+    if len(one.path) == 1:
+        inside: tuple[Edit, ...] = ()
+        if one.moved == ("providers",):  # there `api_key_env` does not count
+            block = found.world.raw[one.path[0]]
+            inside = tuple(
+                Rename((*one.path, name, _LATER), "key_env")
+                for name, entry in block.items()
+                if entry.get(_LATER) and not entry.get("key_env")
+            )
+        return (*inside, Rename(one.path, str(one.moved[0])))
+    value = bare(found.world.raw["model"][one.path[1]])
+    return (Put(one.moved, value), Drop(one.path))

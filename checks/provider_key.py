@@ -1,0 +1,196 @@
+"""A request without a key, or with something in its place that is none, is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from hermes_doctor.api import (
+    Evidence,
+    Finding,
+    Key,
+    Probes,
+    Put,
+    Resolved,
+    Severity,
+    Way,
+    check,
+    configured,
+    is_unset,
+    likely_variable,
+    own_providers,
+    pattern,
+    said,
+    urls,
+    variable,
+    ways,
+)
+
+_LOGINS = ("anthropic", "copilot", "lmstudio")
+"""Providers that Hermes may have a login for outside of its home, or that need no key."""
+_VARIABLE = pattern(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+@check(id="provider-key", group="configuration", codes=["PROVIDER-KEY", "ENV-REDACTED"])
+def provider_key(probes: Probes) -> Iterator[Finding]:
+    """Does a key go out with the next message?"""
+    found = configured(probes)
+    for way in ways(found):
+        key, trouble = way.route.key, way.route.trouble
+        if trouble and trouble.kind == "none":
+            yield from _nothing(probes, found, way)
+        elif trouble:
+            if trouble.kind == "key" and way.is_main:
+                yield from _missing(probes, found, way)
+        elif key and key.state in ("missing", "not needed"):
+            yield from _missing(probes, found, way)
+        elif key and key.state in ("placeholder", "masked"):
+            yield _no_key(way, key)
+
+
+def _nothing(probes: Probes, found: Resolved, way: Way) -> Iterator[Finding]:
+    """Somebody has set up a platform, and no provider."""
+    if not _serves(found):
+        return
+    unset = is_unset(probes, "OPENROUTER_API_KEY", "OPENAI_API_KEY")
+    if unset is False:
+        return
+    yield Finding(
+        code="PROVIDER-KEY",
+        severity=way.severity if unset else Severity.INFO,
+        title="no provider is set up, so nobody gets an answer",
+        subject=way.route.path,
+        detail="Choose one with `hermes model`, or put its key into .env." + _perhaps(unset),
+        evidence=(Evidence("config.yaml", "no provider, and no key of one"),),
+    )
+
+
+def _serves(found: Resolved) -> bool:
+    """Whether somebody has set up a platform, so that a gateway of this home has users."""
+    return any(token.state == "usable" for one in found.platforms for token in one.tokens)
+
+
+def _perhaps(unset: bool | None) -> str:
+    return " A service that is not known here may give it to the gateway." if not unset else ""
+
+
+def _missing(probes: Probes, found: Resolved, way: Way) -> Iterator[Finding]:
+    """Nothing that Hermes would take for a key is set where it looks."""
+    name = likely_variable(found, way.own)
+    if way.own and name:
+        yield _unnamed(found, way, name)
+        return
+    names = _names(found, way)
+    if not names or _has_pool(found, way):
+        return
+    for one in names:
+        key = variable(found, one)
+        if key.state in ("placeholder", "masked"):
+            yield _no_key(way, key)
+            return
+        if key.state == "usable":
+            return  # it is in .env, in a line that does not count: another check's question
+    unset = is_unset(probes, *names)
+    if unset is False or (unset is None and not _serves(found)):
+        return
+    written = found.world.readings.dotenv.values.get(names[0])
+    source = written.source if written is not None else way.route.requested.source
+    yield Finding(
+        code="PROVIDER-KEY",
+        severity=way.severity if unset else Severity.INFO,
+        title=f"no key for {said(_name(way))} is set",
+        subject=way.route.path,
+        detail=f"Put {said(names[0])}=… into .env." + _perhaps(unset),
+        evidence=(Evidence(source.place, f"{said(' and '.join(names))} not set"),),
+        caused_by=_cause(found, way),
+    )
+
+
+def _unnamed(found: Resolved, way: Way, name: str) -> Finding:
+    """A variable has the provider's name, and nothing refers to it."""
+    assert way.own is not None
+    return Finding(
+        code="PROVIDER-KEY",
+        severity=way.severity,
+        title=f"{said(way.own.name)} names no key, although {said(name)} is set",
+        subject=way.route.path,
+        detail=f"Add `key_env: {said(name)}` to it.",
+        evidence=(
+            Evidence(found.world.document.source(*way.own.path).place, "no key_env, no api_key"),
+            Evidence(found.world.getenv(name).source.place, f"{said(name)} is set"),
+        ),
+        fix="name-key",
+        data={"edits": (Put((*way.own.path, "key_env"), name),)},
+    )
+
+
+def _names(found: Resolved, way: Way) -> list[str]:
+    """The variables that could hold the key; none where no key is needed or another is at fault."""
+    world, url = found.world, (way.route.base_url.value if way.route.base_url else None) or ""
+    if way.own:
+        named = way.own.block.get("key_env")
+        if way.own.path[0] != "providers":
+            named = named or way.own.block.get("api_key_env")
+        if isinstance(named, str):
+            name = named.strip()
+            return [name] if _VARIABLE.fullmatch(name) and said(name) == name else []
+        if any(way.own.block.get(key) for key in ("api_key_env", "extra_headers", "api_key")):
+            return []
+    else:
+        model = world.raw.get("model")
+        block = model if isinstance(model, dict) else {}
+        if world.raw.get("api_key") or block.get("key_env") or block.get("api_key_env"):
+            return []
+    asked = (way.route.provider or way.route.requested).value or ""
+    facts = world.release.registry.get(world.release.aliases.get(asked, asked))
+    if facts:
+        plain = facts["kind"] == "api_key" and world.release.provider(asked) not in _LOGINS
+        return list(facts["keys"]) if plain else []
+    if not urls.is_public(url):
+        return []
+    if urls.belongs(url, "openrouter.ai"):
+        return ["OPENROUTER_API_KEY"]
+    return [urls.vendor_variable(url) or "OPENAI_API_KEY"]
+
+
+def _has_pool(found: Resolved, way: Way) -> bool:
+    """Whether auth.json has entries for it: that is another question."""
+    asked = way.route.requested.value or ""
+    pool = found.world.store.get("credential_pool")
+    name = found.world.release.aliases.get(asked, asked)
+    return bool(isinstance(pool, dict) and (pool.get(name) or pool.get(f"custom:{name}")))
+
+
+def _cause(found: Resolved, way: Way) -> str | None:
+    """The finding of another check that this is a consequence of."""
+    asked = (way.route.requested.value or "").lower()
+    hidden = any(one.name.strip().lower() == asked for one in own_providers(found.world))
+    return "CFG-BUILTIN-NAME" if hidden and not way.own else None
+
+
+def _name(way: Way) -> str:
+    """What people call it: the operator's name, the provider, or the host."""
+    if way.own:
+        return way.own.name
+    url = way.route.base_url.value if way.route.base_url else None
+    if url and way.route.requested.value in ("auto", "custom"):
+        return urls.host(url)
+    return (way.route.provider or way.route.requested).value or ""
+
+
+def _no_key(way: Way, key: Key) -> Finding:
+    """Something stands in its place that is none."""
+    masked = key.state == "masked"
+    what = "a masked text" if masked else "a placeholder"
+    place = key.source.via or key.source
+    return Finding(
+        code="ENV-REDACTED" if masked else "PROVIDER-KEY",
+        severity=way.severity,
+        title=f"{said(key.name)} holds {what} instead of a key",
+        subject=way.route.path,
+        detail=(
+            "It was saved where the key was. Take the line from a backup, or get a new key."
+            if masked
+            else "Put the key itself there."
+        ),
+        evidence=(Evidence(place.place, f"{said(place.name)} holds {what}"),),
+    )

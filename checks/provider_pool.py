@@ -1,0 +1,100 @@
+"""What auth.json holds for a provider counts before the key in .env."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from hermes_doctor.api import (
+    Entry,
+    Evidence,
+    Finding,
+    Probes,
+    Resolved,
+    Severity,
+    Way,
+    check,
+    configured,
+    credential_pool,
+    said,
+    ways,
+)
+
+_REFUSED = (401, 402, 403)
+
+
+@check(id="provider-pool", group="configuration", codes=["CRED-POOL-STALE"])
+def provider_pool(probes: Probes) -> Iterator[Finding]:
+    """Do stored keys leave the one in .env its say?"""
+    found = configured(probes)
+    if not found.world.store.get("credential_pool"):
+        return
+    for way in ways(found):
+        name, entries = credential_pool(found, way.route)
+        if entries:
+            yield from _used_up(found, way, name, entries)
+            yield from _preferred(way, name, entries)
+
+
+def _used_up(found: Resolved, way: Way, name: str, entries: list[Entry]) -> Iterator[Finding]:
+    """None of them may be used now."""
+    now = found.world.now
+    resting = [one for one in entries if one.until is not None and now < one.until]
+    dead = [one for one in entries if one.status == "dead"]
+    if not resting and not dead:
+        return
+    all_gone = len(resting) + len(dead) == len(entries)
+    instead = way.route.key and way.route.key.state == "usable"
+    severity = way.severity if all_gone and not instead else Severity.INFO
+    provider = name.removeprefix("custom:")
+    yield Finding(
+        code="CRED-POOL-STALE",
+        severity=severity,
+        title=f"{len(resting) + len(dead)} of {len(entries)} stored keys for {said(provider)} "
+        + ("are not used for now" if not dead else "are used up or dead"),
+        subject=f"{way.route.path}: {said(name)}",
+        detail=(
+            f"`hermes auth list` shows them, `hermes auth reset {said(name)}` lets Hermes try them "
+            f"again at once, `hermes auth remove {said(name)} LABEL` takes one out. Do that with "
+            f"the gateway stopped: it writes its own state back."
+        ),
+        evidence=tuple(
+            Evidence("auth.json", f"{said(one.label)} is {said(one.status)}" + _code(one))
+            for one in (*dead, *resting)[:5]
+        ),
+    )
+
+
+def _code(one: Entry) -> str:
+    code = one.raw.get("last_error_code")
+    return f" after HTTP {code}" if isinstance(code, int) else ""
+
+
+def _preferred(way: Way, name: str, entries: list[Entry]) -> Iterator[Finding]:
+    """An entry that somebody has put there wins over a key that was set since."""
+    key = way.route.key
+    if key is None or key.source.kind != "pool":
+        return
+    others = [
+        one
+        for one in key.shadows
+        if one.source.kind in ("env", "config", "process") and one.fingerprint != key.fingerprint
+    ]
+    entry = next((one for one in entries if one.label == key.name), None)
+    if not others or entry is None:
+        return
+    refused = entry.raw.get("last_error_code") in _REFUSED
+    place = others[0].source.via or others[0].source
+    yield Finding(
+        code="CRED-POOL-STALE",
+        severity=Severity.WARNING if refused else Severity.INFO,
+        title=f"{said(key.name)} in auth.json is used, and not {said(place.name)}",
+        subject=f"{way.route.path}: {said(key.name)}",
+        detail=(
+            f"Stored keys count first. If {said(place.name)} is the newer one, take the other out: "
+            f"`hermes auth remove {said(name)} {said(key.name)}`, with the gateway stopped."
+        ),
+        evidence=(
+            Evidence("auth.json", f"{said(key.name)} was put there by hand" + _code(entry)),
+            Evidence(place.place, f"{said(place.name)} is another key"),
+        ),
+    )

@@ -1,0 +1,131 @@
+"""Who was turned away, beside the list that would let them in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from hermes_doctor.api import Evidence, Finding, Partly, Probes, Severity, Skip, check, is_id
+
+if TYPE_CHECKING:
+    from hermes_doctor.api import Entrance, Refusal
+
+_SHOWN = 12
+"""Strangers may come by the hundred."""
+_INSISTS, _SPAN, _LATELY = 5, 7200.0, 6 * 3600.0
+_DECORATION = "@ '\"[](){}<>;‘’“”+"
+
+
+@check(id="refused-users", group="access", codes=["AUTHZ-UNAUTHORIZED", "GW-STALE-SETTINGS"])
+def refused_users(probes: Probes) -> Iterator[Finding | Partly]:
+    """Was everybody who was turned away a stranger?"""
+    refusals = probes.refusals()
+    if not refusals:
+        raise Skip("the logs tell of nobody who was turned away")
+    doors = {door.name: door for door in probes.doors()}
+    paired = probes.pairing().approved
+    left = 0
+    for one in refusals:
+        door = doors.get(one.platform)
+        if door and (door.admits(one.user) or one.user in paired.get(one.platform, ())):
+            yield from _since(probes, door, one)
+        elif left < _SHOWN:
+            left += 1
+            yield _refused(probes, door, one, list(doors.values()))
+        else:
+            left += 1
+    if left > _SHOWN:
+        yield Partly(f"{left - _SHOWN} more were turned away; the latest {_SHOWN} are named")
+
+
+def _refused(probes: Probes, door: Entrance | None, one: Refusal, doors: list[Entrance]) -> Finding:
+    named = is_id(one.platform, one.user)
+    who = one.user if named else "an id that is none"
+    meant = list(_meant(probes, door, one, doors)) if named else []
+    insists = one.insists(_INSISTS, _SPAN, _LATELY)
+    where = f"{door.variable} in .env" if door else "the platform's list"
+    if door and door.own is not None:
+        where = f"{door.own.source.name} in {door.own.source.place}"
+    fits = named and door is not None
+    return Finding(
+        code="AUTHZ-UNAUTHORIZED",
+        severity=Severity.WARNING if meant or insists else Severity.INFO,
+        title=f"{who} wrote to the bot on {door.label if door else one.platform} and is on no list",
+        subject=f"{one.platform} {who}",
+        detail=(
+            "If you know who that is, add the id to "
+            f"{where}; else leave it. Nobody is added without being asked about."
+        ),
+        evidence=(
+            Evidence(one.log, _often(one)),
+            *meant,
+            *([Evidence(where, "does not hold the id")] if door else []),
+        ),
+        since=one.first,
+        fix="add-allowed-user" if fits else None,
+        data={"platform": one.platform, "user": one.user, "variable": door.variable}
+        if door and named
+        else {"platform": one.platform},
+    )
+
+
+def _often(one: Refusal) -> str:
+    if len(one.times) == 1:
+        return f"turned away at {one.last:%Y-%m-%d %H:%M:%S} UTC"
+    return f"turned away {len(one.times)} times, last at {one.last:%Y-%m-%d %H:%M:%S} UTC"
+
+
+def _meant(
+    probes: Probes, door: Entrance | None, one: Refusal, doors: list[Entrance]
+) -> Iterator[Evidence]:
+    """Signs that the operator meant to let them in."""
+    for entry in door.listed if door else ():
+        if entry != one.user and one.user in _bare(entry):
+            yield Evidence(door.variable if door else "", "an entry has it with other signs around")
+            break
+    for other in doors:
+        if other is not door and one.user in other.listed:
+            yield Evidence(other.lists[0].source.place, f"it is on the list of {other.label}")
+    for path in probes.unread_lists(one.platform, one.user):
+        yield Evidence(path, "has it, and nothing reads that list")
+    for place in probes.paired_elsewhere(one.platform, one.user):
+        yield Evidence(place, "paired there, which this gateway does not look at")
+
+
+def _bare(entry: str) -> list[str]:
+    """What may be meant by an entry: without quotes and the like, taken apart at other signs."""
+    words = entry
+    for sign in _DECORATION:
+        words = words.replace(sign, " ")
+    return words.split()
+
+
+def _since(probes: Probes, door: Entrance, one: Refusal) -> Iterator[Finding]:
+    """One who is on the list by now, of which the running gateway may know nothing yet."""
+    source = door.own.source if door.own else None
+    gateways = probes.gateways()
+    if source is None or source.file is None or not gateways or one.user not in door.listed:
+        return
+    began = gateways[0].started_at
+    changed: datetime | None = probes.modified(probes.home / source.file)
+    if changed is None or changed <= began:
+        return
+    after = one.last > changed
+    yield Finding(
+        code="GW-STALE-SETTINGS",
+        severity=Severity.WARNING if after else Severity.INFO,
+        title=f"{one.user} is on the list of {door.label} by now; the gateway may not know it yet",
+        subject=f"{one.platform} {one.user}",
+        detail=(
+            "It reads its lists at a start, and .env with the next message of somebody who is let "
+            "in. A restart makes it certain."
+        ),
+        evidence=(
+            Evidence(source.place, f"written {changed:%Y-%m-%d %H:%M:%S} UTC"),
+            Evidence(one.log, _often(one)),
+        ),
+        since=changed,
+        fix="restart-gateway" if after else None,
+        data={"pid": gateways[0].pid},
+    )

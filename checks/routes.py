@@ -1,0 +1,96 @@
+"""Chats that lead to conversations which have ended."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from hermes_doctor.api import (
+    CouldNotLook,
+    Evidence,
+    Finding,
+    Probes,
+    Severity,
+    Skip,
+    check,
+    pattern,
+)
+
+_MENDS_ITSELF = (0, 18, 0)
+"""Since then a gateway sees to it when it starts, and from 0.18.1 on with each message."""
+_ID = pattern(r"[A-Za-z0-9_.:-]{1,100}")
+_MOST = 500
+_TABLE = (
+    "SELECT count(*) FROM gateway_routing r JOIN sessions s ON s.id = CASE "
+    "WHEN json_valid(r.entry_json) THEN json_extract(r.entry_json, '$.session_id') END "
+    "WHERE s.end_reason IS NOT NULL"
+)
+
+
+@check(id="routes", group="stores", codes=["SESSION-ROUTE-STALE"])
+def routes(probes: Probes) -> Iterator[Finding]:
+    """Does every chat lead to a conversation that goes on?"""
+    if probes.home / "state.db" not in probes.databases().paths:
+        raise Skip("there is no state.db yet")
+    installed = probes.installation()
+    if installed is None or installed.release >= _MENDS_ITSELF:
+        yield from _in_table(probes)
+    else:
+        yield from _in_file(probes)
+
+
+def _in_table(probes: Probes) -> Iterator[Finding]:
+    """Rows of state.db; Hermes knows better than we do which conversation takes their place."""
+    try:
+        answer = probes.ask(probes.home / "state.db", _TABLE)
+    except (CouldNotLook, FileNotFoundError):
+        return  # the checks of databases say why
+    count = answer.rows[0][0] if answer.rows and not answer.error else 0
+    if count:
+        yield Finding(
+            code="SESSION-ROUTE-STALE",
+            severity=Severity.INFO,
+            title=f"{_chats(count)} to a conversation that has ended",
+            subject="state.db",
+            detail="Hermes sees to it with the next message of the chat, or at its next start.",
+            evidence=(Evidence("state.db", f"gateway_routing: {count} rows"),),
+        )
+
+
+def _in_file(probes: Probes) -> Iterator[Finding]:
+    """Entries of sessions.json, which these releases never compare with state.db."""
+    file = probes.stores().of("sessions")
+    if file is None or not isinstance(file.values, dict):
+        return
+    ids: dict[str, str] = {}
+    for key, entry in list(file.values.items())[:_MOST]:
+        id = entry.get("session_id") if isinstance(entry, dict) else None
+        if isinstance(id, str) and _ID.fullmatch(id):
+            ids[key] = id
+    if not ids:
+        return
+    listed = ", ".join(f"'{id}'" for id in set(ids.values()))
+    sql = f"SELECT id FROM sessions WHERE end_reason IS NOT NULL AND id IN ({listed})"
+    try:
+        answer = probes.ask(probes.home / "state.db", sql)
+    except (CouldNotLook, FileNotFoundError):
+        return
+    ended = {row[0] for row in answer.rows}
+    stale = [key for key, id in ids.items() if id in ended]
+    if stale:
+        yield Finding(
+            code="SESSION-ROUTE-STALE",
+            severity=Severity.WARNING,
+            title=f"{_chats(len(stale))} to a conversation that has ended",
+            subject="state.db",
+            detail=(
+                "What is said there goes into a conversation that is over, and is deleted with it "
+                "when old ones are pruned. From 0.18 on Hermes sees to it by itself."
+            ),
+            evidence=(Evidence(file.name, f"{len(stale)} entries; state.db says they ended"),),
+            fix="drop-routes",
+            data={"keys": stale},
+        )
+
+
+def _chats(count: int) -> str:
+    return "1 chat leads" if count == 1 else f"{count} chats lead"

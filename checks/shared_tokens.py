@@ -1,0 +1,34 @@
+"""A profile that was copied with its .env has the bot of another home."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from hermes_doctor.api import Evidence, Finding, Probes, Severity, Skip, check
+
+
+@check(id="shared-tokens", group="access", codes=["TOKEN-DUP"])
+def shared_tokens(probes: Probes) -> Iterator[Finding]:
+    """Does every home under this root have bots of its own?"""
+    locked = {one.lock: one for one in probes.platforms() if one.lock}
+    if not locked:
+        raise Skip("no platform is set up that has a bot of its own")
+    for one in probes.shared_tokens():
+        platform = locked.get(one.scope)
+        if platform is None:
+            continue
+        other = probes.home.name_of(one.home)
+        yield Finding(
+            code="TOKEN-DUP",
+            severity=Severity.WARNING if one.ran else Severity.INFO,
+            title=f"the {platform.label} bot of this home is also that of {other}",
+            subject=f"{platform.name} {one.home.name}",
+            detail=(
+                "Only one gateway at a time can use a bot. Take "
+                f"{one.variable} out of the .env of the home that should not have it."
+            ),
+            evidence=(
+                Evidence(".env", f"{one.variable} has the same value in both"),
+                Evidence(f"{other}/.env", f"{one.variable}"),
+            ),
+        )

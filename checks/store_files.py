@@ -1,0 +1,182 @@
+"""Files beside the databases that Hermes cannot read, takes for empty, and will write over."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+
+from hermes_doctor.api import (
+    CouldNotLook,
+    Evidence,
+    Finding,
+    NamedTuple,
+    Probes,
+    Severity,
+    StoreFile,
+    check,
+    snapshot,
+)
+
+_CODES = {
+    "jobs": "CRON-JOBS-CORRUPT",
+    "auth": "AUTHJSON",
+    "sessions": "SESSION-ROUTE-STALE",
+    "approved": "PAIRING-CORRUPT",
+    "pending": "PAIRING-CORRUPT",
+    "limits": "PAIRING-CORRUPT",
+}
+_OTHER = "STORE-CORRUPT"
+_TITLES = {
+    "fails": "{name} is damaged, and Hermes fails on it",
+    "none": "{name} is damaged, and Hermes takes it for empty",
+    "part": "entries of {name} are damaged",
+}
+
+
+@check(id="store-files", group="stores", codes=[*sorted({*_CODES.values(), _OTHER})])
+def store_files(probes: Probes) -> Iterator[Finding | CouldNotLook]:
+    """Can Hermes read every file in which it keeps jobs, logins, users and chats?"""
+    known = probes.stores()
+    for doubt in known.doubts:
+        yield CouldNotLook(doubt)
+    for file in known.found:
+        if file.flaw is not None and file.outcome != "whole":
+            yield _damaged(probes, file)
+        elif file.store.kind == "auth" and file.flaw is None:
+            yield from _put_aside(probes, file)
+    yield from _transcripts(probes)
+
+
+class _Weight(NamedTuple):
+    """How bad it is, and why."""
+
+    severity: Severity
+    title: str
+    says: str
+    spare: str = ""
+    """What must not be done meanwhile."""
+    settled: bool = False
+    """Hermes itself sees to it: nothing is to be repaired."""
+
+
+def _damaged(probes: Probes, file: StoreFile) -> Finding:
+    assert file.flaw is not None
+    weight = _weighed(probes, file)
+    fix, found = (None, "") if weight.settled else _way_out(probes, file)
+    if file.flaw.kind == "empty" and file.outcome == "none" and fix is None:
+        weight = _Weight(Severity.INFO, f"{file.name} is empty", "Hermes begins it anew.")
+        found = ""
+    return Finding(
+        code=_CODES.get(file.store.kind, _OTHER),
+        severity=weight.severity,
+        title=weight.title,
+        subject=file.name,
+        detail=" ".join(part for part in (weight.spare, weight.says, found) if part),
+        evidence=(Evidence(file.name, file.flaw.what),),
+        since=_moment(file.snapshot.mtime_ns),
+        fix=fix,
+    )
+
+
+def _weighed(probes: Probes, file: StoreFile) -> _Weight:
+    store, outcome, name = file.store, file.outcome, file.name
+    severity = Severity(store.worse.get(outcome, store.severity))
+    says, title = store.says.get(outcome, ""), _TITLES[outcome].format(name=name)
+    if outcome == "part":
+        return _Weight(Severity.WARNING, title, says)
+    if store.unless_set and probes.settings().is_set(store.unless_set):
+        return _Weight(Severity.INFO, title, f"It is not needed while {store.unless_set} is set.")
+    if _mirrored(probes, file):
+        title = f"{name} is damaged; state.db has the same, and counts"
+        return _Weight(Severity.INFO, title, "Hermes writes it anew.", settled=True)
+    if _in_memory(probes, file):
+        title = f"{name} is damaged, and only the running gateway still knows what was in it"
+        says = "Do not restart it yet: it writes the file anew with its next message."
+        return _Weight(Severity.WARNING, title, says, settled=True)
+    if outcome in store.overwritten:
+        title = f"{name} is damaged, and Hermes will write over it"
+        return _Weight(severity, title, says, store.spare)
+    return _Weight(severity, title, says)
+
+
+def _way_out(probes: Probes, file: StoreFile) -> tuple[str | None, str]:
+    """The fix, and what is said about it."""
+    if file.store.cache:
+        return ("mend-store" if file.outcome == "fails" else None), ""
+    repair = probes.store_repair(file)
+    if repair is None:
+        return None, "No sound copy of it was found, and what is left cannot be put together."
+    if repair.lossless:
+        return "mend-store", "Nothing that is in it is lost: a repair mends it."
+    return "restore-store", f"A repair replaces it {repair.why}."
+
+
+def _mirrored(probes: Probes, file: StoreFile) -> bool:
+    """Whether state.db has what this file is a copy of."""
+    since = file.store.mirror_since
+    installed = probes.installation()
+    if since is None or (installed and installed.release < since):
+        return False
+    try:
+        answer = probes.ask(probes.home / "state.db", "SELECT 1 FROM gateway_routing LIMIT 1")
+    except (CouldNotLook, FileNotFoundError):
+        return False
+    return bool(answer.rows)
+
+
+def _in_memory(probes: Probes, file: StoreFile) -> bool:
+    """Whether a gateway runs that has read the file before it was damaged."""
+    if file.store.kind != "sessions":
+        return False
+    try:
+        gateways = probes.gateways()
+    except CouldNotLook:
+        return False
+    damaged = _moment(file.snapshot.mtime_ns)
+    return bool(gateways and damaged and gateways[0].started_at < damaged)
+
+
+def _put_aside(probes: Probes, file: StoreFile) -> Iterator[Finding]:
+    """Hermes has begun anew with an empty store; what it put aside is still there."""
+    aside = f"{file.name}.corrupt"
+    if snapshot(probes.home / aside).kind != "file":
+        return
+    repair = probes.store_repair(file)
+    if repair is None:
+        return
+    lost = sum(line.startswith("+") for line in repair.lines)
+    yield Finding(
+        code="AUTHJSON",
+        severity=Severity.WARNING,
+        title=f"Hermes began {file.name} anew, and {lost} of its logins are only in {aside}",
+        subject=file.name,
+        detail=(
+            f"It could not read the file and put it aside. The next time that happens, {aside} is "
+            "overwritten. Remove it if nothing of it is wanted."
+        ),
+        evidence=(Evidence(aside, f"{lost} logins that {file.name} has not"),),
+        fix="mend-store",
+    )
+
+
+def _transcripts(probes: Probes) -> Iterator[Finding]:
+    """Up to 0.14 a gateway reads what was said from files with a line for each message."""
+    torn = probes.torn_transcripts()
+    if torn:
+        yield Finding(
+            code=_OTHER,
+            severity=Severity.INFO,
+            title="transcripts hold lines that Hermes cannot read and passes over",
+            subject="sessions",
+            detail="These messages are missing in the conversation; state.db has them too.",
+            evidence=tuple(
+                Evidence(name, f"{count} lines are no JSON") for name, count in torn[:6]
+            ),
+        )
+
+
+def _moment(ns: int) -> datetime | None:
+    try:
+        return datetime.fromtimestamp(ns / 1e9, UTC)
+    except (OverflowError, ValueError, OSError):
+        return None

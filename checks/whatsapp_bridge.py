@@ -1,0 +1,128 @@
+"""WhatsApp goes through a bridge in Node.js that is paired with a phone once."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hermes_doctor.api import (
+    Block,
+    CouldNotLook,
+    Evidence,
+    Finding,
+    Probes,
+    Severity,
+    Skip,
+    check,
+    read_json,
+    snapshot,
+)
+
+if TYPE_CHECKING:
+    from hermes_doctor.api import Packages
+
+_BUSY = 10.0
+_SESSIONS = ("whatsapp/session", "platforms/whatsapp/session")
+_SCRIPT = ("scripts", "whatsapp-bridge", "bridge.js")
+
+
+@check(id="whatsapp-bridge", group="platforms", codes=["WA-NOT-PAIRED", "WA-NO-BRIDGE"])
+def whatsapp_bridge(probes: Probes) -> Iterator[Finding]:
+    """Is WhatsApp paired with a phone, and is its bridge there?"""
+    found = probes.resolved()
+    if not any(one.name == "whatsapp" for one in found.platforms):
+        raise Skip("WhatsApp is not set up")
+    block = Block(found.world, "whatsapp")
+    yield from _login(probes, block)
+    yield from _script(probes, block)
+    node = probes.program("node")
+    if node.where is None:
+        yield Finding(
+            code="WA-NO-BRIDGE",
+            severity=Severity.ERROR if node.sure else Severity.INFO,
+            title="the gateway does not find Node.js, which WhatsApp needs",
+            subject="node",
+            detail=(
+                "Install Node.js, or put its folder into PATH of the gateway's service, "
+                "and restart the gateway."
+            ),
+            evidence=(Evidence("PATH", "no node"),),
+        )
+
+
+def _login(probes: Probes, block: Block) -> Iterator[Finding]:
+    path = _session(probes, block) / "creds.json"
+    name = probes.home.name_of(path)
+    try:
+        fault = _fault(path)
+    except CouldNotLook:
+        return
+    if fault:
+        yield Finding(
+            code="WA-NOT-PAIRED",
+            severity=Severity.ERROR,
+            title="WhatsApp is not paired with a phone",
+            subject="whatsapp",
+            detail=(
+                "Run `hermes whatsapp` and scan the code with the phone, or restore the file from "
+                "a backup; then restart the gateway."
+            ),
+            evidence=(Evidence(name, fault),),
+        )
+
+
+def _session(probes: Probes, block: Block) -> Path:
+    """Where the login lies: the old place as long as it is there, as Hermes does it."""
+    named = block.value("session_path")
+    if named:
+        return Path(named).expanduser()
+    old, new = (probes.home / one for one in _SESSIONS)
+    return old if snapshot(old).kind != "absent" else new
+
+
+def _fault(path: Path) -> str | None:
+    taken = snapshot(path)
+    if taken.kind == "absent":
+        return "does not exist"
+    if time.time() - taken.mtime_ns / 1e9 < _BUSY:
+        return None  # the bridge may be writing it this very moment
+    try:
+        said = read_json(path)
+    except ValueError:
+        return "is no JSON: empty, or cut off"
+    if not isinstance(said, dict) or not said:
+        return "holds no login"
+    return "holds no account: pairing was not finished" if not said.get("me") else None
+
+
+def _script(probes: Probes, block: Block) -> Iterator[Finding]:
+    named = block.value("bridge_script")
+    packages = probes.packages()
+    if named:
+        places = [Path(named).expanduser()]
+    elif packages is None or "gateway" not in packages.names:
+        return  # a checkout: the bridge is part of it
+    else:
+        places = [one.joinpath(*_SCRIPT) for one in _roots(probes, packages)]
+    if any(snapshot(place).kind in ("file", "symlink") for place in places):
+        return
+    yield Finding(
+        code="WA-NO-BRIDGE",
+        severity=Severity.ERROR,
+        title="the bridge to WhatsApp is not installed",
+        subject="bridge.js",
+        detail=(
+            "Packages from PyPI do not contain it. Use an installation of Hermes by git, or copy "
+            "scripts/whatsapp-bridge of the same release and name it in "
+            "platforms.whatsapp.extra.bridge_script of config.yaml; then restart the gateway."
+        ),
+        evidence=tuple(Evidence(str(place), "does not exist") for place in places),
+    )
+
+
+def _roots(probes: Probes, packages: Packages) -> list[Path]:
+    """Where a release looks; from 0.18 on a copy in the home does as well."""
+    newer = probes.resolved().world.release.since(0, 18)
+    return [packages.folder, *([probes.home.path] if newer else [])]

@@ -1,0 +1,101 @@
+"""The folder that commands run in: it must be there, and the gateway must get into it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hermes_doctor.api import (
+    Evidence,
+    Finding,
+    Probes,
+    Severity,
+    Skip,
+    check,
+    snapshot,
+)
+
+if TYPE_CHECKING:
+    from hermes_doctor.api import Text
+
+_ANYWHERE = ("", ".", "auto", "cwd")
+_NAMES = ("TERMINAL_CWD", "MESSAGING_CWD")
+
+
+@check(id="working-folder", group="configuration", codes=["CFG-CWD"])
+def working_folder(probes: Probes) -> Iterator[Finding]:
+    """Is the folder there that the gateway runs commands in?"""
+    world = probes.resolved().world
+    terminal = world.raw.get("terminal")
+    terminal = terminal if isinstance(terminal, dict) else {}
+    backend = terminal.get("backend") or world.getenv("TERMINAL_ENV") or "local"
+    if backend != "local":
+        raise Skip("commands do not run on this machine")
+    written = terminal.get("cwd")
+    named: list[Text] = [written] if isinstance(written, str) else []  # type: ignore[list-item]
+    named += [world.getenv(name) for name in _NAMES]
+    chosen = next((one for one in named if one.strip() not in _ANYWHERE), None)
+    if chosen is None:
+        raise Skip("no folder is set: it is the user's own")
+    path = _folder(probes, chosen.strip())
+    if path is None:
+        return
+    fault = _fault(probes, path)
+    if fault:
+        gateways = probes.gateways()
+        yield Finding(
+            code="CFG-CWD",
+            severity=Severity.WARNING if gateways or _is_native(probes) else Severity.INFO,
+            title=f"the folder that commands are to run in {fault}",
+            subject=chosen.source.name,
+            detail=(
+                "Hermes takes the nearest folder above it instead, or fails. Make the folder, let "
+                "the gateway's user in, or set terminal.cwd in config.yaml to another one, and "
+                "restart the gateway."
+            ),
+            evidence=(Evidence(chosen.source.place, f"{chosen.source.name}: {fault}"),),
+        )
+
+
+def _folder(probes: Probes, said: str) -> Path | None:
+    """The folder as the gateway sees it; None when only the gateway knows."""
+    if said.startswith("~"):
+        home = probes.resolved().world.getenv("HOME") or _home(probes.gateway_user().uid)
+        return Path(home) / said[2:] if home and said[1:2] in ("", "/") else None
+    return Path(said) if os.path.isabs(said) else None
+
+
+def _home(uid: int) -> str:
+    import pwd
+
+    try:
+        return pwd.getpwuid(uid).pw_dir
+    except KeyError:
+        return ""
+
+
+def _is_native(probes: Probes) -> bool:
+    """Whether the gateway would see the same files as we do: in a container it would not."""
+    found = probes.installation()
+    return found is not None and snapshot(found.where).kind != "absent"
+
+
+def _fault(probes: Probes, path: Path) -> str | None:
+    gateways = probes.gateways()
+    root = Path(f"/proc/{gateways[0].pid}/root") if gateways else Path("/")
+    seen = root / path.relative_to("/") if root.is_dir() else path
+    if not os.path.lexists(seen):
+        return "does not exist"
+    if not seen.is_dir():
+        return "is no folder"
+    user = probes.gateway_user()
+    for folder in reversed([path, *path.parents]):
+        try:
+            st = os.stat(root / folder.relative_to("/") if root.is_dir() else folder)
+        except OSError:
+            return None
+        if not user.may_enter(st):
+            return "cannot be entered by the gateway's user"
+    return None

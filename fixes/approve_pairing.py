@@ -1,0 +1,13 @@
+"""Let somebody in who waits to be paired."""
+
+from collections.abc import Iterator
+
+from hermes_doctor.api import Finding, Probes, Safety, Step, approve_pairing, fix, mirror_user
+
+
+@fix(id="approve-pairing", codes=["PAIRING-WAITING"], safety=Safety.CONFIRM, personal=True)
+def approve_waiting(probes: Probes, finding: Finding) -> Iterator[Step]:
+    """Write one person who waits among the approved, as Hermes does when the code is typed."""
+    platform, user = finding.data["platform"], finding.data["user"]
+    yield from approve_pairing(probes, platform, user, finding.data["entry"])
+    yield from mirror_user(probes, platform, user)

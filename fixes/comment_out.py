@@ -1,0 +1,34 @@
+"""Put a # before lines of .env that should not count."""
+
+from collections.abc import Iterator
+
+from hermes_doctor.api import (
+    CannotFix,
+    Finding,
+    Mend,
+    Probes,
+    Safety,
+    Step,
+    edit_env,
+    fix,
+    lines_of,
+    reload,
+)
+
+
+@fix(id="comment-out", codes=["ENV-DUP", "ENV-SHADOWS-CONFIG"], safety=Safety.CONFIRM)
+def comment_out(probes: Probes, finding: Finding) -> Iterator[Step]:
+    """Put a # before the lines of .env that do not count, or that beat config.yaml."""
+    env = probes.env()
+    if env is None:
+        return
+    name, wanted = finding.data["name"], finding.data["lines"]
+    found = lines_of(env, probes.resolved().world, name)
+    if found is None:
+        raise CannotFix("the value reaches over several lines; take it out by hand")
+    edits = [
+        Mend(number, old, f"# {old}") for number, old in found if number in wanted or not wanted
+    ]
+    yield from edit_env(probes, "only what counts stays", *edits)
+    if not wanted:
+        yield from reload(probes, "platform", "access")

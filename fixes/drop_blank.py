@@ -1,0 +1,15 @@
+"""Take a blank line out of .env that erases a variable."""
+
+from collections.abc import Iterator
+
+from hermes_doctor.api import CannotFix, Finding, Probes, Safety, Step, Unset, edit_env, fix, reload
+
+
+@fix(id="drop-blank", codes=["ENV-BLANK"], safety=Safety.SAFE)
+def drop_blank(probes: Probes, finding: Finding) -> Iterator[Step]:
+    """Take the line without a value out, so that the variable keeps the one it is started with."""
+    name = finding.data["name"]
+    if name in probes.resolved().world.readings.dotenv.again:
+        raise CannotFix(f"{finding.subject} stands in .env more than once; decide by hand")
+    yield from edit_env(probes, "it is empty", Unset(name))
+    yield from reload(probes, "platform")

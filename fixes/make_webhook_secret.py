@@ -1,0 +1,17 @@
+"""Make the secret by which Telegram's calls are known."""
+
+from collections.abc import Iterator
+
+from hermes_doctor.api import Assign, Finding, Probes, Safety, Step, edit_env, fix, reload
+
+_NAME = "TELEGRAM_WEBHOOK_SECRET"
+
+
+@fix(id="make-webhook-secret", codes=["WEBHOOK-SECRET"], safety=Safety.CONFIRM)
+def make_webhook_secret(probes: Probes, finding: Finding) -> Iterator[Step]:
+    """Write a fresh random secret into .env; Hermes tells it to Telegram when it starts."""
+    import secrets
+
+    why = f"a fresh {_NAME}"
+    yield from edit_env(probes, why, Assign(_NAME, secrets.token_hex(32)))
+    yield from reload(probes, "platform")

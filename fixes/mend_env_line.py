@@ -1,0 +1,28 @@
+"""Write a line of .env as it was meant."""
+
+from collections.abc import Iterator
+
+from hermes_doctor.api import (
+    Finding,
+    Mend,
+    Probes,
+    Safety,
+    Step,
+    edit_env,
+    fix,
+    odd_lines,
+    reload,
+)
+
+
+@fix(id="mend-env-line", codes=["ENV-LINE"], safety=Safety.SAFE)
+def mend_env_line(probes: Probes, finding: Finding) -> Iterator[Step]:
+    """Put the sign, the quote, the line break or the letters right in one line of .env."""
+    env = probes.env()
+    if env is None:
+        return
+    for one in odd_lines(env, probes.resolved().world):
+        if one.number == finding.data["line"] and one.new is not None:
+            yield from edit_env(probes, "as it was meant", Mend(one.number, one.old, one.new))
+            yield from reload(probes, "platform")
+            return

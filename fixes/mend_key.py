@@ -1,0 +1,52 @@
+"""Leave of a key what is a key."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from hermes_doctor.api import (
+    Assign,
+    CannotFix,
+    Finding,
+    Mend,
+    Probes,
+    Put,
+    Safety,
+    Step,
+    edit_config,
+    edit_env,
+    fix,
+    mended,
+    reload,
+)
+
+_WHY = "the key alone"
+
+
+@fix(id="mend-key", codes=["CRED-SHAPE"], safety=Safety.SAFE)
+def mend_key(probes: Probes, finding: Finding) -> Iterator[Step]:
+    """Take off a key what is no part of it: a comment, quotes, `Bearer`; a comment is kept."""
+    world = probes.resolved().world
+    name, kind = finding.data.get("name", ""), finding.data.get("kind")
+    if kind == "config":
+        path, value = world.document.text(name)
+        yield from edit_config(probes, _WHY, Put(path, _key(value)))
+    else:
+        written = world.readings.own.values.get(name)
+        if written is None or written.source.line is None:
+            raise CannotFix(f"{name} is no longer in .env")
+        if name in world.readings.dotenv.values:
+            yield from edit_env(probes, _WHY, Assign(name, _key(written)))
+        else:
+            env = probes.env()
+            old = env.line(written.source.line) if env else ""
+            new = f"{name}={_key(written)}"
+            yield from edit_env(probes, _WHY, Mend(written.source.line, old, new))
+    yield from reload(probes, "key")
+
+
+def _key(value: str | None) -> str:
+    found = mended(value or "")
+    if found is None:
+        raise CannotFix("what of it is the key cannot be told for certain; copy it there anew")
+    return found

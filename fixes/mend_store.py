@@ -1,0 +1,39 @@
+"""Give Hermes back a store that only has a flaw around what it holds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from hermes_doctor.api import (
+    CannotFix,
+    Finding,
+    Probes,
+    Remove,
+    Safety,
+    Step,
+    fix,
+    store_steps,
+)
+
+_CODES = [
+    "AUTHJSON",
+    "CRON-JOBS-CORRUPT",
+    "PAIRING-CORRUPT",
+    "SESSION-ROUTE-STALE",
+    "STORE-CORRUPT",
+]
+
+
+@fix(id="mend-store", codes=_CODES, safety=Safety.SAFE, then="restore-store")
+def mend_store(probes: Probes, finding: Finding) -> Iterator[Step]:
+    """Write the file anew without the flaw, every entry kept; a mere cache goes to the vault."""
+    file = next((one for one in probes.stores().found if one.name == finding.subject), None)
+    if file is None:
+        return
+    if file.store.cache:
+        yield Remove(file.path, why="Hermes fails on it, and makes it anew")
+        return
+    repair = probes.store_repair(file)
+    if repair is None or not repair.lossless:
+        raise CannotFix("more than a flaw around it is wrong")
+    yield from store_steps(probes, file, repair)

@@ -1,0 +1,23 @@
+"""Mend what makes config.yaml unreadable, where there is a rule for it."""
+
+from collections.abc import Iterator
+
+from hermes_doctor.api import CannotFix, Finding, Probes, ReplaceFile, Safety, Step, fix
+
+
+@fix(id="mend-yaml", codes=["CFG-YAML"], safety=Safety.CONFIRM)
+def mend_yaml(probes: Probes, finding: Finding) -> Iterator[Step]:
+    """Replace what only looks like spaces, colons or quotes in config.yaml, so that it parses."""
+    config = probes.config()
+    if config is None or config.fault is None:
+        return
+    cause = config.slip
+    if cause is None or cause.mended is None:
+        raise CannotFix("no rule mends config.yaml; mend the line by hand")
+    yield ReplaceFile(
+        config.path,
+        cause.mended,
+        why=cause.how,
+        expect=config.snapshot,
+        before=config.data,
+    )

@@ -1,0 +1,30 @@
+"""Put a list of users where the platform reads it."""
+
+from collections.abc import Iterator
+
+from hermes_doctor.api import (
+    Assign,
+    Drop,
+    Finding,
+    Probes,
+    Safety,
+    Step,
+    edit_config,
+    edit_env,
+    fix,
+    reload,
+    unheard,
+)
+
+
+@fix(id="move-list", codes=["CFG-ALLOWLIST-KEY"], safety=Safety.CONFIRM)
+def move_list(probes: Probes, finding: Finding) -> Iterator[Step]:
+    """Move the list of users from config.yaml to its variable in .env."""
+    found = probes.resolved()
+    for one in unheard(found):
+        if one.path == finding.data["path"] and one.variable:
+            before = [word.strip() for word in found.world.getenv(one.variable).split(",")]
+            users = ",".join(word for word in (*before, *one.users) if word)
+            yield from edit_env(probes, "it is read from here", Assign(one.variable, users))
+            yield from edit_config(probes, "it is not read there", Drop(one.path))
+            yield from reload(probes, "access")

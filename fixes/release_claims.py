@@ -1,0 +1,31 @@
+"""Give tasks back that a worker which is no more still holds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from hermes_doctor.api import (
+    Finding,
+    Probes,
+    ReplaceDatabase,
+    Safety,
+    Step,
+    fix,
+    release_claims as release,
+    snapshot,
+)
+
+
+@fix(id="release-claims", codes=["KANBAN-STUCK"], safety=Safety.CONFIRM)
+def release_claims(probes: Probes, finding: Finding) -> Iterator[Step]:
+    """Make the tasks ready again, as the dispatcher would, so that somebody else begins them."""
+    path = probes.home / finding.subject
+    tasks = [str(one) for one in finding.data.get("tasks") or ()]
+    if tasks:
+        count = "1 task" if len(tasks) == 1 else f"{len(tasks)} tasks"
+        yield ReplaceDatabase(
+            path,
+            lambda copy: release(copy, tasks),
+            why=f"make {count} ready again whose workers have ended",
+            expect=snapshot(path),
+        )

@@ -1,0 +1,26 @@
+"""Take away marks that keep jobs from being begun."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+from hermes_doctor.api import CannotFix, Finding, Probes, Safety, Step, fix, replaced_store
+
+
+@fix(id="release-runs", codes=["CRON-JOB-FAILED"], safety=Safety.SAFE)
+def release_runs(probes: Probes, finding: Finding) -> Iterator[Step]:
+    """Take the mark of a run that is not under way from each of these jobs."""
+    file = probes.stores().of("jobs")
+    if file is None or file.flaw is not None:
+        raise CannotFix("the list of jobs cannot be read")
+    wanted = set(finding.data.get("jobs") or ())
+    values = json.loads(file.data)
+    marked = [job for job in values["jobs"] if job.get("id") in wanted and job.get("run_claim")]
+    for job in marked:
+        del job["run_claim"]
+    if marked:
+        data = f"{json.dumps(values, indent=2)}\n".encode()
+        why = "without the marks of runs that are not under way"
+        lines = (f"{file.path.name}, jobs one by one:", *(f"~ {job['id']}" for job in marked))
+        yield from replaced_store(probes, file, data, why, lines)

@@ -1,0 +1,19 @@
+"""Give a key of config.yaml the name that Hermes reads."""
+
+from collections.abc import Iterator
+
+from hermes_doctor.api import Finding, Probes, Rename, Safety, Step, edit_config, fix, reload
+
+_READ_AT_EVERY_MESSAGE = ("model", "providers", "custom_providers")
+
+
+@fix(
+    id="rename-key",
+    codes=["CFG-UNKNOWN-KEY", "CFG-IGNORED", "CFG-ALLOWLIST-KEY"],
+    safety=Safety.CONFIRM,
+)
+def rename_key(probes: Probes, finding: Finding) -> Iterator[Step]:
+    """Rename the key in config.yaml; its value and everything else stay."""
+    path, new = finding.data["path"], finding.data["new"]
+    yield from edit_config(probes, f"{new} is what Hermes reads", Rename(path, new))
+    yield from reload(probes, "model" if path[0] in _READ_AT_EVERY_MESSAGE else "platform")

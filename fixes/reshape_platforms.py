@@ -1,0 +1,47 @@
+"""Write what switches a platform in the form that Hermes reads."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from hermes_doctor.api import (
+    CannotFix,
+    Finding,
+    PassedOver,
+    Probes,
+    Put,
+    Safety,
+    Step,
+    edit_config,
+    fix,
+    passed_over,
+    reload,
+)
+
+
+@fix(id="reshape-platforms", codes=["CFG-IGNORED"], safety=Safety.CONFIRM)
+def reshape_platforms(probes: Probes, finding: Finding) -> Iterator[Step]:
+    """Write `enabled: true` or `false` below the platform's name in config.yaml."""
+    config = probes.config()
+    written = (config.values if config else None) or {}
+    for one in passed_over(probes.resolved()):
+        if one.path == finding.data["path"]:
+            edit = _edit(one, written.get("platforms"))
+            yield from edit_config(probes, "Hermes reads only this form", edit)
+            yield from reload(probes, "platform")
+
+
+def _edit(one: PassedOver, platforms: Any) -> Put:
+    if one.kind == "unstarted":
+        return Put((*one.path, "enabled"), True)
+    if one.kind == "switch":
+        return Put(one.path, {"enabled": one.value})
+    listed = platforms if isinstance(platforms, list) else [platforms]
+    made: dict[str, Any] = {}
+    for item in listed:
+        if isinstance(item, str):
+            made[item.strip()] = {"enabled": True}
+        elif isinstance(item, dict) and all(isinstance(block, dict) for block in item.values()):
+            made |= {str(name): {"enabled": True} | block for name, block in item.items()}
+        else:
+            raise CannotFix(f"{one.path[0]} holds something else than names of platforms")
+    return Put(one.path, made)

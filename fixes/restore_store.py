@@ -1,0 +1,27 @@
+"""Bring back what can be had of a store that is broken."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from hermes_doctor.api import CannotFix, Finding, Probes, Safety, Step, fix, store_steps
+
+_CODES = [
+    "AUTHJSON",
+    "CRON-JOBS-CORRUPT",
+    "PAIRING-CORRUPT",
+    "SESSION-ROUTE-STALE",
+    "STORE-CORRUPT",
+]
+
+
+@fix(id="restore-store", codes=_CODES, safety=Safety.CONFIRM)
+def restore_store(probes: Probes, finding: Finding) -> Iterator[Step]:
+    """Keep what is whole of the file, or put the newest sound copy in its place."""
+    file = next((one for one in probes.stores().found if one.name == finding.subject), None)
+    if file is None or file.flaw is None:
+        return
+    repair = probes.store_repair(file)
+    if repair is None:
+        raise CannotFix("there is no sound copy, and what is left cannot be put together")
+    yield from store_steps(probes, file, repair)

@@ -1,0 +1,22 @@
+"""Write settings as Hermes reads them."""
+
+from collections.abc import Iterator
+
+from hermes_doctor.api import Finding, Probes, Safety, Step, do_edits, fix
+
+
+@fix(
+    id="rewrite-setting",
+    codes=[
+        "CFG-KEY-ENV",
+        "CFG-UNRESOLVED",
+        "CFG-TYPE",
+        "CFG-CONTEXT-LENGTH",
+        "CFG-PROVIDERS-SHAPE",
+        "CFG-FALLBACK-STR",
+    ],
+    safety=Safety.SAFE,
+)
+def rewrite_setting(probes: Probes, finding: Finding) -> Iterator[Step]:
+    """Write a setting in the form and the place in which Hermes reads it; what it says stays."""
+    yield from do_edits(probes, finding, "in the form that Hermes reads")

@@ -1,0 +1,30 @@
+"""Say who may write to a platform in a word that Hermes knows and starts with."""
+
+from collections.abc import Iterator
+
+from hermes_doctor.api import (
+    Assign,
+    Finding,
+    Probes,
+    Put,
+    Safety,
+    Step,
+    Unset,
+    edit_config,
+    edit_env,
+    fix,
+    reload,
+)
+
+
+@fix(id="set-policy", codes=["AUTHZ-OPEN-REFUSE", "PLATFORM-POLICY"], safety=Safety.CONFIRM)
+def set_policy(probes: Probes, finding: Finding) -> Iterator[Step]:
+    """Set the policy to the list that there is, to pairing, or to what was most likely meant."""
+    value = finding.data["value"]
+    why = f"the policy is {value}" if value else "Hermes' own policy applies"
+    if "path" in finding.data:
+        yield from edit_config(probes, why, Put(finding.data["path"], value))
+    else:
+        name = finding.data["variable"]
+        yield from edit_env(probes, why, Assign(name, value) if value else Unset(name))
+    yield from reload(probes, "platform")

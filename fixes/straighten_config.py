@@ -1,0 +1,39 @@
+"""Replace what only looks like spaces and quotes."""
+
+from collections.abc import Iterator
+
+from hermes_doctor.api import (
+    CannotFix,
+    Finding,
+    Probes,
+    Put,
+    ReplaceFile,
+    Safety,
+    Step,
+    edit_config,
+    fix,
+    lookalikes,
+    reload,
+    without_blanks,
+)
+
+
+@fix(id="straighten-config", codes=["CFG-LOOKALIKE"], safety=Safety.CONFIRM)
+def straighten_config(probes: Probes, finding: Finding) -> Iterator[Step]:
+    """Write plain spaces before the names of config.yaml, and values without curly quotes."""
+    config = probes.config()
+    if config is None or config.fault:
+        return
+    for one in lookalikes(probes.resolved().world.document):
+        if one.path != finding.data["path"]:
+            continue
+        if not one.blank:
+            yield from edit_config(probes, "the quotes are no part of it", Put(one.path, one.value))
+        else:
+            made = without_blanks(config.data)
+            if made is None:
+                raise CannotFix("with plain spaces config.yaml would not parse; mend it by hand")
+            why = "indented with spaces"
+            yield ReplaceFile(config.path, made, why, config.snapshot, before=config.data)
+        yield from reload(probes, "platform")
+        return

@@ -1,0 +1,13 @@
+"""Let messages go to the provider that is set up for their model."""
+
+from collections.abc import Iterator
+
+from hermes_doctor.api import Finding, Probes, Safety, Step, do_edits, fix
+
+
+@fix(id="use-own-provider", codes=["CFG-PROVIDER-LEFT"], safety=Safety.SAFE)
+def use_own_provider(probes: Probes, finding: Finding) -> Iterator[Step]:
+    """Choose the provider that the model's prefix names, and take the prefix off."""
+    yield from do_edits(
+        probes, finding, "the provider that is meant, and the model without its prefix"
+    )

@@ -1,0 +1,211 @@
+"""`hook install|remove|status|run`: no update without a backup before and a check after it."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from hermes_doctor.cli.options import HomeOption, JsonOption, VaultOption
+
+if TYPE_CHECKING:
+    from hermes_doctor.home import Home
+    from hermes_doctor.updating.records import Update
+
+app = typer.Typer(
+    help="See to it that every update of Hermes has a backup before and a check after it.",
+    epilog="""\b
+Examples:
+  hermes-doctor hook install
+  hermes-doctor hook status
+""",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+
+
+class Moment(StrEnum):
+    """The two moments of an update."""
+
+    PRE = "pre-update"
+    POST = "post-update"
+
+
+@app.command(
+    epilog="""\b
+What it does:
+  A launcher `hermes` comes first on PATH, by lines in your shell's start-up
+  files, and hands every command on but `hermes update`. A hook in the home
+  does the same for /update in a chat.
+
+\b
+Examples:
+  hermes-doctor hook install
+  hermes-doctor hook install --no-shell     only /update in chats
+  hermes-doctor update-guard -- pipx upgrade hermes-agent
+
+\b
+Exit codes:
+  0  installed, or so already
+  2  could not be done
+"""
+)
+def install(
+    home: HomeOption = None,
+    shell: Annotated[
+        bool, typer.Option("--shell/--no-shell", help="The launcher for `hermes update`.")
+    ] = True,
+    chat: Annotated[
+        bool, typer.Option("--chat/--no-chat", help="The gateway's hook for /update.")
+    ] = True,
+) -> int:
+    """Put a backup before every update, however it is started."""
+    from hermes_doctor import home as homes
+    from hermes_doctor.lock import locked
+    from hermes_doctor.render.lines import row, show, tilde
+    from hermes_doctor.updating import chat as chats, launcher, shellfiles
+
+    where = homes.find(home)
+    said = []
+    if chat:
+        with locked(where):
+            if chats.install(where):
+                said.append(f"/update in a chat: {tilde(where / chats.FOLDER)}")
+    if shell:
+        if launcher.install():
+            said.append(f"hermes update: {tilde(launcher.folder() / launcher.NAME)}")
+        said += [f"first on PATH by {tilde(path)}" for path in shellfiles.install()]
+    show(
+        [row(("✓ ", "good"), text, hang=2) for text in said or ["Everything is in place already."]]
+    )
+    if shell and not launcher.is_first():
+        show([row(("  ", "faint"), "It counts in new shells. In this one: exec $SHELL -l", hang=2)])
+    if chat and said and _runs(where):
+        show([row(("  ", "faint"), "/update counts once the gateway was started anew.", hang=2)])
+    return 0
+
+
+@app.command(epilog="\b\nExit codes:\n  0  nothing of it is left\n  2  could not be done\n")
+def remove(home: HomeOption = None) -> int:
+    """Take away everything that `hook install` wrote."""
+    from hermes_doctor import home as homes
+    from hermes_doctor.lock import locked
+    from hermes_doctor.render.lines import row, show, tilde
+    from hermes_doctor.updating import chat, launcher, shellfiles
+
+    where = homes.find(home)
+    said = []
+    with locked(where):
+        if chat.remove(where):
+            said.append(f"{tilde(where / chat.FOLDER)} is gone.")
+    said += [f"{tilde(path)} is as it was." for path in shellfiles.remove()]
+    if launcher.remove():
+        said.append(f"{tilde(launcher.folder() / launcher.NAME)} is gone.")
+    show([row(("✓ ", "good"), text, hang=2) for text in said or ["Nothing was installed."]])
+    return 0
+
+
+@app.command(
+    epilog="""\b
+Exit codes:
+  0  `hermes update` and /update are covered
+  1  not all of it is
+  2  could not tell
+"""
+)
+def status(home: HomeOption = None, json: JsonOption = False) -> int:
+    """Say which ways to update are covered, and which are not."""
+    from hermes_doctor import home as homes
+    from hermes_doctor.updating import coverage
+    from hermes_doctor.updating.records import Records
+
+    where = homes.find(home)
+    ways = coverage.look(where)
+    last = Records(where).last()
+    if json:
+        from hermes_doctor.render import document
+
+        typer.echo(
+            document.dump(
+                {
+                    "schema": "hermes-doctor/hook/1",
+                    "home": str(where.path),
+                    "ways": [{"way": w.name, "covered": w.covered, "how": w.how} for w in ways],
+                    "last": _last(last),
+                }
+            )
+        )
+    else:
+        from hermes_doctor.render.lines import row, show
+
+        for one in ways:
+            mark = ("✓ ", "good") if one.covered else ("! ", "warning")
+            show([row(mark, (one.name, "strong"), f": {one.how}", hang=2)])
+        if last is not None:
+            backup = last.backup or "no backup"
+            text = f"Last update: {last.began:%Y-%m-%d %H:%M} UTC, {last.stage}, {backup}"
+            show([row(("  ", "faint"), text, hang=2)])
+    return int(not all(one.covered for one in ways if one.expected))
+
+
+def _last(last: Update | None) -> dict[str, object] | None:
+    if last is None:
+        return None
+    return {
+        "id": last.id,
+        "started_at": last.started_at,
+        "stage": last.stage,
+        "backup": last.backup,
+    }
+
+
+def _runs(home: Home) -> bool:
+    from hermes_doctor.model import CouldNotLook
+    from hermes_doctor.probes import Probes
+
+    try:
+        return bool(Probes(home).gateways())
+    except CouldNotLook:
+        return False
+
+
+ForceOption = Annotated[
+    bool, typer.Option("--force", help="Go on although the moment is bad or the backup failed.")
+]
+ChatOption = Annotated[bool, typer.Option("--from-chat", hidden=True)]
+
+
+@app.command(
+    epilog="""\b
+Examples:
+  hermes-doctor hook run pre-update && pip install -U hermes-agent
+  hermes-doctor hook run post-update
+
+\b
+Exit codes:
+  0  the update may begin; or it broke nothing that matters
+  1  it must not; or something is broken that was not before
+  2  could not run
+"""
+)
+def run(
+    moment: Annotated[Moment, typer.Argument(help="pre-update or post-update.")],
+    home: HomeOption = None,
+    vault: VaultOption = None,
+    force: ForceOption = False,
+    from_chat: ChatOption = False,
+    json: JsonOption = False,
+) -> int:
+    """Do one half of the guard: what comes before an update, or what comes after it."""
+    from hermes_doctor import home as homes
+    from hermes_doctor.cli import updating
+
+    where = homes.find(home)
+    if moment is Moment.PRE:
+        patience = 0.0 if from_chat else updating.PATIENCE
+        made = updating.before(
+            where, vault=vault, force=force, json=json, patience=patience, busy=not from_chat
+        )
+        return int(made is None)
+    return updating.after_last(where, json=json, from_chat=from_chat)

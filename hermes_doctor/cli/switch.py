@@ -1,0 +1,249 @@
+"""`switch-provider`: from one model provider to another, proved by one request or taken back."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from hermes_doctor.cli.options import HomeOption, JsonOption, VaultOption, YesOption
+
+if TYPE_CHECKING:
+    from hermes_doctor.home import Home
+    from hermes_doctor.journal import Journal
+    from hermes_doctor.probes import Probes
+    from hermes_doctor.switching.aims import Wish
+    from hermes_doctor.switching.planning import Switch
+    from hermes_doctor.switching.proof import Proof
+
+EPILOG = """\b
+Examples:
+  hermes-doctor switch-provider openkey --base-url https://openkey.cloud/v1
+  hermes-doctor switch-provider openkey --model gpt-4o-mini --apply
+  hermes-doctor switch-provider deepseek --model deepseek-chat --apply --yes
+  hermes-doctor switch-provider openrouter --model openai/gpt-4o-mini --apply
+  hermes-doctor switch-provider relay --base-url http://127.0.0.1:8000/v1 \\
+      --model local --no-fallback --no-test --apply
+
+\b
+The key is never an argument: it is asked for without echo, or read as one
+line from a pipe, unless its variable is set already.
+
+\b
+Exit codes:
+  0  switched and proved, or it was so already
+  1  the plan was only shown or not agreed to, or the test failed and it was
+     taken back
+  2  could not run; nothing was changed
+"""
+
+
+def switch_provider(
+    name: Annotated[str, typer.Argument(help="A built-in provider, one of config.yaml, or new.")],
+    base_url: Annotated[
+        str | None, typer.Option("--base-url", help="Its address; needed for a new one.")
+    ] = None,
+    key_env: Annotated[
+        str | None, typer.Option("--key-env", help="The variable of its key. Else NAME_API_KEY.")
+    ] = None,
+    model: Annotated[
+        str | None, typer.Option("--model", help="The model. Else the one of now, in its words.")
+    ] = None,
+    api_mode: Annotated[
+        str | None, typer.Option("--api-mode", help="Its protocol. Else as Hermes guesses.")
+    ] = None,
+    ask_key: Annotated[
+        bool, typer.Option("--ask-key", help="Ask for a key although its variable is set.")
+    ] = False,
+    no_fallback: Annotated[
+        bool, typer.Option("--no-fallback", help="Do not fall back to the provider of now.")
+    ] = False,
+    no_test: Annotated[
+        bool, typer.Option("--no-test", help="Send no test request; nothing leaves the machine.")
+    ] = False,
+    apply: Annotated[bool, typer.Option("--apply", help="Carry the plan out.")] = False,
+    yes: YesOption = False,
+    home: HomeOption = None,
+    json: JsonOption = False,
+    vault: VaultOption = None,
+) -> int:
+    """Switch to another model provider: entry, model, key, fallback, test; undone if it fails."""
+    from hermes_doctor import home as homes
+    from hermes_doctor.switching.aims import Wish
+
+    where = homes.find(home)
+    wish = Wish(name, base_url, key_env, model, api_mode, fallback=not no_fallback)
+    asking = Asking(where, wish, ask_key=ask_key, tested=not no_test)
+    if not apply:
+        return _show(asking, _command(asking, home, vault), json=json)
+    from hermes_doctor import plugins
+    from hermes_doctor.cli.restoring import recovered
+    from hermes_doctor.lock import locked
+
+    with locked(where), recovered(where, plugins.load(), json=json):
+        return _apply(asking, vault, home, yes=yes, json=json)
+
+
+class Asking:
+    """One call of the command: the home and what is wished for it."""
+
+    def __init__(self, home: Home, wish: Wish, *, ask_key: bool, tested: bool) -> None:
+        self.home = home
+        self.wish = wish
+        self.ask_key = ask_key
+        self.tested = tested
+
+    def look(self) -> Probes:
+        """Eyes that have seen nothing yet; they also ask whoever starts the gateway."""
+        from hermes_doctor.probes import Probes
+
+        return Probes(self.home, network=True)
+
+    def plan(self, *, typed: bool) -> Switch:
+        """The plan; a key that is missing is asked for, or only named as long as it is not."""
+        from hermes_doctor.model import CannotFix, CouldNotLook, Trouble
+        from hermes_doctor.switching import aims, planning
+
+        probes = self.look()
+        try:
+            world = probes.resolved().world
+            wanted = planning.asks_for(probes, self.wish)
+            if self.ask_key:
+                wanted = aims.find(world, self.wish).variable
+                if wanted is None:
+                    raise CannotFix("its key stands in no variable; name one with --key-env")
+            if wanted and typed:
+                return planning.plan(probes, self.wish, _typed(wanted, world.release.is_usable))
+            switch = planning.plan(probes, self.wish, planning.STAND_IN if wanted else None)
+        except (CannotFix, CouldNotLook) as why:
+            raise Trouble(f"Cannot switch: {why}. Nothing was changed.") from None
+        if not wanted:
+            return switch
+        note = f"{wanted} is asked for when it is applied."
+        return switch._replace(notes=(*switch.notes, note))
+
+
+def _typed(variable: str, is_usable: Callable[[str], bool]) -> str:
+    """The key, from a prompt without echo or from a pipe."""
+    from hermes_doctor.model import Trouble
+
+    if sys.stdin.isatty():
+        import getpass
+
+        said = getpass.getpass(f"{variable} (is not shown): ")
+    else:
+        said = sys.stdin.readline(8192)
+    key = said.strip().removeprefix("Bearer ").strip()
+    if not key:
+        raise Trouble(
+            f"{variable} is not set. Nothing was changed. Type it when asked, or send it through "
+            f"a pipe as one line."
+        )
+    if not key.isascii() or not key.isprintable() or any(char in key for char in " \"'`"):
+        raise Trouble(
+            "That is no key: it holds spaces, quotes or odd letters. Nothing was changed."
+        )
+    if not is_usable(key):
+        raise Trouble("That is no key, but a placeholder or too short. Nothing was changed.")
+    return key
+
+
+def _show(asking: Asking, command: str, *, json: bool) -> int:
+    """The plan, and nothing else."""
+    from hermes_doctor.render import document, switched
+    from hermes_doctor.render.lines import row, show
+
+    switch = asking.plan(typed=False)
+    if json:
+        typer.echo(document.dump(switched.document(asking.home.path, switch, None, None)))
+    elif not switch.steps:
+        name = asking.wish.name
+        show([row(("✓ ", "good"), f"{name} is what the next message uses already.")])
+    else:
+        show(switched.plan_lines(switch, tested=asking.tested))
+        show([row("Everything touched is backed up before. Nothing was changed yet.")])
+        show([row("Type now: ", (command, "command"))])
+    return int(bool(switch.steps))
+
+
+def _command(asking: Asking, home: HomeOption, vault: VaultOption) -> str:
+    import shlex
+
+    from hermes_doctor.cli.asked import named_home, repeated
+
+    wish = asking.wish
+    words = ["hermes-doctor", "switch-provider", wish.name]
+    options = {
+        "--base-url": wish.base_url,
+        "--key-env": wish.key_env,
+        "--model": wish.model,
+        "--api-mode": wish.api_mode,
+    }
+    words += [word for name, value in options.items() if value for word in (name, value)]
+    words += ["--ask-key"] if asking.ask_key else []
+    words += [] if wish.fallback else ["--no-fallback"]
+    words += [] if asking.tested else ["--no-test"]
+    return f"{shlex.join([*words, '--apply'])}{repeated(named_home(home), vault=vault)}"
+
+
+def _apply(asking: Asking, vault: VaultOption, home: HomeOption, *, yes: bool, json: bool) -> int:
+    """Show it, ask, and carry it out."""
+    from hermes_doctor.cli import ending
+    from hermes_doctor.cli.asked import named_home, repeated
+    from hermes_doctor.cli.options import sure
+    from hermes_doctor.model import Trouble
+    from hermes_doctor.render import document, repaired, switched
+    from hermes_doctor.render.lines import row, show
+    from hermes_doctor.switching.proof import Proof
+
+    where = asking.home
+    switch = asking.plan(typed=False)
+    if not switch.steps:
+        if json:
+            typer.echo(document.dump(switched.document(where.path, switch, None, None)))
+        else:
+            show([row(("✓ ", "good"), "It is so already. Nothing was changed.")])
+        return 0
+    if not json:
+        show(switched.plan_lines(switch, tested=asking.tested))
+    if not yes and (json or not sys.stdin.isatty()):
+        raise Trouble("This changes files. Nothing was changed. Say --yes to go on.")
+    if not yes and not sure("Switch? What is there now is backed up first."):
+        return 1
+    switch = asking.plan(typed=True)
+    proof = Proof(switch, asking.look, tested=asking.tested)
+    run = _run(where, switch, proof, vault)
+    ending.changed()
+    if json:
+        typer.echo(document.dump(switched.document(where.path, switch, run, proof.said)))
+    else:
+        show(repaired.receipt_lines(run, repeated(named_home(home))))
+        show([row(f"Test: {proof.said}.")])
+    return int(run.state != "done")
+
+
+def _run(where: Home, switch: Switch, proof: Proof, vault: VaultOption) -> Journal:
+    from hermes_doctor.journal import ItemRecord
+    from hermes_doctor.probes import Probes
+    from hermes_doctor.repair import Item, Run
+    from hermes_doctor.vault import Vault
+
+    name = switch.after.requested.value or ""
+    installed = Probes(where).installation()
+    record = ItemRecord(
+        fix="switch-provider",
+        code="",
+        subject=f"switch to {name}",
+        check="switch-provider",
+        steps=[step.sentence() for step in switch.steps],
+    )
+    run = Run(
+        where,
+        Vault(where, vault),
+        kind="fix",
+        reason=f"before the switch to {name}",
+        hermes=installed.version if installed else None,
+    )
+    return run.apply([Item(record, switch.steps)], proof)

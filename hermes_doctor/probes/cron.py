@@ -1,0 +1,222 @@
+"""The jobs at set times, what they need, and the part of the gateway that begins them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from hermes_doctor.files import read
+from hermes_doctor.home import Home
+from hermes_doctor.knowledge import load_knowledge
+from hermes_doctor.model import CouldNotLook
+from hermes_doctor.probes.installation import release as numbers
+from hermes_doctor.probes.runtime import epoch
+from hermes_doctor.probes.settings import Settings, section
+from hermes_doctor.probes.stores import StoreFile
+from hermes_doctor.values import NamedTuple
+
+MOST = 500
+LONGEST = 60
+EVERYWHERE = "*"
+"""Stands for every platform that has a home channel."""
+_ZONES = ("/usr/share/zoneinfo", "/usr/lib/zoneinfo", "/usr/share/lib/zoneinfo", "/etc/zoneinfo")
+
+
+class Job(NamedTuple):
+    """One job that is not switched off."""
+
+    id: str
+    called: str
+    """What its maker calls it; may hold anything."""
+    kind: str
+    """`cron` for a time of day, `interval`, `once`, or nothing that is known."""
+    next_run: datetime | None
+    offset: bool
+    """Whether the time of its next run names its distance from UTC."""
+    ran: bool
+    deliver: tuple[str, ...]
+    origin: str | None
+    """The platform of the chat that it was made in."""
+    script: str | None
+    undelivered: bool
+    """What it found out last could not be delivered."""
+    claimed: datetime | None
+    """Since when a run of it is said to be under way."""
+
+    @property
+    def name(self) -> str:
+        """Its name as it may be shown."""
+        from hermes_doctor import masking
+
+        return masking.words(self.called)[:LONGEST]
+
+
+class Ticker(NamedTuple):
+    """The part of a gateway that looks for jobs once a minute; both times are since 0.18."""
+
+    beat: datetime | None
+    success: datetime | None
+
+
+class Target(NamedTuple):
+    """Where the result of a job would not arrive, and why."""
+
+    what: str
+    """A platform, or a word for several."""
+    why: str
+    variable: str | None = None
+    """What names the chat and is not set."""
+
+
+def jobs(file: StoreFile | None) -> list[Job]:
+    """The jobs of a list that can be read, those switched off left out."""
+    values = file.values if file and file.flaw is None else None
+    found = values.get("jobs") if isinstance(values, dict) else None
+    every = found if isinstance(found, list) else []
+    return [_job(one) for one in every[:MOST] if isinstance(one, dict) and _on(one)]
+
+
+def _on(job: Mapping[str, Any]) -> bool:
+    return bool(job.get("enabled", True)) and job.get("state") not in ("paused", "completed")
+
+
+def _job(said: Mapping[str, Any]) -> Job:
+    schedule = said.get("schedule")
+    kind = schedule.get("kind") if isinstance(schedule, dict) else None
+    at = _time(said.get("next_run_at"))
+    origin, claim = said.get("origin"), said.get("run_claim")
+    home = origin if isinstance(origin, dict) and origin.get("chat_id") else {}
+    script = said.get("script")
+    claimed = _time(claim.get("at")) if isinstance(claim, dict) else None
+    return Job(
+        id=str(said.get("id") or "")[:LONGEST],
+        called=str(said.get("name") or said.get("id") or "without a name"),
+        kind=kind if isinstance(kind, str) else "",
+        next_run=at and _aware(at),
+        offset=bool(at and at.tzinfo),
+        ran=bool(said.get("last_run_at")),
+        deliver=_parts(said.get("deliver")),
+        origin=str(home["platform"]) if home.get("platform") else None,
+        script=script if isinstance(script, str) and script.strip() else None,
+        undelivered=bool(said.get("last_delivery_error")),
+        claimed=claimed and _aware(claimed),
+    )
+
+
+def _time(value: object) -> datetime | None:
+    try:
+        return datetime.fromisoformat(value) if isinstance(value, str) else None
+    except ValueError:
+        return None
+
+
+def _aware(moment: datetime) -> datetime:
+    """A time without a zone is one of the machine's own."""
+    try:
+        return moment if moment.tzinfo else moment.astimezone()
+    except (OverflowError, ValueError, OSError):
+        return moment.replace(tzinfo=datetime.now().astimezone().tzinfo)
+
+
+def _parts(deliver: object) -> tuple[str, ...]:
+    words = deliver if isinstance(deliver, list) else str(deliver or "local").split(",")
+    return tuple(str(word).strip() for word in words[:20] if str(word).strip())
+
+
+def ticker(home: Home) -> Ticker:
+    """When the ticker last looked, and when that went well."""
+    return Ticker(_epoch(home / "cron/ticker_heartbeat"), _epoch(home / "cron/ticker_last_success"))
+
+
+def _epoch(path: Path) -> datetime | None:
+    try:
+        return epoch(read(path, 100)[0].decode("ascii", "replace").strip())
+    except (FileNotFoundError, CouldNotLook):
+        return None
+
+
+def nowhere(
+    every: Iterable[Job],
+    settings: Settings,
+    platforms: frozenset[str],
+    installed: tuple[int, ...] | None,
+) -> list[tuple[Job, Target]]:
+    """Every place where the result of a job would not arrive."""
+    known = {name: form for name in load_knowledge("cron") if (form := _form(name, installed))}
+    parts = ((job, part) for job in every for part in job.deliver)
+    asked = ((job, _lost(part, job, settings, platforms, known)) for job, part in parts)
+    return [(job, lost) for job, lost in asked if lost]
+
+
+def _form(name: str, installed: tuple[int, ...] | None) -> list[str] | None:
+    """The variables of a platform's home channel in this release; None: it knows no such name."""
+    since: Mapping[str, list[str] | None] = load_knowledge("cron")[name]
+    dated = sorted((numbers(version), version) for version in since)
+    fitting = [since[version] for number, version in dated if not installed or number <= installed]
+    found = fitting[-1] if fitting else None
+    return None if found is None else found or [""]
+
+
+def _lost(
+    part: str,
+    job: Job,
+    settings: Settings,
+    platforms: frozenset[str],
+    known: Mapping[str, list[str]],
+) -> Target | None:
+    """Why nothing arrives there; a name that is not known may be that of somebody's own plugin."""
+    name, named, _ = part.partition(":")
+    if part == "origin" and job.origin:
+        name = job.origin
+    elif part == "origin" or known.get(name.lower()) == [EVERYWHERE]:
+        reached = any(_home(settings, one, forms) for one, forms in known.items())
+        return None if reached else Target(part, "no platform has a home channel")
+    name, forms = name.lower(), known.get(name.lower())
+    if forms is None:
+        return None
+    if name not in platforms and name in load_knowledge("enabling"):
+        return Target(name, "this platform is not set up")
+    if named or name == job.origin or _home(settings, name, forms):
+        return None
+    return Target(name, f"no {forms[0]}" if forms[0] else "no home channel", forms[0] or None)
+
+
+def _home(settings: Settings, platform: str, variables: list[str]) -> bool:
+    """Whether a platform has a home channel."""
+    places = ((), ("platforms",), ("gateway", "platforms"))
+    blocks = (section(settings.config, *place, platform) for place in places)
+    return any(map(settings.value, variables)) or any(map(_names_home, blocks))
+
+
+def _names_home(block: Mapping[str, Any]) -> bool:
+    inner = block.get("extra")
+    return bool(block.get("home_channel")) or (
+        isinstance(inner, Mapping) and bool(inner.get("home_channel"))
+    )
+
+
+def script_fault(home: Home, script: str) -> str | None:
+    """Why a job's script cannot be run; None when it can."""
+    folder = os.path.realpath(home / "scripts")
+    try:
+        place = os.path.realpath(os.path.join(folder, os.path.expanduser(script)))
+        if place != folder and not place.startswith(folder + os.sep):
+            return "it lies outside of scripts/, and Hermes runs none from elsewhere"
+        if not os.path.exists(place):
+            return "there is no such file in scripts/"
+        return None if os.path.isfile(place) else "it is not a file"
+    except (OSError, ValueError):
+        return "there can be no such file"
+
+
+def zone_known(name: str, library: Path | None) -> bool:
+    """Whether the machine, or the installed Hermes, knows a time zone; True without a telling."""
+    places = [Path(place) for place in _ZONES if os.path.isdir(place)]
+    places += [library / "zoneinfo"] if library else []
+    if not places:
+        return True
+    plain = all(part and not part.startswith(".") for part in name.split("/"))
+    return plain and any(os.path.isfile(place / name) for place in places)

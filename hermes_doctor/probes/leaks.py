@@ -1,0 +1,65 @@
+"""Secrets of a home in its own logs: looked for by their values, told by their names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from hermes_doctor.files import MEGABYTE, read_tail
+from hermes_doctor.home import Home
+from hermes_doctor.model import CouldNotLook
+from hermes_doctor.patterns import pattern
+from hermes_doctor.probes.settings import Settings
+from hermes_doctor.settings.clear import suspects
+from hermes_doctor.values import NamedTuple
+
+LOGS = ("gateway.log", "agent.log", "errors.log")
+QUICK, DEEP = 64 * 1024, 16 * MEGABYTE
+_NAMES = pattern(r"_(API_KEY|TOKEN|SECRET|PASSWORD|KEY)$")
+_SHORTEST = 12
+"""What is shorter stands in a log for any reason."""
+
+
+class Leak(NamedTuple):
+    """One secret in one log."""
+
+    name: str
+    """Its variable, or its path in config.yaml."""
+    log: str
+    line: int | None
+    """None where the log was not read from its beginning on."""
+
+
+def find(home: Home, settings: Settings, *, deep: bool) -> list[Leak]:
+    """Every secret of this home that the end of a log holds."""
+    secrets = {value.encode("utf-8", "replace"): name for value, name in _secrets(settings)}
+    found = []
+    for name in LOGS if secrets else ():
+        try:
+            data, taken = read_tail(home / "logs" / name, DEEP if deep else QUICK)
+        except (FileNotFoundError, CouldNotLook):
+            continue
+        for value, called in secrets.items():
+            place = data.find(value)
+            if place >= 0 and _is_usable(value.decode("utf-8", "replace")):
+                whole = taken.size <= len(data)
+                line = data.count(b"\n", 0, place) + 1 if whole else None
+                found.append(Leak(called, f"logs/{name}", line))
+    return found
+
+
+def _secrets(settings: Settings) -> Iterator[tuple[str, str]]:
+    """The values that must stand nowhere else, each with the name that it goes by."""
+    named = [(settings.value(name), name) for name in sorted(settings.file) if _NAMES.search(name)]
+    for path, value in suspects(settings.config):
+        named.append((value.strip(), ".".join(map(str, path))))
+    for value, name in named:
+        if len(value) >= _SHORTEST and any(char.isdigit() for char in value):
+            yield value, name
+
+
+def _is_usable(value: str) -> bool:
+    """Whether it is a key, and no placeholder or reference."""
+    from hermes_doctor.settings.secret import state
+    from hermes_doctor.settings.text import ENV, Source, Text
+
+    return state(None, Text(value, Source(ENV, "a key"))) == "usable"

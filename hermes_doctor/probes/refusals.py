@@ -1,0 +1,96 @@
+"""Who wrote to the bot and was turned away, told from the end of the logs.
+
+Only the id and the platform are taken from a line. What stands between them is what a stranger
+calls himself: it is passed over, and it may hold anything, whole lines of a log included.
+"""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, datetime
+
+from hermes_doctor.files import read_tail
+from hermes_doctor.home import Home
+from hermes_doctor.model import CouldNotLook
+from hermes_doctor.patterns import pattern
+from hermes_doctor.values import NamedTuple
+
+TAIL = 256 * 1024
+WINDOW = 86_400.0
+_LOGS = ("errors.log", "gateway.log")
+"""Warnings stand in both; the first holds them for longer."""
+_WORD = b"nauthorized "
+_LINES = (
+    pattern(r"Unauthorized user: (?P<user>\S{1,200}) \(.*\) on (?P<platform>\w{1,40})\Z"),
+    pattern(
+        r"Dropping message from unauthorized user in active session: user=(?P<user>\S{1,200}) "
+        r"\(.*\), platform=(?P<platform>\w{1,40}), session="
+    ),
+    pattern(r"\[(?P<platform>Telegram)\] Blocked unauthorized user (?P<user>\d{1,20}) in chat "),
+    pattern(
+        r"\[(?P<platform>Discord)\] Unauthorized slash attempt: "
+        r"user=.* id=(?P<user>\d{1,20}) channel="
+    ),
+)
+
+
+class Refusal(NamedTuple):
+    """One person on one platform."""
+
+    platform: str
+    user: str
+    times: tuple[float, ...]
+    """When, oldest first."""
+    log: str
+    """Where that stands."""
+
+    @property
+    def first(self) -> datetime:
+        """The first time."""
+        return datetime.fromtimestamp(self.times[0], UTC)
+
+    @property
+    def last(self) -> datetime:
+        """The last time."""
+        return datetime.fromtimestamp(self.times[-1], UTC)
+
+    def insists(self, count: int, within: float, lately: float) -> bool:
+        """Whether it happened so often in a span as short as that, and not long ago."""
+        pairs = zip(self.times, self.times[count - 1 :], strict=False)
+        since = time.time() - lately
+        return any(later - earlier <= within and later >= since for earlier, later in pairs)
+
+
+def find(home: Home) -> list[Refusal]:
+    """Everybody who was turned away within a day, the latest first."""
+    since = time.time() - WINDOW
+    times: dict[tuple[str, str], set[float]] = {}
+    logs: dict[tuple[str, str], str] = {}
+    for name in _LOGS:
+        if not _mentions(home, name):
+            continue
+        from hermes_doctor.logs import tail
+
+        for entry in tail.entries(home, name, TAIL, since=since, wanted=_wanted):
+            for line in _LINES:
+                if match := line.match(entry.text):
+                    who = match["platform"].lower(), match["user"]
+                    times.setdefault(who, set()).add(entry.at)
+                    logs.setdefault(who, f"logs/{name}")
+                    break
+    found = [Refusal(*who, tuple(sorted(at)), logs[who]) for who, at in times.items()]
+    return sorted(found, key=lambda one: one.times[-1], reverse=True)
+
+
+def _mentions(home: Home, name: str) -> bool:
+    """Whether there is anything to look for: most logs have none of it."""
+    try:
+        return _WORD in read_tail(home / "logs" / name, TAIL)[0]
+    except FileNotFoundError:
+        return False
+    except CouldNotLook:
+        return True  # the reader says why
+
+
+def _wanted(level: str, _logger: str) -> bool:
+    return level == "WARNING"

@@ -1,0 +1,66 @@
+"""The other homes under the same root: the root home itself, and its profiles."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from hermes_doctor.files import read
+from hermes_doctor.home import Home
+from hermes_doctor.model import CouldNotLook
+from hermes_doctor.probes import settings
+from hermes_doctor.probes.environment import LIMIT, NAME
+from hermes_doctor.probes.identities import IDENTITIES
+from hermes_doctor.probes.settings import Settings
+from hermes_doctor.values import NamedTuple
+
+_MOST = 100
+_RAN = ("gateway_state.json", "gateway.pid", "gateway.lock")
+
+
+class Shared(NamedTuple):
+    """A bot that two homes have."""
+
+    scope: str
+    """What Hermes calls its lock."""
+    variable: str
+    home: Path
+    """The other one."""
+    ran: bool
+    """Whether a gateway has ever run on the other home."""
+
+
+def of(home: Home) -> list[Path]:
+    """The homes beside this one."""
+    root = home.path.parent.parent if home.profile else home.path
+    try:
+        found = [root, *Home(root).profiles()[:_MOST]]
+    except CouldNotLook:
+        return []
+    return [path for path in found if path != home.path]
+
+
+def shared(home: Home, own: Settings) -> list[Shared]:
+    """The bots of this home that another one has in its .env, too. Values are only compared."""
+    bots = {
+        variable: (scope, value)
+        for scope, variable in IDENTITIES.items()
+        if (value := own.value(variable))
+    }
+    found = []
+    for other in of(home) if bots else ():
+        theirs = _variables(other)
+        for variable, (scope, value) in bots.items():
+            if theirs.get(variable, "").strip() == value:
+                ran = any(os.path.lexists(other / name) for name in _RAN)
+                found.append(Shared(scope, variable, other, ran))
+    return found
+
+
+def _variables(home: Path) -> dict[str, str]:
+    """The .env of another home; one that is closed to us tells nothing."""
+    try:
+        data, _ = read(home / NAME, LIMIT)
+    except (FileNotFoundError, CouldNotLook):
+        return {}
+    return settings.parse(data.decode("utf-8-sig", "replace"))

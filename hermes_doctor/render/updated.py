@@ -1,0 +1,69 @@
+"""What an update did, for people and as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from hermes_doctor.model import Severity
+from hermes_doctor.render.lines import Line, row
+from hermes_doctor.updating.after import Outcome
+
+_MARK = {Severity.CRITICAL: "error", Severity.ERROR: "error", Severity.WARNING: "warning"}
+
+
+def lines(outcome: Outcome, options: str = "") -> Iterator[Line]:
+    """The verdict, what was broken, and what to type now."""
+    yield row(
+        ("✓ " if outcome.good else "✗ ", "good" if outcome.good else "error"), versions(outcome)
+    )
+    mark = ("  ", "good") if outcome.gateway_up else ("✗ ", "error")
+    yield row(mark, outcome.gateway, hang=2)
+    for text in outcome.missing:
+        yield row(("✗ ", "error"), f"The new Hermes needs more: {text}.", hang=2)
+    for one in outcome.broke:
+        subject = f" ({one.subject})" if one.subject else ""
+        yield row(
+            ("! ", _MARK.get(one.severity, "faint")), f"{one.code}: {one.title}{subject}", hang=2
+        )
+    if outcome.broke:
+        yield row(("  What can be mended:  ", "faint"), f"hermes-doctor fix{options}")
+    if not outcome.good and outcome.update.backup:
+        yield row(("  The way back:        ", "faint"), f"hermes-doctor rollback{options}")
+
+
+def versions(outcome: Outcome) -> str:
+    """From where to where."""
+    before, after = outcome.update.before, outcome.update.after
+    old = before.version if before else "unknown"
+    new = after.version if after else "unknown"
+    same = before is not None and after is not None and before.revision == after.revision
+    text = f"Hermes {new} as before." if old == new and same else f"Hermes {old} became {new}."
+    if outcome.good:
+        return f"{text} Nothing that matters was broken."
+    return f"{text} Something is broken that was not before."
+
+
+def document(outcome: Outcome) -> dict[str, Any]:
+    """The same as JSON."""
+    update = outcome.update
+    return {
+        "schema": "hermes-doctor/update-report/1",
+        "update": update.id,
+        "backup": update.backup,
+        "before": update.before.version if update.before else None,
+        "after": update.after.version if update.after else None,
+        "exit_code": update.exit_code,
+        "good": outcome.good,
+        "gateway": {"up": outcome.gateway_up, "what": outcome.gateway},
+        "missing": list(outcome.missing),
+        "broke": [
+            {
+                "code": one.code,
+                "severity": one.severity.value,
+                "title": one.title,
+                "subject": one.subject,
+            }
+            for one in outcome.broke
+        ],
+    }

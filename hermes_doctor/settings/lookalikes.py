@@ -1,0 +1,53 @@
+"""Characters that look like spaces and quotes and become part of names and values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from hermes_doctor.probes import configuration
+from hermes_doctor.settings.document import Document, Path
+from hermes_doctor.settings.slips import BLANKS, plain_spaces
+from hermes_doctor.values import NamedTuple
+
+_QUOTES = {"“": "”", "‘": "’", "„": "“", "«": "»", "”": "”", "’": "’"}
+
+
+class Lookalike(NamedTuple):
+    """One name or value. `value` may be a secret."""
+
+    path: Path
+    line: int
+    blank: bool
+    """Whether it is a blank before a name; else it is quotes around a value."""
+    value: str = ""
+    """What the value is without them."""
+
+
+def lookalikes(document: Document) -> Iterator[Lookalike]:
+    """All of them in a file that parses."""
+    for path, place in document.keys.items():
+        if str(path[-1])[:1] in BLANKS:
+            yield Lookalike(path, place.line, True)
+    for path, place in document.places.items():
+        value = _at(document.values, path)
+        if isinstance(value, str) and len(value) > 2 and _QUOTES.get(value[0]) == value[-1]:
+            inside = value[1:-1]
+            if not any(char.isspace() for char in inside):
+                yield Lookalike(path, place.line, False, inside)
+
+
+def without_blanks(data: bytes) -> bytes | None:
+    """The file with spaces for the odd blanks before names; None where it would not parse."""
+    made = plain_spaces(data.decode("utf-8")).encode()
+    return made if configuration.parse(made)[0] else None
+
+
+def _at(values: Any, path: Path) -> Any:
+    here = values
+    for part in path:
+        try:
+            here = here[part]
+        except (KeyError, IndexError, TypeError):
+            return None
+    return here

@@ -1,0 +1,81 @@
+"""Where platforms listen: the port, and the setting that it comes from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from hermes_doctor.home import Home
+from hermes_doctor.knowledge import load_knowledge
+from hermes_doctor.probes import configuration, environment
+from hermes_doctor.settings import envfile
+from hermes_doctor.settings.blocks import Block
+from hermes_doctor.settings.document import Document
+from hermes_doctor.settings.release import Release
+from hermes_doctor.settings.world import World
+from hermes_doctor.values import NamedTuple
+
+_BRIDGE: Mapping[str, Any] = {"port": 3000, "port_variables": [], "port_keys": ["bridge_port"]}
+"""The bridge to WhatsApp listens as well, for the gateway alone."""
+
+
+class Door(NamedTuple):
+    """A port that a platform opens."""
+
+    platform: str
+    label: str
+    port: int
+    place: str
+    """What says so: a line, or what starts the platform where the port is the built-in one."""
+    variable: str | None
+    """What sets it in .env, where there is such a variable."""
+    key: str | None
+    """What sets it in config.yaml."""
+
+
+def doors(world: World) -> Iterator[Door]:
+    """The ports of all platforms that would start."""
+    known: Mapping[str, Any] = load_knowledge("platforms")["platforms"]
+    for name, because in world.begun.items():
+        facts = known[name]
+        listens = _BRIDGE if name == "whatsapp" else facts.get("listens")
+        if not listens:
+            continue
+        block = Block(world, name)
+        if not _applies(block, listens.get("when")):
+            continue
+        variables, keys = listens["port_variables"], listens["port_keys"]
+        found = block.value(keys[0] if keys else "", *variables)
+        valid = found.isdigit() and 0 < int(found) < 65536
+        yield Door(
+            platform=name,
+            label=facts["label"],
+            port=int(found) if valid else listens["port"],
+            place=found.source.place if valid else because,
+            variable=variables[0] if variables else None,
+            key=keys[0] if keys else None,
+        )
+
+
+def usual_ports() -> frozenset[int]:
+    """The ports that platforms have unless another is set."""
+    known: Mapping[str, Any] = load_knowledge("platforms")["platforms"]
+    return frozenset(one["listens"]["port"] for one in known.values() if "listens" in one)
+
+
+def world_of(home: Home, release: Release) -> World:
+    """What a gateway of another home would go by, by that home's files alone."""
+    written, env = configuration.read(home), environment.read(home)
+    return World(
+        release=release,
+        document=Document(written.data if written else b""),
+        readings=envfile.read(env, release, {}) if env else envfile.NOTHING,
+    )
+
+
+def _applies(block: Block, when: list[str] | None) -> bool:
+    if when is None:
+        return True
+    variable, *values = when
+    said = block.value(variable.partition("_")[2].lower(), variable)
+    return said in values if values else bool(said)

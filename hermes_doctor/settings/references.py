@@ -1,0 +1,105 @@
+"""Names of variables in config.yaml, and which of them Hermes does not fill in."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from hermes_doctor.patterns import pattern
+from hermes_doctor.settings import fallback, own
+from hermes_doctor.settings.document import Path
+from hermes_doctor.settings.secret import state
+from hermes_doctor.settings.text import text
+from hermes_doctor.settings.world import World, references, section
+from hermes_doctor.values import NamedTuple
+
+_OTHERS = pattern(r"\$\{env:(\w+)\}|\{\{\s*(?:env\.)?(\w+)\s*\}\}|%(\w+)%|\$\(?(\w+)\)?")
+"""How other programs write it: `${env:NAME}`, `{{ NAME }}`, `%NAME%`, `$NAME`."""
+_NAME = pattern(r"[A-Z][A-Z0-9_]*_(?:KEY|TOKEN|SECRET|URL)")
+_MODEL = ("default", "model", "name")
+_SETTINGS = ("provider", "base_url", "api_base", "api_key", "api")
+_ENTRY = (*own.URLS, "api_key", "key_env", "default_model", "model", "name")
+_LINK = ("provider", "model", "base_url", "api_key", "key_env", "api_key_env")
+
+
+class Unfilled(NamedTuple):
+    """A value that is sent as it is written."""
+
+    path: Path
+    name: str
+    """The variable."""
+    is_set: bool
+    filled: bool
+    """Whether Hermes fills in variables at this place at all."""
+    whole: bool
+    """Whether the value is nothing but the variable."""
+    right: str
+    """The value as Hermes would fill it in here."""
+    secret: bool
+    """Whether the place is one for a key."""
+
+
+def unfilled(world: World) -> Iterator[Unfilled]:
+    """Every such value of the model, of own providers and of the fallback chain."""
+    for path, value, filled in _texts(world):
+        found = _unfilled(world, path, value, filled)
+        if found:
+            yield found
+
+
+def _texts(world: World) -> Iterator[tuple[Path, str, bool]]:
+    model = world.raw.get("model")
+    if isinstance(model, str):
+        yield ("model",), model, False
+    block = section(world.raw, "model")
+    yield from _of(block, ("model",), _MODEL, False)
+    yield from _of(block, ("model",), _SETTINGS, True)
+    for entry in own.own_providers(world):
+        yield from _of(entry.block, entry.path, _ENTRY, True)
+    for path, link in fallback.entries(world):
+        yield from _of(link, path, _LINK, False)
+
+
+def _of(block: Any, path: Path, keys: tuple[str, ...], filled: bool) -> Iterator[Any]:
+    for key in keys:
+        if isinstance(block.get(key), str) and block[key].strip():
+            yield (*path, key), block[key], filled
+
+
+def _unfilled(world: World, path: Path, value: str, filled: bool) -> Unfilled | None:
+    if not any(mark in value for mark in "${%") and not value.strip().isupper():
+        return None
+    names = [name for name in references(value) if re.fullmatch(r"\w+", name)]
+    secret = path[-1] in ("api_key", "api") and not _is_address(value)
+    if names:
+        lost = [name for name in names if name not in world.variables]
+        if filled and not lost:
+            return None
+        name = (lost or names)[0]
+        whole = value.strip() == f"${{{name}}}"
+        return Unfilled(path, name, not lost, filled, whole, value.strip(), secret)
+    bare = value.strip()
+    other = _OTHERS.fullmatch(bare)
+    word = next((one for one in other.groups() if one), "") if other else ""
+    if not word and secret and _NAME.fullmatch(bare) and path[-1] != "key_env":
+        word = bare
+    if not word or path[-1] == "key_env" or not re.match(r"[A-Za-z_]", word):
+        return None
+    is_set = bool(world.variables.get(word))
+    if not is_set and not word.isupper():
+        return None  # a model or a key may begin with a dollar sign
+    return Unfilled(path, word, is_set, filled, True, f"${{{word}}}", secret)
+
+
+def _is_address(value: str) -> bool:
+    return "://" in value
+
+
+def value_of(world: World, name: str) -> str | None:
+    """What a variable holds, where it may stand in config.yaml: not a secret, and not empty."""
+    found = world.variables.get(name)
+    if not found or name.upper().endswith(("_KEY", "_TOKEN", "_SECRET", "_PASSWORD")):
+        return None
+    plain = state(world.release, text(found)) == "usable" and "\n" not in found
+    return str(found).strip() if plain else None

@@ -1,0 +1,97 @@
+"""What a name that nobody knows was meant to be."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from hermes_doctor.settings import own
+from hermes_doctor.settings.world import World
+from hermes_doctor.values import NamedTuple
+
+MEANT = {
+    "aliyun": "alibaba",
+    "amazon-bedrock": "bedrock",
+    "azure-openai": "azure-foundry",
+    "chatgpt": "openai",
+    "gcp": "vertex",
+    "nim": "nvidia",
+    "open-ai": "openai",
+}
+"""What operators call providers that Hermes calls otherwise."""
+
+ADDRESSES = {
+    "cerebras": "https://api.cerebras.ai/v1",
+    "groq": "https://api.groq.com/openai/v1",
+    "mistral": "https://api.mistral.ai/v1",
+    "openai": "https://api.openai.com/v1",
+    "perplexity": "https://api.perplexity.ai",
+    "siliconflow": "https://api.siliconflow.cn/v1",
+    "together": "https://api.together.xyz/v1",
+}
+"""Providers that Hermes has no entry for: they take an own one with this address."""
+
+SELLERS = (
+    "ai21 amazon baidu bytedance cohere deepcogito liquid microsoft mistralai morph nousresearch "
+    "perplexity rekaai sao10k switchpoint thedrummer thudm tngtech"
+)
+"""Makers whose models OpenRouter sells, beside those that releases of Hermes name."""
+
+
+class Gone(NamedTuple):
+    """A provider that other releases have."""
+
+    first: str
+    last: str
+
+
+def near(word: str, names: Iterable[str]) -> str | None:
+    """The one name that a word is a slip of; None when there is none, or more than one."""
+    known = list(dict.fromkeys(names))
+    same = [name for name in known if _letters(name) == _letters(word)]
+    if same:
+        return same[0]
+    import difflib
+
+    found = difflib.get_close_matches(word, known, 2, 0.78)
+    if len(found) == 2 and _likeness(word, found[0]) - _likeness(word, found[1]) < 0.08:
+        return None
+    return found[0] if found else None
+
+
+def _letters(word: str) -> str:
+    return "".join(char for char in word.lower() if char.isalnum())
+
+
+def _likeness(word: str, name: str) -> float:
+    import difflib
+
+    return difflib.SequenceMatcher(None, word, name).ratio()
+
+
+def meant(world: World, word: str) -> str | None:
+    """The provider that a word stands for; one of the operator's own goes first."""
+    bare = word.strip().lower().removeprefix("custom:")
+    mine = {one.name.lower(): one.word(world) for one in own.own_providers(world)}
+    name = near(bare, mine)
+    if name:
+        return mine[name]
+    listed = MEANT.get(bare)
+    if listed:
+        return listed if world.release.provider(listed) else None
+    built_in = [*world.release.registry, "openrouter", "custom"]
+    name = near(bare, [*built_in, *world.release.aliases])
+    return world.release.provider(name) if name else None
+
+
+def elsewhere(world: World, word: str) -> Gone | None:
+    """The releases that know a provider which this one does not."""
+    for topic in ("registry", "aliases"):
+        form = world.release.ever(topic).get(word)
+        if form:
+            return Gone(form["from"], form["to"])
+    return None
+
+
+def is_seller(world: World, word: str) -> bool:
+    """Whether resellers have models of a maker with this name."""
+    return word in SELLERS.split() or word in world.release.ever("vendors")

@@ -1,0 +1,68 @@
+"""The entries of a store by the names that a plan may show: ids and names, never what they hold."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from hermes_doctor import masking
+from hermes_doctor.stores.described import Store
+from hermes_doctor.stores.judging import inside
+
+LONGEST = 60
+MOST = 40
+
+
+def named(values: Any, store: Store) -> dict[str, Any]:
+    """What each entry is called, with what it holds; notes of Hermes' own (`_…`) are none."""
+    found: dict[str, Any] = {}
+    for path in store.entries:
+        holder = inside(values, path)
+        pairs = holder.items() if isinstance(holder, dict) else enumerate(holder or ())
+        for key, value in pairs:
+            if isinstance(key, str) and key.startswith("_"):
+                continue
+            words = (*path, key) if isinstance(key, str) and len(store.entries) > 1 else (key,)
+            name = ".".join(map(str, words)) if isinstance(key, str) else _called(value, key, store)
+            found[_unused(name, found)] = value
+    return found
+
+
+def _called(value: Any, number: int, store: Store) -> str:
+    said = [str(value[key]) for key in store.names if isinstance(value, dict) and value.get(key)]
+    return (
+        f"{said[0]} ({said[1]})" if len(said) > 1 else said[0] if said else f"number {number + 1}"
+    )
+
+
+def _unused(name: str, found: Mapping[str, Any]) -> str:
+    number = 2
+    while (numbered := name if number == 2 else f"{name} #{number - 1}") in found:
+        number += 1
+    return numbered
+
+
+def shown(name: str, store: Store) -> str:
+    """A name as it may be shown: in one line, not too long, and nothing that looks like a key."""
+    text = masking.clean(name) if store.shown else masking.words(name)
+    return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
+
+
+def difference(
+    before: Mapping[str, Any], after: Mapping[str, Any], lost: tuple[str, ...], store: Store
+) -> Iterator[str]:
+    """Entry by entry: which stay, which come back, which change, which are lost."""
+    lines = [f"  {shown(name, store)}" for name in after if before.get(name) == after[name]]
+    lines += [
+        f"~ {shown(name, store)}  as it was in the copy"
+        for name in after
+        if name in before and before[name] != after[name]
+    ]
+    lines += [f"+ {shown(name, store)}" for name in after if name not in before]
+    gone = [name for name in before if name not in after]
+    lines += [f"- {shown(name, store)}" for name in gone]
+    cut = [name for name in lost if name not in after and name not in gone]
+    lines += [f"- {shown(name, store)}  cut off" for name in cut]
+    yield from lines[:MOST]
+    if len(lines) > MOST:
+        yield f"… {len(lines) - MOST} more"

@@ -1,0 +1,126 @@
+"""What is wrong with the bytes of a store, if anything."""
+
+from __future__ import annotations
+
+import codecs
+import json
+from typing import Any
+
+from hermes_doctor.stores.described import ANY, LIST, Store
+from hermes_doctor.values import NamedTuple
+
+BOM, PADDING, TORN, TAIL, CONTROL = "bom", "padding", "torn", "tail", "control"
+EMPTY, BINARY, NULL, BARE, TEXT = "empty", "binary", "null", "list", "text"
+WITHOUT, ENTRY = "without", "entry"
+_BLANKS = b" \t\r\n"
+_UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+
+
+class Flaw(NamedTuple):
+    """One thing that is wrong with a file."""
+
+    kind: str
+    what: str
+    """For people; holds nothing of the file's own words."""
+
+
+class Judged(NamedTuple):
+    """The bytes of a store as what they mean."""
+
+    values: Any
+    """None where nothing can be read without a repair."""
+    flaw: Flaw | None
+
+
+def judge(data: bytes, store: Store) -> Judged:
+    """What these bytes mean to Hermes, and the first flaw that it would stumble over."""
+    if not data.strip(_BLANKS):
+        return Judged(None, Flaw(EMPTY, "it is empty"))
+    if not data.strip(b"\0" + _BLANKS):
+        return Judged(None, Flaw(EMPTY, f"it holds nothing but {len(data)} NUL bytes"))
+    marked = data.startswith(codecs.BOM_UTF8)
+    try:
+        text = data.removeprefix(codecs.BOM_UTF8).decode("utf-8")
+    except UnicodeDecodeError as error:
+        kind = "it is UTF-16" if data.startswith(_UTF16) else f"byte {error.start} is not UTF-8"
+        return Judged(None, Flaw(BINARY, kind))
+    found = _parsed(text)
+    if found.flaw is None:
+        found = Judged(found.values, _shape(found.values, store))
+    if found.flaw is None and marked:
+        return Judged(found.values, Flaw(BOM, "its first three bytes are a byte order mark"))
+    return found
+
+
+def _parsed(text: str) -> Judged:
+    try:
+        return Judged(json.loads(text), None)
+    except RecursionError:
+        return Judged(None, Flaw(TORN, "it is nested too deeply"))
+    except json.JSONDecodeError as error:
+        place = f"line {error.lineno}, column {error.colno}"
+    try:
+        return Judged(
+            json.loads(text, strict=False),
+            Flaw(CONTROL, f"{place}: a control character within a text"),
+        )
+    except json.JSONDecodeError as error:
+        place = f"line {error.lineno}, column {error.colno}"
+    bare = text.rstrip("\0")
+    if bare != text:
+        inner = _parsed(bare)
+        count = len(text) - len(bare)
+        if inner.flaw is None:
+            return Judged(inner.values, Flaw(PADDING, f"{count} NUL bytes follow its end"))
+        return Judged(None, Flaw(TORN, f"it breaks off; {count} NUL bytes follow"))
+    try:
+        values, end = json.JSONDecoder(strict=False).raw_decode(text.lstrip())
+        more = len(text.lstrip()) - end
+        return Judged(values, Flaw(TAIL, f"{more} characters follow its end"))
+    except json.JSONDecodeError:
+        return Judged(None, Flaw(TORN, f"{place}: it is no JSON from there on"))
+
+
+def _shape(values: Any, store: Store) -> Flaw | None:
+    """What is wrong with the form of a document that parses."""
+    if not is_a(values, store.top):
+        if values is None:
+            return Flaw(NULL, "it says `null`")
+        if store.top == LIST or isinstance(values, list):
+            wanted = "a list" if store.top == LIST else "an object"
+            return Flaw(BARE, f"it is {_name(values)} at the top, not {wanted}")
+        return Flaw(TEXT, f"it is {_name(values)} at the top, not an object")
+    if store.one_of and values and not any(_holder(values, key) for key in store.one_of):
+        return Flaw(WITHOUT, f"it has no {' or '.join(store.one_of)}")
+    odd = sum(not is_a(one, store.entry) for one in raw_entries(values, store))
+    return Flaw(ENTRY, f"{odd} of its entries are no objects") if odd else None
+
+
+def is_a(value: object, kind: str) -> bool:
+    """Whether a value is of the kind that a description names."""
+    return kind == ANY or isinstance(value, list if kind == LIST else dict)
+
+
+def _holder(values: Any, key: str) -> bool:
+    return isinstance(values.get(key), dict | list)
+
+
+def _name(value: object) -> str:
+    kinds = {dict: "an object", list: "a list", str: "a text", bool: "a truth value"}
+    return kinds.get(type(value), "a number")
+
+
+def raw_entries(values: Any, store: Store) -> list[Any]:
+    """The values of all entries, whatever they are."""
+    found: list[Any] = []
+    for path in store.entries:
+        holder = inside(values, path)
+        found += holder.values() if isinstance(holder, dict) else holder or ()
+    return found
+
+
+def inside(values: Any, path: tuple[str, ...]) -> dict[str, Any] | list[Any] | None:
+    """The container at a path of the document."""
+    for key in path:
+        values = values.get(key) if isinstance(values, dict) else None
+    return values if isinstance(values, dict | list) else None

@@ -1,0 +1,129 @@
+"""After an update: what it changed, whether everything still fits, and what it broke."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from hermes_doctor import examination, services
+from hermes_doctor.home import Home
+from hermes_doctor.journal import ItemRecord
+from hermes_doctor.lock import locked
+from hermes_doctor.model import CannotFix, CouldNotLook, Finding, Report, Severity, Trouble
+from hermes_doctor.probes import Probes
+from hermes_doctor.repair import Item, Run
+from hermes_doctor.services.commands import owner_of
+from hermes_doctor.steps import GatewayStep
+from hermes_doctor.updating import hermes, requirements
+from hermes_doctor.updating.records import CHECKED, UPDATED, Records, Update, process
+from hermes_doctor.values import NamedTuple
+from hermes_doctor.vault import Vault
+
+if TYPE_CHECKING:
+    from hermes_doctor.plugins import Plugins
+
+SETTLE = 20.0
+"""Seconds for which the logs of the new gateway are given before they are judged."""
+
+Tell = Callable[[str], None]
+
+
+class Outcome(NamedTuple):
+    """What became of an update."""
+
+    update: Update
+    report: Report
+    broke: tuple[Finding, ...]
+    """What was not wrong before, the worst first."""
+    missing: tuple[str, ...]
+    """Packages that the new Hermes needs and does not have."""
+    gateway: str
+    """What became of the gateway, in a sentence."""
+    gateway_up: bool
+
+    @property
+    def good(self) -> bool:
+        """Whether nothing that matters was broken."""
+        bad = any(one.severity in (Severity.CRITICAL, Severity.ERROR) for one in self.broke)
+        return self.gateway_up and not bad and not self.missing
+
+
+def examine(
+    home: Home,
+    update: Update,
+    plugins: Plugins,
+    *,
+    settle: float = SETTLE,
+    restart: bool = True,
+    tell: Tell = lambda _: None,
+) -> Outcome:
+    """Compare with what was there before; bring the gateway up on the new code."""
+    records = Records(home)
+    found = Probes(home).installation()
+    update.after = hermes.look(found) if found else None
+    update.stage = UPDATED
+    update.guard = process(os.getpid()) or []
+    records.save(update)
+    missing: tuple[str, ...] = ()
+    if update.after is not None:
+        tell("looking whether everything is there that the new Hermes needs")
+        missing = requirements.unmet(update.after, owner_of(home))
+    said, up = _gateway(home, update, tell) if restart and not missing else _left(home, update)
+    if up and Probes(home).gateways():
+        tell(f"giving the gateway {settle:.0f} s, then reading its logs")
+        time.sleep(settle)
+    report = examination.report(Probes(home), plugins, plugins.checks)
+    before = {tuple(one) for one in update.known}
+    broke = tuple(one for one in report.findings if (one.code, one.subject) not in before)
+    broke = tuple(one for one in broke if one.severity is not Severity.INFO)
+    update.stage = CHECKED
+    records.save(update)
+    return Outcome(update, report, broke, missing, said, up)
+
+
+def _left(home: Home, update: Update) -> tuple[str, bool]:
+    """The gateway as it is, where it is not to be restarted."""
+    running = Probes(home).gateways()
+    if running:
+        return f"The gateway runs (process {running[0].pid}); it was not restarted.", True
+    return "No gateway runs.", update.gateway is None
+
+
+def _gateway(home: Home, update: Update, tell: Tell) -> tuple[str, bool]:
+    """The gateway on the new code: restarted where the update did not, started where it is gone."""
+    probes = Probes(home)
+    running = probes.gateways()
+    change = probes.code_change()
+    if running and (change is None or change.at <= running[0].started_at):
+        new = running[0].pid != update.gateway
+        done = "restarted by the update" if new else "not concerned: its code is the same"
+        return f"The gateway (process {running[0].pid}) was {done}.", True
+    if not running and update.gateway is None:
+        return "No gateway ran before, and none runs now.", True
+    tell("restarting the gateway on the new code" if running else "starting the gateway again")
+    try:
+        service = services.of(probes)
+        _run(home, GatewayStep(service, restart=bool(running), why="Hermes was updated"))
+    except (CannotFix, CouldNotLook, Trouble) as why:
+        return f"The gateway could not be brought up on the new code: {why}", False
+    now = Probes(home).gateways()
+    if not now:
+        return "The gateway did not stay up on the new code.", False
+    return f"The gateway runs on the new code (process {now[0].pid}).", True
+
+
+def _run(home: Home, step: GatewayStep) -> None:
+    """As a run like any other, so that one that is cut off brings the gateway back."""
+    record = ItemRecord("update", "UPDATE", "gateway", "update", steps=[step.sentence()])
+    with locked(home):
+        run = Run(home, Vault(home), kind="fix", reason="after an update of Hermes")
+        done = run.apply([Item(record, (step,))], _nothing_more)
+    if done.state != "done":
+        raise CannotFix(done.note or "it was taken back")
+
+
+def _nothing_more(items: Sequence[ItemRecord]) -> list[str | None]:
+    """The step has proven itself: a start counts only when the gateway stays."""
+    return [None] * len(items)

@@ -1,0 +1,174 @@
+"""Before an update: is it a good moment, and then a backup that is proven."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hermes_doctor import examination, recovery, scope
+from hermes_doctor.files import MEGABYTE, size
+from hermes_doctor.home import Home
+from hermes_doctor.lock import locked
+from hermes_doctor.model import CouldNotLook, Finding, Severity, Status, Trouble
+from hermes_doctor.probes import Probes
+from hermes_doctor.updating import hermes
+from hermes_doctor.updating.records import Records, Update, now, process
+from hermes_doctor.values import NamedTuple
+from hermes_doctor.vault import Progress, Vault, total
+from hermes_doctor.watching.answering import answering
+
+if TYPE_CHECKING:
+    from hermes_doctor.plugins import Plugins
+
+ROOM = 512 * MEGABYTE
+"""What an update itself may need where Hermes is installed."""
+PATIENCE = 120.0
+"""Seconds to wait for an answer that is being written."""
+_STOPPING = {
+    "databases": (Severity.CRITICAL,),
+    "doctor": (Severity.CRITICAL, Severity.ERROR),
+    "storage": (Severity.CRITICAL, Severity.ERROR),
+}
+"""What an update would make worse: damage, not a column that the next release adds by itself."""
+
+
+class Moment(NamedTuple):
+    """Whether this is a good moment, and what was wrong before."""
+
+    obstacles: tuple[str, ...]
+    findings: tuple[Finding, ...]
+
+
+def preflight(
+    probes: Probes,
+    plugins: Plugins,
+    *,
+    patience: float | None = PATIENCE,
+    tell: Callable[[str], None] = lambda _: None,
+) -> Moment:
+    """What stands against an update now. Changes nothing. None for patience: busy or not."""
+    results, findings = examination.examine(probes, plugins.checks)
+    groups = {check.id: check.group for check in plugins.checks}
+    unseen = [
+        f"{one.id} could not look: {one.reason}"
+        for one in results
+        if one.group in _STOPPING and one.status is Status.CRASHED
+    ]
+    wrong = [
+        f"{one.title} ({one.code}, {one.subject})"
+        for one in findings
+        if one.severity in _STOPPING.get(groups.get(one.check, ""), ())
+    ]
+    obstacles = [*wrong, *unseen, *_open(probes.home), *_half_done(probes), *_room(probes)]
+    if not obstacles and patience is not None:
+        obstacles += _busy(probes, patience, tell)
+    return Moment(tuple(obstacles), tuple(findings))
+
+
+def _open(home: Home) -> Iterator[str]:
+    """An update that nobody has looked at yet must not be buried under another."""
+    last = Records(home).last()
+    if last is not None and last.open and not last.is_attended():
+        yield (
+            f"the update of {last.began:%Y-%m-%d %H:%M} UTC was cut off: "
+            "hermes-doctor hook run post-update looks at it, hermes-doctor rollback takes it back"
+        )
+    elif last is not None and last.open and last.guard != process(os.getpid()):
+        yield f"another update is under way (process {last.guard[0]})"
+
+
+def _half_done(probes: Probes) -> Iterator[str]:
+    """What an earlier update left half-done, the next one would build on."""
+    try:
+        found = probes.environments()
+    except CouldNotLook:
+        return
+    if found.unfinished:
+        yield f"an earlier update did not come to its end ({found.unfinished})"
+    yield from (f"a merge was left half-done in {path}" for path in found.conflicts)
+    for one in found.found:
+        yield from (f"{where}: {what}" for where, what in one.faults)
+
+
+def _room(probes: Probes) -> Iterator[str]:
+    found = probes.installation()
+    if found is None:
+        return
+    try:
+        free = shutil.disk_usage(found.where).free
+    except OSError:
+        return
+    if free < ROOM:
+        yield f"only {size(free)} are free where Hermes is installed; an update may need more"
+
+
+def _busy(probes: Probes, patience: float, tell: Callable[[str], None]) -> Iterator[str]:
+    """Wait until no answer is being written; an update ends the gateway in the middle of it."""
+    until = time.monotonic() + patience
+    told = False
+    while answering(Probes(probes.home)):
+        if time.monotonic() >= until:
+            yield f"the gateway has been at an answer for more than {patience:.0f} s"
+            return
+        if not told:
+            tell("waiting for the gateway to finish an answer")
+            told = True
+        time.sleep(min(1.0, patience))
+
+
+def back_up(
+    home: Home,
+    moment: Moment,
+    *,
+    vault: Path | None = None,
+    progress: Callable[[int], Progress | None] = lambda _: None,
+) -> Update:
+    """A verified backup of everything that cannot be rebuilt, and the record of what was there."""
+    with locked(home):
+        store = Vault(home, vault)
+        recovery.tidy(store)
+        sources = scope.everything(home, store.root)
+        probes = Probes(home)
+        found = probes.installation()
+        made = store.create(
+            sources,
+            reason="before an update of Hermes",
+            hermes=found.version if found else None,
+            whole=True,
+            progress=progress(total(sources)),
+        )
+    if not made.sound:
+        damaged = ", ".join(e.path for e in made.entries if e.integrity not in (None, "ok"))
+        raise Trouble(
+            f"The backup {made.id} was made, but {damaged} is damaged. Mend it before the update: "
+            "hermes-doctor fix"
+        )
+    return record(home, made.id, vault, moment)
+
+
+def record(home: Home, backup: str | None, vault: Path | None, moment: Moment) -> Update:
+    """Write down what was there, so that what comes after can be compared and taken back."""
+    probes = Probes(home)
+    found = probes.installation()
+    update = Update(
+        id=Vault(home, vault).next_id(),
+        backup=backup,
+        vault=str(vault.expanduser().absolute()) if vault else "",
+        before=hermes.look(found) if found else None,
+        started_at=now(),
+        known=[[one.code, one.subject] for one in moment.findings],
+        gateway=_gateway(probes),
+    )
+    Records(home).save(update)
+    return update
+
+
+def _gateway(probes: Probes) -> int | None:
+    try:
+        return next((gateway.pid for gateway in probes.gateways()), None)
+    except CouldNotLook:
+        return None

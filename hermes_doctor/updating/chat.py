@@ -1,0 +1,130 @@
+"""`/update` in a chat: a hook of the gateway itself that asks us first and lets us look after.
+
+The two files lie in `hooks/` of the home, where Hermes loads them when a gateway starts. They are
+run by Hermes' own interpreter, so they import nothing of this tool: they call it.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+from hermes_doctor import durable
+from hermes_doctor.files import read
+from hermes_doctor.home import Home
+from hermes_doctor.model import CouldNotLook
+
+FOLDER = "hooks/hermes-doctor"
+_ABOUT = """\
+name: hermes-doctor
+description: A backup before /update, a check after it (hermes-doctor hook remove)
+events:
+  - command:update
+  - gateway:startup
+"""
+_HANDLER = '''\
+"""Written by hermes-doctor. Remove it with: hermes-doctor hook remove"""
+
+import asyncio
+import logging
+import os
+
+DOCTOR = {doctor!r}
+HOME = {home!r}
+LIMIT = 3600
+
+
+async def handle(event_type, context):
+    if event_type == "gateway:startup":
+        asyncio.ensure_future(_after())
+        return None
+    if not os.access(DOCTOR, os.X_OK):
+        return {{"decision": "deny", "message": DOCTOR + " is gone, so there is no backup. "
+                 "Install hermes-doctor again, or remove " + os.path.dirname(__file__)}}
+    code, said = await _ask("pre-update", "--from-chat")
+    if code == 0:
+        return {{"decision": "allow"}}
+    return {{"decision": "deny", "message": "hermes-doctor stopped the update: " + said}}
+
+
+async def _after():
+    code, said = await _ask("post-update", "--from-chat")
+    if code:
+        logging.getLogger("hermes_doctor.update").error("After the update: %s", said)
+
+
+async def _ask(*words):
+    try:
+        child = await asyncio.create_subprocess_exec(
+            DOCTOR, "hook", "run", *words, "--home", HOME,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.STDOUT,
+        )
+        out, _ = await asyncio.wait_for(child.communicate(), LIMIT)
+    except Exception as error:
+        return 1, type(error).__name__
+    lines = out.decode("utf-8", "replace").strip().splitlines()
+    return child.returncode, " ".join(lines[-3:])[:800]
+'''
+
+
+def files(home: Home) -> dict[Path, bytes]:
+    """What lies where."""
+    doctor = str(Path(sys.executable).parent / "hermes-doctor")
+    handler = _HANDLER.format(doctor=doctor, home=str(home.path))
+    folder = home / FOLDER
+    return {folder / "HOOK.yaml": _ABOUT.encode(), folder / "handler.py": handler.encode()}
+
+
+def install(home: Home) -> bool:
+    """Write it; whether that took anything. It counts from the gateway's next start on."""
+    changed = False
+    for path, data in files(home).items():
+        if _data(path) != data:
+            durable.make_folder(path.parent)
+            durable.save(path, data)
+            changed = True
+    return changed
+
+
+def remove(home: Home) -> bool:
+    """Take it away; what else lies in the folder stays."""
+    found = [path for path in files(home) if os.path.lexists(path)]
+    for path in found:
+        durable.remove(path)
+    folder = home / FOLDER
+    for name in ("__pycache__",):
+        _drop(folder / name)
+    for one in (folder, folder.parent):
+        try:
+            os.rmdir(one)
+        except OSError:
+            break
+    return bool(found)
+
+
+def is_there(home: Home) -> bool:
+    """Whether it lies there as this tool would write it."""
+    return all(_data(path) == data for path, data in files(home).items())
+
+
+def _drop(folder: Path) -> None:
+    """What Python made of the handler."""
+    if not folder.is_dir() or folder.is_symlink():
+        return
+    for name in os.listdir(folder):
+        if name.startswith("handler."):
+            durable.remove(folder / name)
+    try:
+        os.rmdir(folder)
+    except OSError:
+        return
+
+
+def _data(path: Path) -> bytes | None:
+    try:
+        return read(path, 65536)[0]
+    except (FileNotFoundError, CouldNotLook):
+        return None

@@ -1,0 +1,73 @@
+"""Which ways to update Hermes are under the guard, and which are not."""
+
+from __future__ import annotations
+
+import os
+
+from hermes_doctor.home import Home
+from hermes_doctor.model import CouldNotLook
+from hermes_doctor.probes import Probes
+from hermes_doctor.updating import chat, hermes, launcher, shellfiles
+from hermes_doctor.updating.hermes import GIT, IMAGE
+from hermes_doctor.values import NamedTuple
+
+
+class Way(NamedTuple):
+    """One way to start an update."""
+
+    name: str
+    covered: bool
+    how: str
+    expected: bool = True
+    """Whether `hook install` is meant to cover it."""
+
+
+def look(home: Home) -> list[Way]:
+    """Every way, and what stands before it."""
+    return [_shell(), _chat(home), _others(home)]
+
+
+def _shell() -> Way:
+    name = "hermes update"
+    if not launcher.is_there():
+        return Way(
+            name, False, "no launcher stands before the real one: hermes-doctor hook install"
+        )
+    files = [str(one.file) for one in shellfiles.covered()]
+    if not files and not launcher.is_first():
+        return Way(
+            name, False, f"{launcher.folder()} is not first on PATH: hermes-doctor hook install"
+        )
+    if not launcher.is_first():
+        return Way(name, True, "in new shells; this one has another PATH")
+    return Way(name, True, "the launcher is first on PATH")
+
+
+def _chat(home: Home) -> Way:
+    name = "/update in a chat"
+    if not chat.is_there(home):
+        return Way(name, False, "the gateway has no hook for it: hermes-doctor hook install")
+    started = _started(home)
+    written = os.stat(home / chat.FOLDER / "handler.py").st_mtime
+    if started is not None and started < written:
+        return Way(name, False, "once the gateway was started anew: it reads its hooks at a start")
+    busy = "; while an answer is being written Hermes does not ask its hooks"
+    return Way(name, True, f"the gateway asks first{busy}")
+
+
+def _others(home: Home) -> Way:
+    """What nobody can stand before."""
+    found = Probes(home).installation()
+    kind = hermes.look(found).kind if found else None
+    how = {
+        GIT: "git pull in the checkout",
+        IMAGE: "a newer image of the container",
+    }.get(kind or "", f"{kind or 'pip'} by hand")
+    return Way(how, False, "only as hermes-doctor update-guard -- COMMAND…", expected=False)
+
+
+def _started(home: Home) -> float | None:
+    try:
+        return next((one.started_at.timestamp() for one in Probes(home).gateways()), None)
+    except CouldNotLook:
+        return None

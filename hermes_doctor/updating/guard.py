@@ -1,0 +1,56 @@
+"""Any command that updates Hermes, between a backup and a look at what became of it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from types import FrameType
+
+from hermes_doctor.home import Home
+from hermes_doctor.model import Trouble
+from hermes_doctor.updating.records import UPDATED, UPDATING, Records, Update, process
+
+_FORWARDED = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT)
+INSIDE = "HERMES_DOCTOR_UPDATE"
+"""Set for the command: an update that it starts in turn is under this guard already."""
+
+
+def carry_out(home: Home, update: Update, command: Sequence[str]) -> int:
+    """Run the command as if it had been typed; its exit code."""
+    records = Records(home)
+    update.stage = UPDATING
+    update.guard = process(os.getpid()) or []
+    records.save(update)
+    try:
+        child = subprocess.Popen(command, env={**os.environ, INSIDE: update.id})
+    except OSError as error:
+        update.stage = UPDATED
+        records.save(update)
+        why = os.strerror(error.errno or 0).lower()
+        raise Trouble(f"{command[0]} cannot be run ({why}). Nothing was updated.") from None
+    with _forwarding(child):
+        code = child.wait()
+    update.exit_code = code
+    update.stage = UPDATED
+    records.save(update)
+    return code
+
+
+@contextmanager
+def _forwarding(child: subprocess.Popen[bytes]) -> Iterator[None]:
+    """Signals are the command's; what a terminal sends, it has got already."""
+
+    def forward(number: int, _: FrameType | None) -> None:
+        of_terminal = number in (signal.SIGINT, signal.SIGQUIT) and os.isatty(0)
+        if not of_terminal:
+            child.send_signal(number)
+
+    before = {number: signal.signal(number, forward) for number in _FORWARDED}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,113 @@
+"""How a Hermes is installed: by what, in which version, and with which packages beside it."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from hermes_doctor.files import MEGABYTE, listing, read
+from hermes_doctor.model import CouldNotLook
+from hermes_doctor.probes.installation import Installation
+
+PIP, UV, PIPX, UV_TOOL, GIT, IMAGE = "pip", "uv", "pipx", "uv-tool", "git", "image"
+_DIST = re.compile(r"(?P<name>[A-Za-z0-9_.]+)-(?P<version>[A-Za-z0-9_.!+]+)\.dist-info")
+_REVISION = re.compile(r"[0-9a-f]{40,64}")
+
+
+@dataclass(frozen=True)
+class Installed:
+    """One Hermes as it is at this moment."""
+
+    version: str
+    where: str
+    """Its virtual environment, or the checkout where that has none of its own."""
+    kind: str
+    """pip, uv, pipx, uv-tool, git or image."""
+    checkout: str | None = None
+    revision: str | None = None
+    """The commit that the checkout is at."""
+    packages: Mapping[str, str] = field(default_factory=dict)
+    """Everything in the environment, by name and version."""
+
+
+def look(found: Installation) -> Installed:
+    """What can be told from its files."""
+    root = found.where
+    checkout = next((one for one in (root, root.parent) if _is_checkout(one)), None)
+    packages = _packages(root)
+    names = packages_in(packages) if packages else {}
+    return Installed(
+        version=found.version,
+        where=str(root),
+        kind=_kind(root, checkout, packages),
+        checkout=str(checkout) if checkout else None,
+        revision=_revision(checkout) if checkout else None,
+        packages=names,
+    )
+
+
+def _kind(root: Path, checkout: Path | None, packages: Path | None) -> str:
+    if (root / "pipx_metadata.json").exists():
+        return PIPX
+    if (root / "uv-receipt.toml").exists():
+        return UV_TOOL
+    if checkout is not None and (checkout / ".git").exists():
+        return GIT
+    if os.path.exists("/.dockerenv") and root.is_relative_to("/opt/hermes"):
+        return IMAGE
+    made_by = _text(packages / _info(packages) / "INSTALLER") if packages else ""
+    return UV if made_by.strip() == "uv" else PIP
+
+
+def _is_checkout(folder: Path) -> bool:
+    return 'name = "hermes-agent"' in _text(folder / "pyproject.toml")
+
+
+def _revision(checkout: Path) -> str | None:
+    """The commit of HEAD, by git's own files."""
+    git = checkout / ".git"
+    head = _text(git / "HEAD").strip()
+    if not head.startswith("ref: "):
+        return head if _REVISION.fullmatch(head) else None
+    name = head[5:]
+    found = _text(git / name).strip()
+    for line in _text(git / "packed-refs").splitlines() if not found else ():
+        revision, _, what = line.partition(" ")
+        if what == name:
+            found = revision
+    return found if _REVISION.fullmatch(found) else None
+
+
+def _packages(root: Path) -> Path | None:
+    for name in _names(root / "lib"):
+        place = root / "lib" / name / "site-packages"
+        if name.startswith("python") and place.is_dir():
+            return place
+    return None
+
+
+def packages_in(folder: Path) -> dict[str, str]:
+    """The packages of an environment, by the folders that describe them."""
+    found = [match for name in _names(folder) if (match := _DIST.fullmatch(name))]
+    return {match["name"].replace("_", "-").lower(): match["version"] for match in found}
+
+
+def _info(packages: Path) -> str:
+    return next((name for name in _names(packages) if name.startswith("hermes_agent-")), "")
+
+
+def _names(folder: Path) -> list[str]:
+    try:
+        return listing(folder)
+    except CouldNotLook:
+        return []
+
+
+def _text(path: Path) -> str:
+    try:
+        return read(path, MEGABYTE)[0].decode("utf-8", "replace")
+    except (FileNotFoundError, NotADirectoryError, IsADirectoryError, CouldNotLook):
+        return ""

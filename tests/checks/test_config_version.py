@@ -1,0 +1,64 @@
+"""CFG-VERSION-OLD: what the next update would take."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests import filing
+
+ID = "config-version"
+CASES = {
+    "no number and a token": ("0.16.0", "model: x\n", "ANTHROPIC_TOKEN=abcdefgh\n", "warning"),
+    "an old number and a token": (
+        "0.13.0",
+        "_config_version: 8\nmodel: x\n",
+        "ANTHROPIC_TOKEN=abcdefgh\n",
+        "warning",
+    ),
+    "no number and comments": ("0.19.0", "model: x  # mine\n", "", "info"),
+    "an old list": ("0.19.0", "_config_version: 11\ncustom_providers: []\n", "", "info"),
+    "of a newer one": ("0.13.0", "_config_version: 33\nmodel: x\n", "", "info"),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_found(home: Path, monkeypatch: pytest.MonkeyPatch, case: str) -> None:
+    """Only a variable that would be erased is a warning."""
+    version, config, env, severity = CASES[case]
+    filing.Scene(monkeypatch).release(version)
+
+    _, findings = filing.look(filing.write(home, config, env), ID)
+
+    told = [("CFG-VERSION-OLD", severity, "config.yaml")]
+    assert [one[:3] for one in filing.told(findings)] == told
+
+
+@pytest.mark.parametrize(
+    ("version", "config", "env"),
+    [
+        ("0.13.0", "model: x  # mine\n", "ANTHROPIC_TOKEN=abcdefgh\n"),
+        ("0.19.0", "model: x\n", ""),
+        ("0.19.0", "_config_version: 33\nmodel: x  # mine\n", "ANTHROPIC_TOKEN=abcdefgh\n"),
+    ],
+)
+def test_silent(
+    home: Path, monkeypatch: pytest.MonkeyPatch, version: str, config: str, env: str
+) -> None:
+    """Nothing would be lost: before 0.16.0 no number is as good as the newest."""
+    filing.Scene(monkeypatch).release(version)
+
+    assert filing.look(filing.write(home, config, env), ID)[1] == []
+
+
+def test_no_release(home: Path) -> None:
+    """Without a release there is nothing to compare with."""
+    result, findings = filing.look(filing.write(home, "model: x  # mine\n"), ID)
+
+    assert (result.status.value, findings) == ("skipped", [])
+
+
+def test_healthy(home: Path) -> None:
+    """Ordinary files say nothing."""
+    filing.silent(home, ID)

@@ -1,0 +1,70 @@
+"""CRON-TZ: zones that do not exist, that nobody set, and that were changed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests import support
+from tests.stored import job
+from tests.ticking import findings, jobs, running
+
+DAILY = {"kind": "cron", "expr": "0 8 * * *"}
+
+
+@pytest.fixture(autouse=True)
+def machine(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A machine whose clock is in Berlin, and no gateway."""
+    monkeypatch.setenv("TZ", "Europe/Berlin")
+    time.tzset()
+    running(monkeypatch, None)
+    yield
+    monkeypatch.undo()
+    time.tzset()
+
+
+def daily(home: Path, at: str = "2026-12-01T08:00:00+01:00") -> None:
+    """A job with a time of day."""
+    jobs(home, job("alpha", schedule=DAILY, next_run_at=at))
+
+
+@pytest.mark.parametrize(
+    ("config", "env", "found"),
+    [
+        ("", "", []),
+        ("timezone: Europe/Berlin", "", []),
+        ("timezone: Europe/Bärlin", "", ["warning"]),
+        ("timezone: CET+1X", "", ["warning"]),
+        ("timezone: nonsense", "HERMES_TIMEZONE=Europe/Berlin", []),
+        ("", "HERMES_TIMEZONE=../etc/passwd", ["warning"]),
+        ("timezone: Asia/Shanghai", "", ["warning"]),
+    ],
+)
+def test_zones(home: Path, config: str, env: str, found: list[str]) -> None:
+    """None, one that fits, ones that do not exist, and another than jobs were planned in."""
+    support.put(home / "config.yaml", config + "\n")
+    support.put(home / ".env", env + "\n")
+    daily(home)
+
+    assert [one.severity for one in findings("cron-zone", home)] == found
+
+
+def test_summer(home: Path) -> None:
+    """A job planned for the other side of a change of the clocks is in the same zone."""
+    support.put(home / "config.yaml", "timezone: Europe/Berlin\n")
+    daily(home, "2026-07-01T08:00:00+02:00")
+
+    assert findings("cron-zone", home) == []
+
+
+def test_utc(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine in UTC is told of where jobs have a time of day, and only there."""
+    monkeypatch.setenv("TZ", "UTC")
+    time.tzset()
+    jobs(home, job("alpha"))
+    assert findings("cron-zone", home) == []
+    daily(home, "2026-12-01T08:00:00+00:00")
+    assert [one.severity for one in findings("cron-zone", home)] == ["info"]

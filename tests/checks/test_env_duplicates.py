@@ -1,0 +1,37 @@
+"""ENV-DUP: a variable on several lines."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests import filing
+
+ID = "env-duplicates"
+
+
+@pytest.mark.parametrize(
+    ("env", "severity"),
+    [("A=1\nB=2\nA=3\n", "warning"), ("A=1\nB=2\nA='1'  # the same\n", "info")],
+)
+def test_found(home: Path, env: str, severity: str) -> None:
+    """The lines are named; the last one counts."""
+    _, findings = filing.look(filing.write(home, "{}\n", env), ID)
+
+    assert filing.told(findings) == [("ENV-DUP", severity, "A", ".env:1", "comment-out")]
+    assert findings[0].evidence[-1].where == ".env:3"
+
+
+def test_values_are_not_shown(home: Path) -> None:
+    """Nor is a name that is more like a key."""
+    env = "zQcanaryKx9pLm2Tw=1\nzQcanaryKx9pLm2Tw=zQcanary\n"
+
+    _, [finding] = filing.look(filing.write(home, "{}\n", env), ID)
+
+    assert "hidden" in finding.subject
+
+
+def test_healthy(home: Path) -> None:
+    """Ordinary files say nothing."""
+    filing.silent(home, ID)

@@ -1,0 +1,74 @@
+"""ENV-LINE: lines that are not read as they were meant."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests import filing
+
+ID = "env-lines"
+NAME = "TELEGRAM_BOT_TOKEN"
+T = filing.TOKEN
+CASES = {
+    "colon": (f"A=1\n{NAME}: {T}\n", ("error", NAME, 2, "mend-env-line")),
+    "colon, an unknown name": ("MY_OWN: 5\n", ("info", "MY_OWN", 1, "mend-env-line")),
+    "open quote": (f'{NAME}="{T}\nB=2\n', ("error", NAME, 1, "mend-env-line")),
+    "open quote that another closes": (
+        f'{NAME}="{T}\nB="2"\n',
+        ("error", NAME, 1, "mend-env-line"),
+    ),
+    "two on a line": (f"FIRST=1 {NAME}={T}\n", ("error", NAME, 1, "mend-env-line")),
+    "two that Hermes parts": (
+        f"DISCORD_BOT_TOKEN=abcdef{NAME}={T}\n",
+        ("info", NAME, 1, "mend-env-line"),
+    ),
+    "small letters": (f"telegram_bot_token={T}\n", ("error", NAME, 1, "mend-env-line")),
+    "some small letters": (
+        "Telegram_Allowed_Users=1\n",
+        ("warning", "TELEGRAM_ALLOWED_USERS", 1, "mend-env-line"),
+    ),
+    "no value": (f"{NAME}\n", ("warning", NAME, 1, None)),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_found(home: Path, case: str) -> None:
+    """The variable that is lost is named, with the line; its value is not."""
+    env, (severity, subject, line, fix) = CASES[case]
+
+    _, findings = filing.look(filing.write(home, "{}\n", env), ID)
+
+    told = [("ENV-LINE", severity, subject, f".env:{line}", fix)]
+    assert filing.told(findings) == told
+
+
+SILENT = {
+    "comments": "# A: 1\n  # telegram_bot_token=x\n\n",
+    "over several lines": "A='-----BEGIN\nabc: def\n-----END'\nB=2\n",
+    "a value with signs": "URL=https://x.example/?A=1&TELEGRAM_BOT_TOKEN=2\n",
+    "in quotes": 'A="x TELEGRAM_BOT_TOKEN=y"\n',
+    "set as well": f"{NAME}={T}\ntelegram_bot_token=x\n{NAME}\n",
+    "proxies": "https_proxy=http://x.example:1\nno_proxy=y\n",
+    "escaped": r'A="a \" b"' + "\n",
+    "not ours": "source other\nhttp: x\n",
+}
+
+
+@pytest.mark.parametrize("case", SILENT)
+def test_silent(home: Path, case: str) -> None:
+    """What is read as it looks, and what is nobody's."""
+    assert filing.look(filing.write(home, "{}\n", SILENT[case]), ID)[1] == []
+
+
+def test_wrong_encoding(home: Path) -> None:
+    """It has a code of its own, and lines cannot be told apart."""
+    (home / ".env").write_bytes(f"{NAME}: x\n".encode("utf-16"))
+
+    assert filing.look(home, ID)[1] == []
+
+
+def test_healthy(home: Path) -> None:
+    """Ordinary files say nothing."""
+    filing.silent(home, ID)

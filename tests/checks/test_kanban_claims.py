@@ -1,0 +1,40 @@
+"""KANBAN-STUCK: tasks that a worker holds which is no more."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.claimed import claim
+from tests.looking import ask
+from tests.ticking import running
+
+
+def test_healthy(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing held, held by the living, held for a while yet, or by another machine."""
+    running(monkeypatch, 60)
+    assert ask("kanban-claims", home)[1] == []
+    claim(home / "kanban.db", "t2", os.getpid())
+    claim(home / "kanban.db", "t3", minutes=5)
+    claim(home / "kanban.db", "t4", host="elsewhere")
+    result, found = ask("kanban-claims", home)
+    assert (result.status, found) == ("ok", [])
+
+
+@pytest.mark.parametrize(("gateway", "severity"), [(60, "warning"), (None, "info")])
+def test_held_by_the_dead(
+    home: Path, monkeypatch: pytest.MonkeyPatch, gateway: float | None, severity: str
+) -> None:
+    """Each board for itself; without a gateway the next one sees to it."""
+    running(monkeypatch, gateway)
+    claim(home / "kanban.db", "t2")
+    claim(home / "kanban/boards/b1/kanban.db", "t3")
+
+    found = ask("kanban-claims", home)[1]
+
+    assert [one.subject for one in found] == ["kanban.db", "kanban/boards/b1/kanban.db"]
+    assert {(one.code, one.severity, one.fix) for one in found} == {
+        ("KANBAN-STUCK", severity, "release-claims")
+    }

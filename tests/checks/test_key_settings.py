@@ -1,0 +1,37 @@
+"""CFG-KEY-ENV: keys that are named where nobody looks."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from hermes_doctor.model import Severity
+from tests import judging
+from tests.provider_mistakes import MISTAKES
+
+CODES = ("CFG-KEY-ENV",)
+
+
+@pytest.mark.parametrize(("name", "version"), judging.fitting(*CODES))
+def test_found(tmp_path: Path, name: str, version: str) -> None:
+    """Every mistake is found for what it is, under every release that makes one of it."""
+    judging.found(tmp_path, name, version)
+
+
+def test_healthy(tmp_path: Path) -> None:
+    """Ordinary homes show nothing of it under any release."""
+    judging.is_silent(tmp_path, *CODES)
+
+
+def test_a_guess_that_hits(tmp_path: Path) -> None:
+    """Since 0.15 Hermes guesses a variable from the host: then it works by accident."""
+    mistake = MISTAKES["api_key_env"]
+    env = "RELAY_API_KEY=sk-relay-canary-1\n"
+    home = judging.write(tmp_path / "home", replace(mistake, env=env))
+
+    [old] = judging.look(home, "0.13.0", "CFG-KEY-ENV")
+    [new] = judging.look(home, "0.19.0", "CFG-KEY-ENV")
+
+    assert (old.severity, new.severity) == (Severity.ERROR, Severity.INFO)

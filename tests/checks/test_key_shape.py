@@ -1,0 +1,39 @@
+"""CRED-SHAPE and CRED-STRANGER: keys that are not sent alone, or not to their owner."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from hermes_doctor.model import Severity
+from tests import judging
+from tests.provider_mistakes import MISTAKES
+
+CODES = (
+    "CRED-SHAPE",
+    "CRED-STRANGER",
+)
+
+
+@pytest.mark.parametrize(("name", "version"), judging.fitting(*CODES))
+def test_found(tmp_path: Path, name: str, version: str) -> None:
+    """Every mistake is found for what it is, under every release that makes one of it."""
+    judging.found(tmp_path, name, version)
+
+
+def test_healthy(tmp_path: Path) -> None:
+    """Ordinary homes show nothing of it under any release."""
+    judging.is_silent(tmp_path, *CODES)
+
+
+def test_a_key_that_may_be_meant(tmp_path: Path) -> None:
+    """In older releases OPENAI_API_KEY often is the relay's own: that is information."""
+    mistake = replace(MISTAKES["a stranger gets the key"], env="OPENAI_API_KEY=relay-canary-1\n")
+    home = judging.write(tmp_path / "home", mistake)
+
+    [finding] = judging.look(home, "0.13.0", "CRED-STRANGER")
+
+    assert (finding.severity, finding.fix) == (Severity.INFO, None)
+    assert judging.look(home, "0.16.0", "CRED-STRANGER") == []

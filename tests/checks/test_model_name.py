@@ -1,0 +1,52 @@
+"""CFG-MODEL, CFG-TYPE and CFG-CONTEXT-LENGTH: the model's name and its room."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests import judging
+from tests.provider_mistakes import MISTAKES
+
+CODES = (
+    "CFG-MODEL",
+    "CFG-TYPE",
+    "CFG-CONTEXT-LENGTH",
+)
+
+
+@pytest.mark.parametrize(("name", "version"), judging.fitting(*CODES))
+def test_found(tmp_path: Path, name: str, version: str) -> None:
+    """Every mistake is found for what it is, under every release that makes one of it."""
+    judging.found(tmp_path, name, version)
+
+
+def test_healthy(tmp_path: Path) -> None:
+    """Ordinary homes show nothing of it under any release."""
+    judging.is_silent(tmp_path, *CODES)
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("128K", 128_000),
+        ("1M", 1_000_000),
+        ("'128,000'", 128_000),
+        ("'128.000'", 128_000),
+        ("1.5M", 1_500_000),
+        ("200k tokens", 200_000),
+        ("big", None),
+        ("8K", None),
+        ("[128000]", None),
+    ],
+)
+def test_lengths(tmp_path: Path, written: str, meant: int | None) -> None:
+    """What somebody meant by a length, and what cannot be told."""
+    config = MISTAKES["128K"].config.replace("128K", written)
+    home = judging.write(tmp_path / "home", replace(MISTAKES["128K"], config=config))
+
+    [finding] = judging.look(home, "0.19.0", "CFG-CONTEXT-LENGTH")
+
+    assert [edit.value for edit in finding.data["edits"]] == ([meant] if meant else [])

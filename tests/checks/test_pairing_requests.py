@@ -1,0 +1,174 @@
+"""PAIRING-WAITING, PAIRING-LOCKOUT, PAIRING-ASTRAY: who waits, and what keeps a pairing out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hermes_doctor.model import Finding
+from tests import refusing, support
+from tests.connecting import Scene, ask
+
+
+def look(home: Path, version: str = "0.19.0", env: str = refusing.TOKEN) -> list[Finding]:
+    """What is found."""
+    support.put(home / ".env", env)
+    _, findings = ask("pairing-requests", Scene(home, {}, running=False, version=version))
+    assert refusing.SECRET not in repr(findings)
+    return findings
+
+
+def test_never_used(home: Path) -> None:
+    """A home without pairings."""
+    result, _ = ask("pairing-requests", Scene(home, {}, running=False))
+
+    assert result.status == "skipped"
+
+
+def test_in_order(home: Path) -> None:
+    """People are paired, and nobody waits."""
+    refusing.approved(home, "42", "43")
+
+    assert look(home) == []
+
+
+@pytest.mark.parametrize(
+    ("version", "old"), [("0.13.0", True), ("0.16.0", False), ("0.19.0", False)]
+)
+def test_waits(home: Path, version: str, old: bool) -> None:
+    """The first one is a warning; the code is never shown."""
+    refusing.waiting(home, old=old)
+
+    [finding] = look(home, version)
+
+    assert (finding.code, finding.severity) == ("PAIRING-WAITING", "warning")
+    assert (finding.subject, finding.fix) == ("telegram 42", "approve-pairing")
+    assert "Kelly" in finding.evidence[0].what
+    shown = repr(finding._replace(data={}))
+    assert "CANARY2Z" not in shown
+    assert "abab" not in shown
+
+
+def test_a_stranger_waits(home: Path) -> None:
+    """Where somebody is let in already, it is information."""
+    refusing.approved(home, "7001")
+    refusing.waiting(home)
+
+    assert [one.severity for one in look(home)] == ["info"]
+
+
+def test_each_is_a_finding_of_its_own(home: Path) -> None:
+    """So that one can be chosen."""
+    refusing.waiting(home, "42", entry="a1")
+    refusing.waiting(home, "43", entry="a2")
+
+    assert [one.subject for one in look(home)] == ["telegram 42", "telegram 43"]
+
+
+OVER: dict[str, dict[str, Any]] = {
+    "run out": {"minutes": 61},
+    "let in": {"user": "7001"},
+}
+
+
+@pytest.mark.parametrize("case", OVER)
+def test_over(home: Path, case: str) -> None:
+    """A code that is no longer good, and somebody who needs none."""
+    refusing.waiting(home, **OVER[case])
+
+    assert look(home, env=refusing.TOKEN + "TELEGRAM_ALLOWED_USERS=7001\n") == []
+
+
+NAMES = [
+    "Ev\x1b[31mil\nroot",
+    "x" * 5000,
+    "\u202egnorw",
+    "",
+    None,
+    7,
+    ["a"],
+    "sk-canary1234567890abcdef",
+]
+
+
+@pytest.mark.parametrize("name", NAMES, ids=range(len(NAMES)))
+def test_names(home: Path, name: Any) -> None:
+    """What people call themselves steers no terminal, fills no screen and leaks no key."""
+    refusing.waiting(home, name=name)
+
+    [finding] = look(home)
+
+    text = finding.title + finding.detail + repr(finding.evidence)
+    assert len(text) < 1000
+    assert "\x1b" not in text
+    assert "\u202e" not in text
+    assert "canary1234567890" not in text
+
+
+@pytest.mark.parametrize("user", ["*", "42,43", "kelly", "4" * 60, "42\n43"])
+def test_no_id(home: Path, user: str) -> None:
+    """What cannot be an id of that platform is left to the operator."""
+    refusing.waiting(home, user)
+
+    [finding] = look(home)
+
+    assert finding.fix is None
+    assert user == "*" or user not in finding.title
+
+
+DAMAGED = ["", "[]", "null", '{"a": 1}', '{"a": {}}', '{"a": {"created_at": "x"}}', "{", "\xff"]
+
+
+@pytest.mark.parametrize("text", DAMAGED)
+def test_damaged(home: Path, text: str) -> None:
+    """Files that Hermes makes nothing of hold nobody."""
+    for name in ("telegram-pending.json", "telegram-approved.json", "_rate_limits.json"):
+        support.put(home / "platforms/pairing" / name, text.encode("latin-1"))
+
+    assert look(home) == []
+
+
+def test_locked(home: Path) -> None:
+    """Five wrong codes, told until the hour is over."""
+    refusing.locked(home)
+
+    [finding] = look(home)
+
+    assert (finding.code, finding.severity) == ("PAIRING-LOCKOUT", "warning")
+    assert (finding.subject, finding.fix) == ("telegram", "clear-lockout")
+    refusing.locked(home, minutes=-1)
+    assert look(home) == []
+
+
+BOTH = {"0.13.0": True, "0.17.0": True, "0.18.0": True, "0.18.1": False, "0.19.0": False}
+
+
+@pytest.mark.parametrize("version", BOTH)
+def test_two_folders(home: Path, version: str) -> None:
+    """Up to 0.18.0 the old folder hides who is approved in the new one."""
+    refusing.approved(home, "42", folder="platforms/pairing")
+    refusing.approved(home, "7001", folder="pairing")
+
+    found = [(one.code, one.fix) for one in look(home, version)]
+
+    assert found == ([("PAIRING-ASTRAY", "merge-approvals")] if BOTH[version] else [])
+
+
+def test_an_empty_old_folder(home: Path) -> None:
+    """Up to 0.17 it counts although it is empty."""
+    refusing.approved(home, "42")
+    (home / "pairing").mkdir()
+
+    assert [one.code for one in look(home, "0.17.0")] == ["PAIRING-ASTRAY"]
+    assert look(home, "0.18.0") == []
+
+
+def test_the_old_folder_alone(home: Path) -> None:
+    """An older home goes on with it."""
+    refusing.waiting(home, folder="pairing")
+
+    [finding] = look(home)
+
+    assert finding.evidence[0].where == "pairing/telegram-pending.json"

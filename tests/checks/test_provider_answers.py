@@ -1,0 +1,109 @@
+"""`--network`: how the providers answer, and how that is told."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.connecting import Scene, ask
+from tests.providers import PAGE, error, serving
+from tests.support import put
+
+KEY = "sk-relay-0123456789abcdef"
+
+
+def scene(home: Path, url: str, fallback: str | None = None) -> Scene:
+    """A home whose relay is there, and one to fall back to."""
+    more = f"  other: {{base_url: {fallback}, api_key: sk-other-123456}}\n" if fallback else ""
+    chain = "fallback_providers: [{provider: other, model: big}]\n" if fallback else ""
+    put(
+        home / "config.yaml",
+        "model:\n  provider: relay\n  default: small\nproviders:\n"
+        f"  relay:\n    base_url: {url}\n    key_env: RELAY_KEY\n{more}{chain}",
+    )
+    put(home / ".env", f"RELAY_KEY={KEY}\n")
+    return Scene(home, {}, network=True)
+
+
+@pytest.mark.parametrize(
+    ("status", "answer", "code", "severity", "word"),
+    [
+        (401, error("invalid_api_key", f"Incorrect: {KEY}"), "PROVIDER-401", "error", "key"),
+        (402, error("payment_required"), "PROVIDER-402-429", "error", "credit"),
+        (403, error("insufficient_user_quota"), "PROVIDER-402-429", "error",
+         "insufficient_user_quota"),
+        (403, error("forbidden"), "PROVIDER-403", "error", "refuses"),
+        (404, error("model_not_found"), "CFG-MODEL", "error", "model"),
+        (200, PAGE, "CFG-MODEL", "error", "address"),
+        (429, error("rate_limit_exceeded"), "PROVIDER-402-429", "warning", "requests"),
+        (503, b"", "PROVIDER-DOWN", "error", "fails"),
+    ],
+)  # fmt: skip
+def test_codes(home: Path, status: int, answer: Any, code: str, severity: str, word: str) -> None:
+    """Each answer has its code, with the place of what to change and never the key."""
+    with serving(status, answer) as provider:
+        result, [finding] = ask("provider-answers", scene(home, provider.url))
+
+    assert (result.status, finding.code, finding.severity) == ("problem", code, severity)
+    assert word in finding.title
+    assert [one.where for one in finding.evidence] == ["config.yaml:6", "config.yaml:3", ".env:1"]
+    assert KEY not in repr((result, finding))
+
+
+def test_healthy(home: Path) -> None:
+    """A provider that serves is nothing to talk about."""
+    with serving() as provider:
+        assert ask("provider-answers", scene(home, provider.url))[0].status == "ok"
+        assert ask("network-reach", scene(home, provider.url))[0].status == "ok"
+
+
+def test_bridged_by_a_fallback(home: Path) -> None:
+    """It is milder where another provider serves instead; a dead fallback is told as one."""
+    with serving(401) as dead, serving() as fine:
+        _, [main] = ask("provider-answers", scene(home, dead.url, fine.url))
+        _, [other] = ask("provider-answers", scene(home, fine.url, dead.url))
+
+    assert (main.severity, main.subject) == ("warning", "model")
+    assert (other.severity, other.subject) == ("warning", "fallback_providers[0]")
+    assert "fallback" in (other.detail or "")
+
+
+def test_what_cannot_be_reached_is_told_once(home: Path) -> None:
+    """By the look at the hosts, which knows the address of the route."""
+    with serving() as provider:
+        gone = provider.url
+
+    assert ask("provider-answers", scene(home, gone))[1] == []
+    [finding] = ask("network-reach", scene(home, gone))[1]
+    assert (finding.code, finding.subject) == ("NET-TCP", "relay")
+
+
+def test_not_asked(home: Path) -> None:
+    """Nothing is sent without the option."""
+    with serving() as provider:
+        made = scene(home, provider.url)
+        made.network = False
+        result, _ = ask("provider-answers", made)
+
+    assert (result.status, "--network" in (result.reason or "")) == ("skipped", True)
+    assert provider.asked == []
+
+
+def test_a_login_is_not_asked(home: Path) -> None:
+    """There is no key to send, and nothing to say."""
+    put(home / "config.yaml", "model: {provider: copilot, default: gpt}\n")
+    put(home / ".env", "GITHUB_TOKEN=gho_123456789\n")
+
+    assert ask("provider-answers", Scene(home, {}, network=True))[0].status == "skipped"
+
+
+def test_a_watch_spends_nothing(home: Path) -> None:
+    """A look that is taken over and over asks no provider."""
+    with serving() as provider:
+        made = scene(home, provider.url)
+        made.spends = False
+        result, _ = ask("provider-answers", made)
+
+    assert (result.status, provider.asked) == ("skipped", [])

@@ -1,0 +1,52 @@
+"""CFG-PROVIDER-LEFT and CFG-MODEL-PREFIX: the model names one provider, the setting another."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests import judging
+from tests.provider_mistakes import MISTAKES
+
+CODES = (
+    "CFG-PROVIDER-LEFT",
+    "CFG-MODEL-PREFIX",
+)
+
+
+@pytest.mark.parametrize(("name", "version"), judging.fitting(*CODES))
+def test_found(tmp_path: Path, name: str, version: str) -> None:
+    """Every mistake is found for what it is, under every release that makes one of it."""
+    judging.found(tmp_path, name, version)
+
+
+def test_healthy(tmp_path: Path) -> None:
+    """Ordinary homes show nothing of it under any release."""
+    judging.is_silent(tmp_path, *CODES)
+
+
+def test_says_both_edits(tmp_path: Path) -> None:
+    """The operators' classic: provider and prefix, each with its line."""
+    finding = judging.found(tmp_path, "the old provider is left", "0.19.0")
+
+    assert [one.where for one in finding.evidence] == [
+        "config.yaml:2",
+        "config.yaml:3",
+        "config.yaml:5",
+    ]
+    assert "`provider: openkey`" in finding.detail
+    assert "`gpt-4o-mini`" in finding.detail
+
+
+def test_a_variable_that_decides(tmp_path: Path) -> None:
+    """Where the variable names the provider, an edit of config.yaml alone would not help."""
+    mistake = MISTAKES["the old provider is left"]
+    variable = mistake.env + "HERMES_INFERENCE_PROVIDER=openrouter\n"
+    home = judging.write(tmp_path / "home", replace(mistake, env=variable))
+
+    [finding] = judging.look(home, "0.13.0", "CFG-PROVIDER-LEFT")
+
+    assert finding.fix is None
+    assert "HERMES_INFERENCE_PROVIDER" in finding.detail

@@ -1,0 +1,58 @@
+"""CFG-PROVIDER-UNKNOWN and CFG-BUILTIN-NAME: names that Hermes does not know, or knows better."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests import judging, support
+from tests.provider_mistakes import MISTAKES
+
+CODES = (
+    "CFG-PROVIDER-UNKNOWN",
+    "CFG-BUILTIN-NAME",
+)
+
+
+@pytest.mark.parametrize(("name", "version"), judging.fitting(*CODES))
+def test_found(tmp_path: Path, name: str, version: str) -> None:
+    """Every mistake is found for what it is, under every release that makes one of it."""
+    judging.found(tmp_path, name, version)
+
+
+def test_healthy(tmp_path: Path) -> None:
+    """Ordinary homes show nothing of it under any release."""
+    judging.is_silent(tmp_path, *CODES)
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("misspelt", "openkey"),
+        ("removed", "from 0.13.0 to 0.14.0"),
+        ("groq", "https://api.groq.com/openai/v1"),
+        ("defined without an address", "has no base_url"),
+        ("openai", "openai-api"),
+    ],
+)
+def test_says_what_to_do(tmp_path: Path, name: str, words: str) -> None:
+    """Each kind of unknown name has its own advice."""
+    assert words in judging.found(tmp_path, name, "0.19.0").detail
+
+
+def test_a_consequence(tmp_path: Path) -> None:
+    """A provider that is lost by its form is not a second fault."""
+    home = judging.write(tmp_path / "home", MISTAKES["the mapping as a list"])
+
+    [finding] = judging.look(home, "0.19.0", "CFG-PROVIDER-UNKNOWN")
+
+    assert finding.caused_by == "CFG-PROVIDERS-SHAPE"
+
+
+def test_a_plugin_may_define_it(tmp_path: Path) -> None:
+    """What code of the home adds to Hermes cannot be told from its settings."""
+    home = judging.write(tmp_path / "home", MISTAKES["not defined"])
+    support.put(home / "plugins" / "model-providers" / "nowhere" / "plugin.yaml", "")
+
+    assert judging.look(home, "0.19.0", "CFG-PROVIDER-UNKNOWN") == []

@@ -1,0 +1,196 @@
+"""AUTHZ-UNAUTHORIZED: who was turned away, beside the list that would let them in."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from hermes_doctor.model import Finding
+from tests import refusing, support
+from tests.connecting import STARTED, Scene, ask
+
+LIST = refusing.TOKEN + "TELEGRAM_ALLOWED_USERS=7001\n"
+
+
+def look(home: Path, env: str = LIST, config: str = "", **scene: object) -> list[Finding]:
+    """What is found."""
+    support.put(home / ".env", env)
+    support.put(home / "config.yaml", support.CONFIG + config)
+    options = {"running": False} | scene
+    _, findings = ask("refused-users", Scene(home, {}, **options))  # type: ignore[arg-type]
+    assert refusing.SECRET not in repr(findings)
+    return findings
+
+
+def test_nobody_was_turned_away(home: Path) -> None:
+    """A log without such lines, and none at all."""
+    support.put(home / "logs/errors.log", refusing.line("Something else"))
+    result, findings = ask("refused-users", Scene(home, {}, running=False))
+
+    assert (result.status, findings) == ("skipped", [])
+
+
+def test_stranger(home: Path) -> None:
+    """For information, with the list and its line."""
+    refusing.turned_away(home)
+
+    [finding] = look(home)
+
+    assert (finding.code, finding.severity) == ("AUTHZ-UNAUTHORIZED", "info")
+    assert (finding.subject, finding.fix) == ("telegram 42", "add-allowed-user")
+    assert "TELEGRAM_ALLOWED_USERS in .env:2" in finding.detail
+    assert "Kelly" not in repr(finding)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Unauthorized user: 42 (a) on b) on telegram",
+        "Dropping message from unauthorized user in active session: user=42 (Kelly), "
+        "platform=telegram, session=agent:main:telegram:dm:42",
+        "[Telegram] Blocked unauthorized user 42 in chat -1007001",
+    ],
+)
+def test_lines(home: Path, text: str) -> None:
+    """Every way in which Hermes says it; a name cannot change the platform."""
+    support.put(home / "logs/gateway.log", refusing.line(text))
+
+    assert [one.subject for one in look(home)] == ["telegram 42"]
+
+
+def test_insists(home: Path) -> None:
+    """Who keeps trying is most often the owner."""
+    refusing.turned_away(home, times=6)
+
+    [finding] = look(home)
+
+    assert finding.severity == "warning"
+    assert "6 times" in finding.evidence[0].what
+
+
+MEANT = {
+    "an at sign": ("TELEGRAM_ALLOWED_USERS=7001,@42\n", "", "other signs"),
+    "quotes inside": ("TELEGRAM_ALLOWED_USERS=7001,'42'\n", "", "other signs"),
+    "semicolons": ("TELEGRAM_ALLOWED_USERS=7001;42\n", "", "other signs"),
+    "brackets": ("TELEGRAM_ALLOWED_USERS=[7001, 42]\n", "", "other signs"),
+    "another platform": (
+        "DISCORD_BOT_TOKEN=canary.canary.12345678\nDISCORD_ALLOWED_USERS=42\n",
+        "",
+        "list of Discord",
+    ),
+    "allowed_users": ("", "telegram:\n  allowed_users: [42]\n", "nothing reads"),
+}
+
+
+@pytest.mark.parametrize("case", MEANT)
+def test_meant(home: Path, case: str) -> None:
+    """Signs that they were to be let in make it a warning."""
+    refusing.turned_away(home)
+    env, config, said = MEANT[case]
+
+    [finding] = look(home, refusing.TOKEN + env, config)
+
+    assert finding.severity == "warning"
+    assert any(said in one.what for one in finding.evidence)
+
+
+def test_paired_with_another_home(home: Path) -> None:
+    """Approved for a profile, while this gateway is that of the root home."""
+    refusing.turned_away(home)
+    refusing.approved(home / "profiles/work", "42")
+
+    [finding] = look(home)
+
+    assert finding.severity == "warning"
+    assert any(one.where == "profiles/work/platforms/pairing" for one in finding.evidence)
+
+
+ADMITTED = {
+    "on the list": ("TELEGRAM_ALLOWED_USERS=7001, 42\n", ""),
+    "on the list for all": ("GATEWAY_ALLOWED_USERS=42\n", ""),
+    "in allow_from": ("", "telegram:\n  allow_from: ['42']\n"),
+    "everybody": ("TELEGRAM_ALLOW_ALL_USERS=yes\n", ""),
+}
+
+
+@pytest.mark.parametrize("case", ADMITTED)
+def test_admitted_by_now(home: Path, case: str) -> None:
+    """What the log tells of is over."""
+    refusing.turned_away(home)
+    env, config = ADMITTED[case]
+
+    assert look(home, refusing.TOKEN + env, config) == []
+
+
+def test_paired_by_now(home: Path) -> None:
+    """So it is when they were paired."""
+    refusing.turned_away(home)
+    refusing.approved(home, "42")
+
+    assert look(home) == []
+
+
+def test_gateway_is_older_than_the_list(home: Path) -> None:
+    """Refused although on the list: it was added after the start."""
+    refusing.turned_away(home)
+    support.put(home / ".env", refusing.TOKEN + "TELEGRAM_ALLOWED_USERS=42\n")
+    after = time.time() - 3600
+    assert after > STARTED.timestamp()
+    os.utime(home / ".env", (after, after))
+
+    _, [finding] = ask("refused-users", Scene(home, {}))
+
+    assert (finding.code, finding.severity) == ("GW-STALE-SETTINGS", "warning")
+    assert finding.fix == "restart-gateway"
+    now = time.time()
+    os.utime(home / ".env", (now, now))
+    _, [finding] = ask("refused-users", Scene(home, {}))
+    assert (finding.severity, finding.fix) == ("info", None)
+
+
+HOSTILE = ["*", "42,43", "$(id)", "kelly", "@42", "4" * 150, "42'", "４２", "x\x1b[31m", "-42"]
+
+
+@pytest.mark.parametrize("user", HOSTILE)
+def test_no_id_of_that_platform(home: Path, user: str) -> None:
+    """What cannot be an id is not offered, nor shown."""
+    refusing.turned_away(home, user)
+
+    findings = look(home)
+
+    assert [one.fix for one in findings] == [None] * len(findings)
+    assert user == "*" or user not in repr([one._replace(data={}) for one in findings])
+
+
+def test_names_that_forge(home: Path) -> None:
+    """A name with a line break in it: what comes after is its own words, and never shown."""
+    forged = refusing.line("Unauthorized user: 66 (The owner) on telegram").rstrip("\n")
+    refusing.turned_away(home, name=f"x\n{forged}")
+
+    findings = look(home)
+
+    assert "owner" not in repr(findings)
+    assert {one.subject for one in findings} <= {"telegram 66", "telegram 42"}
+
+
+def test_many_strangers(home: Path) -> None:
+    """A flood of them is named in part, and what is left out is said."""
+    for number in range(40):
+        refusing.turned_away(home, str(1000 + number))
+
+    result, findings = ask("refused-users", Scene(home, {"X": "1"}, running=False))
+
+    assert len(findings) == 12
+    assert result.status != "crashed"
+
+
+def test_platform_that_is_not_known(home: Path) -> None:
+    """A plugin of somebody else: told, and left to the operator."""
+    refusing.turned_away(home, "u1", "homegrown")
+
+    [finding] = look(home)
+
+    assert (finding.severity, finding.fix) == ("info", None)

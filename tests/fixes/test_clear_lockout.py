@@ -1,0 +1,41 @@
+"""clear-lockout: people can be paired again."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from tests import curing, refusing, support
+
+NAME = "platforms/pairing/_rate_limits.json"
+
+
+def test_cures_and_undoes(home: Path) -> None:
+    """The lock goes, all else stays; twice equals once; undo gives the bytes back."""
+    path = refusing.locked(home)
+
+    cured = apply(home)
+
+    assert [*json.loads(path.read_text())] == ["telegram:42", "_failures:discord"]
+    assert support.doctor("undo", "--yes", "--home", home).code == 0
+    assert support.contents(home) == cured
+
+
+def apply(home: Path) -> dict[str, tuple[object, ...]]:
+    """Cure it; what the home was before."""
+    sick = support.contents(home)
+    done = curing.apply(home, "PAIRING-LOCKOUT")
+    assert done.code == 0, done.out + done.err
+    assert done.codes == []
+    assert curing.apply(home, "PAIRING-LOCKOUT").json["repair"]["runs"] == []
+    return sick
+
+
+def test_asks(home: Path) -> None:
+    """Wrong codes may be somebody else's: without a yes nothing is done."""
+    refusing.locked(home)
+    sick = support.contents(home)
+
+    support.doctor("fix", "PAIRING-LOCKOUT", "--apply", "--home", home)
+
+    assert support.contents(home) == sick

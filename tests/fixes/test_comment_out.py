@@ -1,0 +1,45 @@
+"""comment-out: lines that should not count are comments."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests import curing, filing
+
+CASES = {
+    "older lines": (
+        "{}\n",
+        "A=1\r\nB=2\r\nexport A=3\r\nA=4\r\n",
+        "ENV-DUP",
+        "A",
+        "# A=1\r\nB=2\r\n# export A=3\r\nA=4\r\n",
+    ),
+    "a variable that beats config.yaml": (
+        "telegram: {require_mention: true}\n",
+        filing.TELEGRAM + "TELEGRAM_REQUIRE_MENTION=false\n",
+        "ENV-SHADOWS-CONFIG",
+        "telegram.require_mention",
+        filing.TELEGRAM + "# TELEGRAM_REQUIRE_MENTION=false\n",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_cures_and_undoes(home: Path, case: str) -> None:
+    """No line is lost."""
+    config, env, code, subject, after = CASES[case]
+    filing.write(home, config, env)
+
+    cured = curing.cure(home, code, "comment-out", subject)
+
+    assert (home / ".env").read_bytes().decode() == after
+    cured.undo()
+
+
+def test_over_several_lines(home: Path) -> None:
+    """A value that goes on below is a person's to take out."""
+    filing.write(home, "{}\n", "A='x\ny'\nA=2\n")
+
+    assert "several lines" in curing.refused(home, "ENV-DUP")

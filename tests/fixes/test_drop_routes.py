@@ -1,0 +1,34 @@
+"""drop-routes: the chats of ended conversations go out of the file, the others stay."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from hermes_doctor.home import Home
+from hermes_doctor.journal import ItemRecord
+from hermes_doctor.probes import Probes
+from hermes_doctor.repair import Item, Run
+from hermes_doctor.vault import Vault
+from tests import planned, stored, support
+
+
+def test_drops_and_undoes(home: Path) -> None:
+    """The plan names each chat; twice is once, and undo gives the file back."""
+    path = stored.write(home, "sessions/sessions.json")
+    first, second = stored.CHATS
+    found = planned.finding("SESSION-ROUTE-STALE", "drop-routes", "state.db", keys=[second])
+
+    [step] = planned.plan(Probes(Home(home)), found)
+
+    assert step.lines() == ("sessions.json, chats one by one:", f"  {first}", f"- {second}")
+    sick = support.contents(home)
+    record = ItemRecord("drop-routes", "SESSION-ROUTE-STALE", "state.db", "routes", [])
+    run = Run(Home(home), Vault(Home(home)), "fix", "test")
+    log = run.apply([Item(record, [step])], lambda _: [None])
+    assert log.items[0].outcome == "verified"
+    whole = stored.WHOLE["sessions/sessions.json"]
+    assert json.loads(path.read_text()) == {first: whole[first]}
+    assert planned.plan(Probes(Home(home)), found) == []
+    assert support.doctor("undo", "--yes", "--home", home).code == 0
+    assert support.contents(home) == sick

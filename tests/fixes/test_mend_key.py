@@ -1,0 +1,44 @@
+"""mend-key: the key alone."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests import settling
+from tests.provider_mistakes import MISTAKES, OPEN
+
+
+@pytest.mark.parametrize(
+    "name", ["a comment after the key", "a quote that is not closed", "Bearer in config.yaml"]
+)
+def test_cures_and_undoes(home: Path, name: str) -> None:
+    """Found, cured, twice equals once, undone; no secret comes out."""
+    settling.write(home, MISTAKES[name])
+    sick = settling.contents(home)
+
+    settling.cure(home, MISTAKES[name])
+
+    settling.undo(home, sick)
+
+
+def test_the_comment_is_kept(home: Path) -> None:
+    """It moves to a line of its own above the key."""
+    mistake = MISTAKES["a comment after the key"]
+    settling.write(home, mistake)
+
+    settling.cure(home, mistake)
+
+    assert (home / ".env").read_text() == f"A=1\n# mine\nDEEPSEEK_API_KEY={OPEN}\nB=2\n"
+
+
+def test_what_cannot_be_told(home: Path) -> None:
+    """Two words, and nobody knows which one is the key."""
+    mistake = replace(
+        MISTAKES["Bearer before the key"], env="MY_KEY=Bearer one-canary two-canary\n"
+    )
+    settling.write(home, mistake)
+
+    assert "cannot be told" in settling.refused(home, mistake)

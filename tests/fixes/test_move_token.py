@@ -1,0 +1,50 @@
+"""move-token: the token gets to where it is read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests import curing, filing
+
+T = f"12345678:{curing.SECRET}_abcdefghijklmnop"
+CASES = {
+    "at the top": (
+        f"telegram:\n  token: {T}\n  reactions: true\n",
+        "A=1\n",
+        "telegram.token",
+        ("telegram:\n  reactions: true\n", f"A=1\nTELEGRAM_BOT_TOKEN={T}\n"),
+    ),
+    "a reference": (
+        "telegram:\n  token: ${MINE}\n  reactions: true\n",
+        f"MINE={T}\n",
+        "telegram.token",
+        ("telegram:\n  reactions: true\n", f"MINE={T}\nTELEGRAM_BOT_TOKEN={T}\n"),
+    ),
+    "not needed": (
+        f"telegram:\n  token: {T}\n  reactions: true\n",
+        filing.TELEGRAM,
+        "telegram.token",
+        ("telegram:\n  reactions: true\n", filing.TELEGRAM),
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_cures_and_undoes(home: Path, case: str) -> None:
+    """It is in .env, out of config.yaml, and in no output."""
+    config, env, subject, after = CASES[case]
+    filing.write(home, config, env)
+
+    cured = curing.cure(home, "CFG-IGNORED", "move-token", subject)
+
+    assert ((home / "config.yaml").read_text(), (home / ".env").read_text()) == after
+    cured.undo()
+
+
+def test_a_reference_to_nothing(home: Path) -> None:
+    """There is no token to move."""
+    filing.write(home, "telegram:\n  token: ${NOWHERE}\n", "")
+
+    assert "is not set" in curing.refused(home, "CFG-IGNORED")

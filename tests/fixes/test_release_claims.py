@@ -1,0 +1,31 @@
+"""release-claims: tasks of dead workers are ready again, the others are as they were."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from tests.claimed import claim
+from tests.curing import cure, rows
+
+
+def test_cures_and_undoes(home: Path) -> None:
+    """The task and its run are as the dispatcher would leave them."""
+    claim(home / "kanban.db", "t2")
+    claim(home / "kanban.db", "t3", os.getpid())
+
+    cured = cure(home, "KANBAN-STUCK", "release-claims", "kanban.db")
+
+    tasks = "SELECT id, status, claim_lock IS NULL, worker_pid IS NULL, current_run_id FROM tasks"
+    assert rows(home / "kanban.db", tasks) == [
+        ("t1", "todo", 1, 1, None),
+        ("t2", "ready", 1, 1, None),
+        ("t3", "running", 0, 0, 7),
+    ]
+    runs = "SELECT task_id, status, outcome, ended_at IS NULL FROM task_runs"
+    assert rows(home / "kanban.db", runs) == [
+        ("t2", "reclaimed", "reclaimed", 0),
+        ("t3", "running", None, 1),
+    ]
+    assert cured.notes == ["1 tasks are ready again."]
+    cured.undo()

@@ -1,0 +1,51 @@
+"""release-runs: the mark of a run that is none goes, and nothing else."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from hermes_doctor.home import Home
+from hermes_doctor.journal import ItemRecord
+from hermes_doctor.probes import Probes
+from hermes_doctor.repair import Item, Run
+from hermes_doctor.vault import Vault
+from tests import planned, support
+from tests.stored import job
+from tests.ticking import at, jobs
+
+
+def test_takes_the_mark_away(home: Path) -> None:
+    """The job keeps everything else, the other one all; a second time there is nothing to do."""
+    marked = job("alpha", run_claim={"at": at(600), "by": "host"})
+    path = jobs(home, marked, job("beta", run_claim={"at": at(-1), "by": "host"}))
+    before = json.loads(path.read_text())
+    found = planned.finding("CRON-JOB-FAILED", "release-runs", "cron/jobs.json", jobs=["idalpha"])
+
+    [step] = planned.plan(Probes(Home(home)), found)
+    assert step.lines() == ("jobs.json, jobs one by one:", "~ idalpha")
+    record = ItemRecord("release-runs", "CRON-JOB-FAILED", "cron/jobs.json", "cron-jobs", [])
+    run = Run(Home(home), Vault(Home(home)), "fix", "test")
+    sick = support.contents(home)
+    log = run.apply([Item(record, [step])], lambda records: [None])
+
+    assert log.items[0].outcome == "verified"
+    after = json.loads(path.read_text())
+    del before["jobs"][0]["run_claim"]
+    assert after == before
+    assert planned.plan(Probes(Home(home)), found) == []
+    assert support.doctor("undo", "--yes", "--home", home).code == 0
+    assert support.contents(home) == sick
+
+
+def test_list_that_cannot_be_read(home: Path) -> None:
+    """It declines where the list is damaged."""
+    from hermes_doctor.model import CannotFix
+
+    support.put(home / "cron/jobs.json", "{")
+    found = planned.finding("CRON-JOB-FAILED", "release-runs", "cron/jobs.json", jobs=["a"])
+
+    with pytest.raises(CannotFix):
+        planned.plan(Probes(Home(home)), found)

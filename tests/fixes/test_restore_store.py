@@ -1,0 +1,130 @@
+"""restore-store: what is whole of a torn file, else the newest sound copy, entry by entry."""
+
+from __future__ import annotations
+
+import json
+import os
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from tests import stored, support
+from tests.curing import SECRET, cure, refused
+
+JOBS = "cron/jobs.json"
+PAIRED = "platforms/pairing/telegram-approved.json"
+SNAPSHOT = "state-snapshots/20261101-120000-pre-update"
+
+
+def plan(home: Path, code: str) -> list[str]:
+    """The lines of the plan that tell of entries."""
+    done = support.doctor("fix", code, "--json", "--home", home)
+    [one] = done.json["repair"]["plan"]
+    assert SECRET not in done.out
+    return list(one["steps"][0]["diff"])
+
+
+def test_torn(home: Path) -> None:
+    """The entry that is cut off is named and lost, the others stay."""
+    data = stored.text(JOBS)
+    stored.write(home, JOBS, data[: data.index(b'"idbeta"') + 20])
+    assert plan(home, "CRON-JOBS-CORRUPT") == [
+        "jobs.json, jobs one by one:",
+        "  alpha (idalpha)",
+        "- idbeta  cut off",
+    ]
+
+    cured = cure(home, "CRON-JOBS-CORRUPT", "restore-store", JOBS)
+
+    found = json.loads((home / JOBS).read_text())
+    assert found == {"jobs": [stored.job("alpha")]}
+    cured.undo()
+
+
+def test_copy(home: Path) -> None:
+    """Where nothing of the file can be had, the newest sound copy of a snapshot is."""
+    older = support.put(home / SNAPSHOT / JOBS, stored.text(JOBS))
+    os.utime(older, (1e9, 1e9))
+    newer = support.put(home / "state-snapshots/20261102/cron/jobs.json", stored.text(JOBS)[:-40])
+    os.utime(newer, (2e9, 2e9))
+    stored.write(home, JOBS, b"")
+    assert plan(home, "CRON-JOBS-CORRUPT")[1:] == ["+ alpha (idalpha)", "+ beta (idbeta)"]
+
+    cured = cure(home, "CRON-JOBS-CORRUPT", "restore-store", JOBS)
+
+    assert (home / JOBS).read_bytes() == stored.text(JOBS)
+    assert "of 2001-09-09 01:46 UTC, the newest that is sound" in cured.steps[0]
+    cured.undo()
+
+
+def test_copy_that_has_more(home: Path) -> None:
+    """A copy with all that is left and more goes before what is left."""
+    users = {str(n): {"user_name": "x", "approved_at": 1.0} for n in (1001, 1002, 1003)}
+    support.put(home / SNAPSHOT / PAIRED, json.dumps(users))
+    stored.write(home, PAIRED, stored.text(PAIRED)[:90])
+
+    assert plan(home, "PAIRING-CORRUPT") == [
+        "telegram-approved.json, users one by one:",
+        "~ 1001  as it was in the copy",
+        "+ 1002",
+        "+ 1003",
+    ]
+    cure(home, "PAIRING-CORRUPT", "restore-store", PAIRED)
+    assert set(json.loads((home / PAIRED).read_text())) == set(users)
+
+
+@pytest.mark.parametrize("place", ["vault", "zip", "beside", "home zip"])
+def test_every_place(tmp_path: Path, place: str) -> None:
+    """Backups of this tool, zips of Hermes' in the home or beside it, and copies by hand."""
+    home = support.healthy(tmp_path / "user" / ".hermes")
+    stored.write(home, "auth.json")
+    if place == "vault":
+        assert support.doctor("backup", "create", "--home", home).code == 0
+    elif place == "beside":
+        support.put(home / "auth.json.bak", stored.text("auth.json"))
+    else:
+        name = "backups/pre-update.zip" if place == "zip" else "../hermes-backup-2026.zip"
+        target = (home / name).resolve()
+        target.parent.mkdir(exist_ok=True)
+        with zipfile.ZipFile(target, "w") as archive:
+            archive.writestr("auth.json", stored.text("auth.json"))
+        target.chmod(0o600)
+    stored.write(home, "auth.json", b"{}}")
+
+    done = support.doctor("fix", "AUTHJSON", "--apply", "--yes", "--json", "--home", home)
+
+    assert (done.code, done.codes) == (0, [])
+    assert (home / "auth.json").read_bytes() == stored.text("auth.json")
+
+
+def test_zip_beside_another_home(home: Path) -> None:
+    """A zip beside a home that is not the usual one may be of any home."""
+    with zipfile.ZipFile(home.parent / "hermes-backup-2026.zip", "w") as archive:
+        archive.writestr("auth.json", stored.text("auth.json"))
+    stored.write(home, "auth.json", b"\xff")
+
+    assert "see the page" in refused(home, "AUTHJSON")
+
+
+def test_profile_in_the_zip_of_the_root(tmp_path: Path) -> None:
+    """A zip of the root home covers its profiles."""
+    root = support.healthy(tmp_path / ".hermes")
+    home = support.healthy(root / "profiles" / "work")
+    (root / "backups").mkdir()
+    with zipfile.ZipFile(root / "backups" / "a.zip", "w") as archive:
+        archive.writestr("auth.json", b'{"providers": {"wrong": {}}}')
+        archive.writestr("profiles/work/auth.json", stored.text("auth.json"))
+    (root / "backups" / "a.zip").chmod(0o600)
+    stored.write(home, "auth.json", b"\xff")
+
+    assert support.doctor("fix", "AUTHJSON", "--apply", "--yes", "--home", home).code == 0
+
+    assert (home / "auth.json").read_bytes() == stored.text("auth.json")
+
+
+def test_no_copy_is_no_reset(home: Path) -> None:
+    """Without a copy nothing is done."""
+    stored.write(home, "auth.json", b"nonsense")
+
+    assert refused(home, "AUTHJSON")

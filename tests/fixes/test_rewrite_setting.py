@@ -1,0 +1,82 @@
+"""rewrite-setting: the same in the form that Hermes reads."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests import settling, support
+from tests.provider_mistakes import MISTAKES
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "api_key_env",
+        "as a shell writes it",
+        "a number for the model",
+        "128K",
+        "the mapping as a list",
+        "the chain as JSON",
+    ],
+)
+def test_cures_and_undoes(home: Path, name: str) -> None:
+    """Found, cured, twice equals once, undone; no secret comes out."""
+    settling.write(home, MISTAKES[name])
+    sick = settling.contents(home)
+
+    settling.cure(home, MISTAKES[name])
+
+    settling.undo(home, sick)
+
+
+def test_a_comment_stays(home: Path) -> None:
+    """Only the number itself is written anew."""
+    mistake = MISTAKES["128K"]
+    settling.write(home, mistake)
+
+    settling.cure(home, mistake)
+
+    text = mistake.config.replace("128K", "128000")
+    assert (home / "config.yaml").read_text() == text
+    assert "128000  # tokens" in text
+
+
+MANY = """\
+model:
+  provider: openrouter
+  default: openkey/gpt-4o-mini  # the small one
+  context_length: 128K
+providers:
+  openkey:
+    base_url: https://api.relay.example/v1/chat/completions
+    api_key_env: MY_KEY
+fallback_providers: '[{"provider": "openrouter", "model": "y"}]'
+"""
+
+
+def test_many_mistakes_in_one_file(home: Path) -> None:
+    """Each is mended on top of the others, by one command; all of it can be taken back."""
+    support.put(home / "config.yaml", MANY)
+    support.put(home / ".env", "OPENROUTER_API_KEY=sk-or-canary-1\nMY_KEY=Bearer sk-canary-22\n")
+    sick = support.contents(home)
+
+    done = support.doctor("fix", "--apply", "--yes", "--json", "--home", home)
+
+    assert (done.code, done.codes) == (0, [])
+    assert "canary" not in done.out + done.err
+    assert (home / "config.yaml").read_text() == (
+        MANY.replace("openrouter\n  default: openkey/", "openkey\n  default: ", 1)
+        .replace("128K", "128000")
+        .replace("/chat/completions", "")
+        .replace("api_key_env", "key_env")
+        .replace(
+            """ '[{"provider": "openrouter", "model": "y"}]'""",
+            "\n  - provider: openrouter\n    model: y",
+        )
+    )
+    assert (home / ".env").read_text().endswith("\nMY_KEY=sk-canary-22\n")
+    for _ in done.json["repair"]["runs"]:
+        assert support.doctor("undo", "--yes", "--home", home).code == 0
+    assert support.contents(home) == sick

@@ -1,0 +1,22 @@
+"""set-home-channel: the chat that the results of jobs go to."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests import support
+from tests.configured import TELEGRAM
+from tests.curing import cure
+from tests.real.healthy_homes import job
+
+
+def test_names_the_chat(home: Path) -> None:
+    """The chat with the only user; undone byte for byte."""
+    env = f"{TELEGRAM}TELEGRAM_ALLOWED_USERS=42\n"
+    support.put(home / ".env", env)
+    support.put(home / "cron" / "jobs.json", job("telegram"))
+
+    cured = cure(home, "CRON-DELIVERY", "set-home-channel", "telegram")
+
+    assert (home / ".env").read_text() == f"{env}TELEGRAM_HOME_CHANNEL=42\n"
+    cured.undo()

@@ -1,0 +1,266 @@
+"""Damaged stores and real Hermes: what it does to them, and what it reads after the repair."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from hermes_doctor.home import Home
+from hermes_doctor.knowledge import load_knowledge
+from hermes_doctor.probes import Probes
+from hermes_doctor.probes.installation import release as numbers
+from hermes_doctor.stores.described import outcome
+from tests import stored, support
+from tests.conftest import RELEASES, need_release
+from tests.real.patients import MakeHome, Patient, undo
+from tests.real.steering import ward
+from tools import learn_stores, real_home
+
+pytestmark = pytest.mark.real
+PAIRED = "platforms/pairing/telegram-approved.json"
+NAMES = ("cron/jobs.json", "auth.json", "sessions/sessions.json", PAIRED)
+LOAD = """
+import json, os
+from pathlib import Path
+home = Path(os.environ["HERMES_HOME"])
+found = {}
+from cron import jobs
+try:
+    found["jobs"] = sorted(job["name"] for job in jobs.load_jobs())
+    jobs.get_due_jobs()
+except Exception as error:
+    found["jobs"] = type(error).__name__
+from hermes_cli import auth
+store = auth._load_auth_store()
+found["auth"] = sorted([*store["providers"], *store.get("credential_pool", {})])
+from gateway.pairing import PairingStore
+found["paired"] = [u for u in ("1001", "1002") if PairingStore().is_approved("telegram", u)]
+from gateway.config import GatewayConfig
+from gateway.session import SessionStore
+chats = SessionStore(home / "sessions", GatewayConfig())
+chats._ensure_loaded()
+found["chats"] = sorted(chats._entries)
+"""
+SAVE = """
+auth._save_auth_store(store)
+pairing = PairingStore()
+pairing._approve_user("telegram", "2000", "new")
+chats._save()
+found["left"] = {name: (home / name).read_text() for name in %r}
+"""
+TELL = "\nprint()\nprint(json.dumps(found))\n"
+WHOLE = {
+    "jobs": ["alpha", "beta"],
+    "auth": ["deepseek", "nous"],
+    "paired": ["1001", "1002"],
+    "chats": sorted(stored.CHATS),
+}
+NOTHING = {"jobs": "RuntimeError", "auth": [], "paired": [], "chats": []}
+
+
+def asked(patient: Patient, script: str) -> dict[str, object]:
+    """What a release finds in a copy of the home."""
+    told: dict[str, object] = json.loads(patient.ask(script + TELL).splitlines()[-1])
+    return told
+
+
+def flawed(name: str, flaw: str) -> bytes:
+    """A store with a flaw around its entries."""
+    data = stored.text(name)
+    return {
+        "bom": b"\xef\xbb\xbf" + data,
+        "padding": data + b"\0" * 100,
+        "tail": data + b'"x"}',
+        "torn": data[: len(data) * 4 // 5],
+    }[flaw]
+
+
+@pytest.mark.parametrize("version", RELEASES)
+def test_repaired(version: str, hermes_home: MakeHome) -> None:
+    """What Hermes takes for empty and writes over, it reads whole after the repair."""
+    patient = Patient(version, hermes_home(version))
+    assert patient.home is not None
+    flaw = "padding" if version == "0.19.0" else "bom"
+    for name in NAMES:
+        stored.write(patient.home, name, flawed(name, flaw))
+    sick = support.contents(patient.home)
+    broken = asked(patient, LOAD + SAVE % (NAMES,))
+    left = broken.pop("left")
+    assert broken == NOTHING
+    assert isinstance(left, dict)
+    for name in ("auth.json", PAIRED, "sessions/sessions.json"):
+        assert stored.SECRET not in left[name], "Hermes has written over it"
+    assert stored.SECRET in left["cron/jobs.json"]
+
+    done = patient.doctor("fix", "--apply", "--yes", "--json")
+
+    assert done.code == 0, done
+    assert done.codes == []
+    assert asked(patient, LOAD) == WHOLE
+    undo(patient, sick)
+
+
+@pytest.mark.parametrize("version", RELEASES)
+def test_torn(version: str, hermes_home: MakeHome) -> None:
+    """Of files that break off Hermes reads what was whole; an empty one comes from a snapshot."""
+    patient = Patient(version, hermes_home(version))
+    for name in ("cron/jobs.json", "sessions/sessions.json", PAIRED):
+        stored.write(patient.home, name, flawed(name, "torn"))
+    stored.write(patient.home, "auth.json", b"")
+    support.put(patient.home / "state-snapshots/1/auth.json", stored.text("auth.json"))
+
+    done = patient.doctor("fix", "--apply", "--yes", "--json")
+
+    assert done.code == 0, done
+    first = {key: value[:1] for key, value in WHOLE.items()}
+    assert asked(patient, LOAD) == first | {"auth": WHOLE["auth"]}
+
+
+def test_a_note_of_a_newer_release(hermes_home: MakeHome) -> None:
+    """Gone back to 0.16, Hermes stumbles over the note that 0.18 writes among the chats."""
+    patient = Patient("0.16.0", hermes_home("0.16.0"))
+    noted = {"_README": "a note", **stored.WHOLE["sessions/sessions.json"]}
+    stored.write(patient.home, "sessions/sessions.json", json.dumps(noted).encode())
+    assert asked(patient, LOAD)["chats"] == []
+
+    assert patient.doctor("fix", "SESSION-ROUTE-STALE", "--apply", "--yes").code == 0
+
+    assert asked(patient, LOAD)["chats"] == WHOLE["chats"]
+
+
+@pytest.mark.parametrize("version", RELEASES)
+def test_knowledge(version: str) -> None:
+    """What is known of the loaders of a release is what it says itself."""
+    need_release(version)
+
+    said = learn_stores.ask(version)
+
+    assert set(said) == set(load_knowledge("loaders")) == set(load_knowledge("stores"))
+    for kind, flaws in said.items():
+        known = {flaw: outcome(kind, flaw, numbers(version)) for flaw in flaws}
+        assert known == flaws, kind
+
+
+MAKE = """
+import os
+from pathlib import Path
+home = Path(os.environ["HERMES_HOME"])
+from cron import jobs
+jobs.create_job(prompt="say hello", schedule="every 2h", name="hello")
+from hermes_cli import auth
+auth._save_auth_store(auth._load_auth_store())
+from gateway.pairing import PairingStore
+store = PairingStore()
+store._approve_user("telegram", "1001", "Ann")
+from gateway.config import GatewayConfig, Platform
+from gateway.session import SessionSource, SessionStore
+chats = SessionStore(home / "sessions", GatewayConfig())
+chats.get_or_create_session(SessionSource(Platform.TELEGRAM, "1", user_id="1001"))
+from gateway import status
+status.write_runtime_status(gateway_state="stopped")
+from hermes_cli import webhook
+webhook._save_subscriptions({"one": {"secret": "x", "prompt": "y"}})
+from hermes_cli import kanban_db
+kanban_db.write_board_metadata("b1", name="my board")
+from gateway.platforms import weixin
+weixin.save_weixin_account(str(home), account_id="a", token="x", base_url="https://a.example")
+weixin.ContextTokenStore(str(home)).set("a", "u", "x")
+"""
+"""Every store, written by the release itself."""
+
+
+@pytest.mark.parametrize("version", RELEASES)
+def test_healthy(version: str, hermes_home: MakeHome) -> None:
+    """Stores that a release wrote itself show nothing."""
+    patient = Patient(version, hermes_home(version))
+    real_home.run(version, patient.home, MAKE)
+    found = Probes(Home(patient.home)).stores()
+    assert {one.store.kind for one in found.found} >= {"jobs", "auth", "approved", "sessions"}
+
+    done = patient.check()
+
+    assert {one["code"] for one in done.json["findings"]} <= {"GW-DOWN", "PERM-SECRETS"}, (
+        "it ran once"
+    )
+
+
+CLAIM = """
+import os, subprocess, sys, time
+from hermes_cli import kanban_db
+ended = subprocess.Popen([sys.executable, "-c", ""])
+ended.wait()
+with kanban_db.connect() as db:
+    task = kanban_db.create_task(db, title="a task", assignee="default")
+    kanban_db.claim_task(db, task)
+    old = int(time.time()) - 9999
+    db.execute("UPDATE tasks SET worker_pid = ?, claim_expires = ?", (ended.pid, old))
+    db.commit()
+"""
+READY = """
+from hermes_cli import kanban_db
+with kanban_db.connect() as db:
+    [task] = [one for one in kanban_db.list_tasks(db) if one.title == "a task"]
+    print(task.status, kanban_db.claim_task(db, task.id) is not None)
+"""
+
+
+@pytest.mark.parametrize("version", RELEASES)
+def test_tasks_of_the_dead(version: str, hermes_home: MakeHome) -> None:
+    """A task that a worker held which is no more can be claimed again."""
+    patient = Patient(version, hermes_home(version))
+    real_home.run(version, patient.home, CLAIM)
+    assert patient.ask(READY).split() == ["running", "False"]
+
+    done = patient.doctor("fix", "KANBAN-STUCK", "--apply", "--yes")
+
+    assert done.code == 0, done
+    assert patient.ask(READY).split() == ["ready", "True"]
+
+
+ENDED = """
+import os
+from pathlib import Path
+home = Path(os.environ["HERMES_HOME"])
+from gateway.config import GatewayConfig, Platform
+from gateway.session import SessionSource, SessionStore
+from hermes_state import SessionDB
+chats = SessionStore(home / "sessions", GatewayConfig())
+entry = chats.get_or_create_session(SessionSource(Platform.TELEGRAM, "1", user_id="7"))
+history = SessionDB(home / "state.db")
+end = %r
+if end:
+    history.end_session(entry.session_id, "cli_close")
+print(history.get_session(entry.session_id)["end_reason"])
+history.close()
+"""
+
+
+def test_chat_of_an_ended_conversation(hermes_home: MakeHome) -> None:
+    """0.16 goes on writing into it; after the fix the chat begins anew."""
+    patient = Patient("0.16.0", hermes_home("0.16.0"))
+    real_home.run("0.16.0", patient.home, ENDED % True)
+    assert patient.ask(ENDED % False).split() == ["cli_close"], "it leads there still"
+
+    done = patient.doctor("fix", "SESSION-ROUTE-STALE", "--apply", "--yes")
+
+    assert done.code == 0, done
+    assert patient.ask(ENDED % False).split() == ["None"]
+
+
+def test_running_gateway(hermes_home: MakeHome) -> None:
+    """It is down while its logins are mended, up on the mended ones, and writes none over them."""
+    with ward(hermes_home("0.19.0")) as one:
+        first = one.pid
+        stored.write(one.home, "cron/jobs.json")
+        stored.write(one.home, "auth.json", flawed("auth.json", "padding"))
+        asked = one.doctor("fix", "AUTHJSON", "--apply")
+        assert (asked.code, one.pid) == (1, first), "it interrupts a gateway, so it asks first"
+
+        done = one.fix("AUTHJSON")
+
+        assert done.code == 0, done.out + done.err
+        assert one.pid != first
+        assert (one.home / "auth.json").read_bytes() == stored.text("auth.json")
+        found = {finding["check"] for finding in one.check().json["findings"]}
+        assert not found & {"store-files", "cron-ticker", "cron-jobs", "cron-targets", "routes"}

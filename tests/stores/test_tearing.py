@@ -1,0 +1,104 @@
+"""A text that breaks off, at every place where it can."""
+
+from __future__ import annotations
+
+import json
+import random
+
+import pytest
+
+from hermes_doctor.stores.described import store, stores
+from hermes_doctor.stores.entries import named
+from hermes_doctor.stores.judging import judge
+from hermes_doctor.stores.mending import mend
+from hermes_doctor.stores.tearing import torn
+from tests.stored import WHOLE, text
+
+KINDS = {"cron/jobs.json": "jobs", "auth.json": "auth", "sessions/sessions.json": "sessions"}
+
+
+@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.parametrize("indent", [None, 2])
+def test_every_place(name: str, indent: int | None) -> None:
+    """Whatever is kept is as it was, nothing whole is left out, and nothing is made up."""
+    kind = store(KINDS[name])
+    data = json.dumps(WHOLE[name], indent=indent).encode()
+    whole = named(WHOLE[name], kind)
+    most = 0
+    for end in range(len(data)):
+        made = mend(data[:end], kind)
+        kept = named(made.values, kind) if made else {}
+        assert kept == {key: whole[key] for key in list(whole)[: len(kept)]}
+        assert len(kept) >= most, "what was whole before is whole now"
+        most = len(kept)
+        if made:
+            assert made.cut
+            assert set(made.lost).isdisjoint(kept)
+    assert most == len(whole)
+
+
+@pytest.mark.parametrize(
+    "broken", ['{"a": {} "b": {}}', '{"a": {}, b: {}}', '{"a" {}}', "nothing", '{"a": {"b": x}} ']
+)
+def test_broken_in_the_middle(broken: str) -> None:
+    """What does not break off is left alone."""
+    assert torn(broken, [()]) is None
+
+
+def test_deep_nesting() -> None:
+    """A text that would take the whole stack is broken, and that is all."""
+    hostile = '{"a":' * 100_000
+
+    assert torn(hostile, [("a",)]) is None
+    found = judge(hostile.encode(), store("approved"))
+    assert found.flaw is not None
+    assert mend(hostile.encode(), store("approved")) is None
+
+
+@pytest.mark.parametrize("name", WHOLE)
+def test_sound(name: str) -> None:
+    """Every store as Hermes writes it is sound to its description."""
+    fitting = [one for one in stores() if judge(text(name), one).flaw is None]
+
+    assert fitting
+    assert mend(text(name), fitting[0]) is None, "there is nothing to mend"
+
+
+@pytest.mark.parametrize(
+    ("data", "how"),
+    [
+        (b"\xef\xbb\xbf" + text("auth.json"), "byte order mark"),
+        (text("auth.json") + b"\0" * 4096, "NUL bytes"),
+        (text("auth.json") + b'"x": 1}', "follows its end"),
+        (text("auth.json").decode().encode("utf-16"), "UTF-8"),
+        (text("auth.json").replace(b'"nous"', b'"no\x01us"'), "control"),
+    ],
+)
+def test_nothing_is_lost(data: bytes, how: str) -> None:
+    """Flaws around the entries go, the entries stay."""
+    kind = store("auth")
+
+    made = mend(data, kind)
+
+    assert made is not None
+    assert made.lossless
+    assert how in made.how
+    wanted = named(WHOLE["auth.json"], kind)
+    assert list(named(made.values, kind).values()) == list(wanted.values())
+
+
+@pytest.mark.parametrize("name", WHOLE)
+def test_any_bytes(name: str) -> None:
+    """Whatever a disk or an editor makes of a store is judged, and mended to something sound."""
+    dice = random.Random(name)
+    data = text(name)
+    for _ in range(150):
+        broken = bytearray(data)
+        for _ in range(dice.randrange(1, 4)):
+            at = dice.randrange(len(broken) or 1)
+            broken[at : at + dice.randrange(9)] = dice.randbytes(dice.randrange(9))
+        for kind in stores():
+            found = judge(bytes(broken), kind)
+            made = mend(bytes(broken), kind)
+            assert made is None or (found.flaw and judge(made.data, kind).flaw is None)
+            assert not found.flaw or found.flaw.what.isascii(), "it quotes nothing of the file"

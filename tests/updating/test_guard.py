@@ -1,0 +1,182 @@
+"""The guard: a backup before, the command as it is, a look after, and nothing half-done."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from hermes_doctor.home import Home
+from hermes_doctor.updating.records import Records
+from hermes_doctor.vault import Vault
+from tests import support
+from tests.updating import environments
+
+QUICK = {"HERMES_DOCTOR_SETTLE": "0"}
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    """A home with a Hermes of its own."""
+    home = support.healthy(tmp_path / "home")
+    environments.make(home)
+    return home
+
+
+def guarded(home: Path, *command: str, **env: str) -> support.Done:
+    words = ("update-guard", "--home", str(home), *OPTIONS.get(env.pop("with", ""), ()), "--")
+    return support.doctor(*words, *command, env={**QUICK, **env})
+
+
+OPTIONS = {"force": ("--force",)}
+
+
+def root(home: Path) -> Path:
+    return home / "hermes-agent" / "venv"
+
+
+def test_an_update_has_a_backup_before_and_a_look_after(place: Path) -> None:
+    """The record names both versions and the backup, which is whole."""
+    done = guarded(place, *environments.updating(root(place), "0.19.0", then="print('hello')"))
+    assert done.code == 0, done.err
+    assert "hello" in done.out
+    assert "Hermes 0.18.2 became 0.19.0" in done.out
+    last = Records(Home(place)).last()
+    assert last is not None
+    assert last.before is not None
+    assert last.after is not None
+    assert (last.stage, last.exit_code) == ("checked", 0)
+    assert (last.before.version, last.after.version) == ("0.18.2", "0.19.0")
+    store = Vault(Home(place))
+    assert last.backup is not None
+    assert store.verify(store.load(last.backup)) == []
+    assert "state.db" in {entry.path for entry in store.load(last.backup).entries}
+
+
+def test_the_exit_code_is_the_commands_own(place: Path) -> None:
+    """A failed update is looked at all the same."""
+    done = guarded(place, sys.executable, "-c", "raise SystemExit(3)")
+    assert done.code == 3
+    last = Records(Home(place)).last()
+    assert last is not None
+    assert last.stage == "checked"
+
+
+def test_what_the_new_hermes_needs_and_lacks_is_named(place: Path) -> None:
+    """Asked of the environment's own interpreter, without loading Hermes."""
+    command = environments.updating(root(place), "0.19.0", "a-package-that-nobody-has>=2")
+    done = guarded(place, *command)
+    assert done.code == 1
+    assert "a-package-that-nobody-has is missing" in done.out
+    assert "hermes-doctor rollback" in done.out
+
+
+def test_a_damaged_database_stops_the_update(place: Path) -> None:
+    """The command is not run, nothing is changed, and it says why."""
+    support.clobber(place / "state.db")
+    before = support.contents(place)
+    done = guarded(place, sys.executable, "-c", "print('ran')")
+    assert done.code == 2
+    assert "ran" not in done.out
+    assert "DB-NOTADB" in done.err
+    assert "--force" in done.err
+    assert support.contents(place) == before
+
+
+def test_a_backup_that_fails_stops_the_update(place: Path) -> None:
+    """A file where the vault should be: there is no place for a backup."""
+    support.put(place / "backups", "not a folder")
+    done = guarded(place, sys.executable, "-c", "print('ran')")
+    assert done.code == 2
+    assert "ran" not in done.out
+    assert "no update" in done.err
+
+
+def test_force_goes_on_all_the_same(place: Path) -> None:
+    """The obstacle is said, the backup is made if it can be."""
+    support.clobber(place / "state.db")
+    done = guarded(place, sys.executable, "-c", "print('ran')", **{"with": "force"})
+    assert "ran" in done.out
+    assert "DB-NOTADB" in done.err
+
+
+def test_a_guard_inside_a_guard_is_none(place: Path) -> None:
+    """`hermes update` behind the launcher, started by update-guard."""
+    done = guarded(place, sys.executable, "-c", "print('ran')", HERMES_DOCTOR_UPDATE="x")
+    assert done.out == "ran\n"
+    assert not (place / "backups").exists()
+
+
+def test_a_command_that_is_not_there(place: Path) -> None:
+    """One clear line."""
+    done = guarded(place, "no-such-command-anywhere")
+    assert done.code == 2
+    assert "cannot be run" in done.err
+    assert "Traceback" not in done.err
+
+
+def test_signals_are_the_commands(place: Path) -> None:
+    """It ends by them, and is looked at afterwards."""
+    code = "import os, sys, time; print('up', flush=True); time.sleep(60)"
+    words = ["update-guard", "--home", str(place), "--", sys.executable, "-c", code]
+    with subprocess.Popen(
+        [sys.executable, "-m", "hermes_doctor", *words],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env=support.environ(QUICK),
+        text=True,
+    ) as guard:
+        assert guard.stdout is not None
+        assert guard.stdout.readline() == "up\n"
+        guard.send_signal(signal.SIGTERM)
+        assert guard.wait(timeout=60) == 128 + signal.SIGTERM
+    last = Records(Home(place)).last()
+    assert last is not None
+    assert last.stage == "checked"
+
+
+def test_killed_in_the_middle_it_is_not_forgotten(place: Path) -> None:
+    """check says so, the next update waits, and a look afterwards settles it."""
+    then = "import os, signal; os.kill(os.getppid(), signal.SIGKILL)"
+    done = guarded(place, *environments.updating(root(place), "0.19.0", then=then))
+    assert done.code
+    found = support.check(place, "--only", "UPD-CUTOFF", "--json")
+    assert found.codes == ["UPD-CUTOFF"]
+    refused = guarded(place, sys.executable, "-c", "print('ran')")
+    assert refused.code == 2
+    assert "cut off" in refused.err
+    support.doctor("hook", "run", "post-update", "--home", str(place), env=QUICK)
+    assert support.check(place, "--only", "UPD-CUTOFF", "--json").codes == []
+
+
+def test_a_healthy_home_shows_nothing(place: Path) -> None:
+    """Neither one without an update nor one with a finished one."""
+    assert support.check(place, "--only", "UPD-CUTOFF", "--json").codes == []
+    guarded(place, sys.executable, "-c", "pass")
+    assert support.check(place, "--only", "UPD-CUTOFF", "--json").codes == []
+
+
+def test_the_two_halves_by_themselves(place: Path) -> None:
+    """For updates that no command of ours can wrap."""
+    first = support.doctor("hook", "run", "pre-update", "--home", str(place), "--json", env=QUICK)
+    assert first.code == 0
+    assert json.loads(first.out)["backup"]
+    environments.become(root(place), "0.19.0")
+    second = support.doctor("hook", "run", "post-update", "--home", str(place), "--json", env=QUICK)
+    said = json.loads(second.out)
+    assert (said["before"], said["after"], said["good"]) == ("0.18.2", "0.19.0", True)
+
+
+def test_no_secret_of_the_home_is_in_the_record(place: Path) -> None:
+    """Versions and names, nothing else."""
+    support.put(place / ".env", "OPENROUTER_API_KEY=sk-canary-zQ9\n")
+    done = guarded(place, sys.executable, "-c", "pass")
+    said = done.out + done.err
+    said += "".join(p.read_text() for p in (place / "backups/doctor/updates").iterdir())
+    assert "zQ9" not in said
+    assert os.stat(place / "backups/doctor/updates").st_mode & 0o077 == 0

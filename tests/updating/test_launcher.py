@@ -1,0 +1,141 @@
+"""The launcher: updates go to the guard, everything else as if it were not there."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from hermes_doctor.updating import launcher
+from tests import support
+
+REAL = """#!/bin/sh
+echo "real:$0:$#"
+for word in "$@"; do echo "<$word>"; done
+exit ${CODE:-0}
+"""
+GUARD = """#!/bin/sh
+echo "guard"
+for word in "$@"; do echo "<$word>"; done
+exit 7
+"""
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A launcher with a real hermes behind it and a guard that only says what it was asked."""
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    support.put(tmp_path / "real" / "hermes", REAL, mode=0o755)
+    support.put(tmp_path / "tool" / "hermes-doctor", GUARD, mode=0o755)
+    monkeypatch.setattr("sys.executable", str(tmp_path / "tool" / "python"))
+    assert launcher.install()
+    return tmp_path
+
+
+def path(place: Path, *more: str) -> str:
+    return ":".join([str(launcher.folder()), *more, str(place / "real"), "/usr/bin", "/bin"])
+
+
+def run(place: Path, *words: str, **env: str) -> subprocess.CompletedProcess[str]:
+    environ = {"PATH": path(place), **env}
+    return subprocess.run(["hermes", *words], env=environ, capture_output=True, text=True)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        (),
+        ("gateway", "status"),
+        ("chat", "-q", "please update yourself"),
+        ("config", "set", "a", "update"),
+        ("-p", "update", "status"),
+        ("--profile", "update"),
+        ("update", "--check"),
+        ("update", "--help"),
+        ("one two", "*", "$HOME", "'", '"', ""),
+    ],
+)
+def test_everything_else_is_handed_on_as_it_is(place: Path, words: tuple[str, ...]) -> None:
+    """Arguments, exit code and the name of the real one."""
+    done = run(place, *words, CODE="42")
+    assert done.returncode == 42
+    assert done.stdout.splitlines() == [
+        f"real:{place / 'real' / 'hermes'}:{len(words)}",
+        *(f"<{word}>" for word in words),
+    ]
+
+
+@pytest.mark.parametrize(
+    "words", [("update",), ("update", "--yes"), ("-p", "work", "update"), ("--profile=x", "update")]
+)
+def test_an_update_goes_to_the_guard(place: Path, words: tuple[str, ...]) -> None:
+    """With the whole command line, and the guard's exit code."""
+    done = run(place, *words)
+    assert done.returncode == 7
+    real = str(place / "real" / "hermes")
+    wanted = ["update-guard", "--", real, *words]
+    assert done.stdout.splitlines() == ["guard", *(f"<{word}>" for word in wanted)]
+
+
+def test_an_update_under_the_guard_is_not_guarded_again(place: Path) -> None:
+    """The guard runs the launcher's own words."""
+    assert run(place, "update", HERMES_DOCTOR_UPDATE="x").stdout.startswith("real:")
+
+
+def test_without_the_tool_an_update_still_works_and_says_so(place: Path) -> None:
+    """A removed virtual environment must not lock anybody out of updates."""
+    (place / "tool" / "hermes-doctor").unlink()
+    done = run(place, "update")
+    assert done.stdout.startswith("real:")
+    assert "no backup" in done.stderr
+
+
+def test_without_a_real_one_it_says_so(place: Path) -> None:
+    """As a shell would, with 127."""
+    (place / "real" / "hermes").unlink()
+    done = run(place, "status")
+    assert done.returncode == 127
+    assert "not found" in done.stderr
+
+
+def test_signals_reach_the_real_one(place: Path) -> None:
+    """It is the same process by then."""
+    support.put(place / "real" / "hermes", "#!/bin/sh\necho up\nexec sleep 60\n", mode=0o755)
+    with subprocess.Popen(
+        ["hermes"], env={"PATH": path(place)}, stdout=subprocess.PIPE, text=True
+    ) as child:
+        assert child.stdout is not None
+        assert child.stdout.readline() == "up\n"
+        child.send_signal(signal.SIGTERM)
+        assert child.wait(timeout=30) == -signal.SIGTERM
+
+
+def test_it_is_found_first_or_not(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the order of PATH alone."""
+    assert launcher.is_there()
+    assert launcher.is_first(path(place))
+    assert not launcher.is_first(f"{place / 'real'}:{path(place)}")
+    assert not launcher.is_first("/nowhere")
+
+
+def test_installing_twice_is_once_and_removing_leaves_nothing(place: Path) -> None:
+    """Not even the folders."""
+    assert not launcher.install()
+    assert launcher.remove()
+    assert not launcher.remove()
+    assert not (place / "data" / "hermes-doctor").exists()
+
+
+def test_odd_letters_in_its_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A quote, a space and a dollar in the path of the folder."""
+    odd = tmp_path / "it's $HOME x"
+    monkeypatch.setenv("XDG_DATA_HOME", str(odd))
+    support.put(tmp_path / "real" / "hermes", REAL, mode=0o755)
+    monkeypatch.setattr("sys.executable", str(tmp_path / "python"))
+    launcher.install()
+    environ = {"PATH": f"{launcher.folder()}:{tmp_path / 'real'}:{os.defpath}"}
+    done = subprocess.run(["hermes", "x"], env=environ, capture_output=True, text=True)
+    assert done.stdout.startswith("real:")

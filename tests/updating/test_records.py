@@ -1,0 +1,97 @@
+"""The records of updates: what was there before, to the letter, or a clear word."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from hermes_doctor.home import Home
+from hermes_doctor.model import Trouble
+from hermes_doctor.updating.hermes import Installed
+from hermes_doctor.updating.records import UPDATING, Records, Update, process
+
+BEFORE = Installed("0.18.2", "/opt/venv", "pip", packages={"httpx": "0.28.1"})
+
+
+def update(id: str = "20261115-000000-000aa", **more: object) -> Update:
+    made: dict[str, object] = {
+        "id": id,
+        "backup": "b-1",
+        "vault": "",
+        "before": BEFORE,
+        "started_at": "2026-11-15T00:00:00+00:00",
+    }
+    return Update(**{**made, **more})  # type: ignore[arg-type]
+
+
+def test_what_is_saved_is_what_is_read(home: Path) -> None:
+    """Every field."""
+    records = Records(Home(home))
+    made = update(stage=UPDATING, known=[["GW-DOWN", "gateway"]], gateway=42, exit_code=3)
+    records.save(made)
+    assert records.load(made.id) == made
+    assert records.last() == made
+
+
+def test_the_newest_one_that_can_be_read_is_the_last(home: Path) -> None:
+    """A damaged record hides no other."""
+    records = Records(Home(home))
+    records.save(update("20261115-000000-000aa"))
+    records.save(update("20261116-000000-000aa"))
+    (records.folder / "20261116-000000-000aa.json").write_text("{")
+    last = records.last()
+    assert last is not None
+    assert last.id == "20261115-000000-000aa"
+    with pytest.raises(Trouble, match="damaged"):
+        records.load("20261116-000000-000aa")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"schema": "other/1"},
+        {"stage": "dancing"},
+        {"id": "../../etc/passwd"},
+        {"backup": "../x"},
+        {"before": {"version": "1"}},
+        {"started_at": "yesterday"},
+        {"more": 1},
+    ],
+)
+def test_what_this_tool_did_not_write_is_not_believed(
+    home: Path, change: dict[str, object]
+) -> None:
+    """A record names a backup and a place to install into."""
+    records = Records(Home(home))
+    records.save(update())
+    path = records.folder / "20261115-000000-000aa.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | change))
+    with pytest.raises(Trouble):
+        records.load("20261115-000000-000aa")
+
+
+def test_a_name_that_is_a_path_is_refused(home: Path) -> None:
+    """Before anything is opened."""
+    with pytest.raises(Trouble, match="not the name"):
+        Records(Home(home)).load("../../config")
+
+
+def test_old_records_go(home: Path) -> None:
+    """They are small, and they are not for ever."""
+    records = Records(Home(home))
+    for number in range(30):
+        records.save(update(f"20261115-000000-{number:03d}aa"))
+    assert len(records.ids()) == 20
+    assert records.ids()[-1] == "20261115-000000-029aa"
+
+
+def test_a_process_is_told_from_another_with_its_number() -> None:
+    """By when it began."""
+    mine = process(os.getpid())
+    assert mine is not None
+    assert update(guard=mine).is_attended()
+    assert not update(guard=[mine[0], mine[1] + 1]).is_attended()
+    assert not update().is_attended()

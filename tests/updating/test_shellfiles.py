@@ -1,0 +1,91 @@
+"""The block in the shells' start-up files: there once, gone without a trace."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from hermes_doctor.updating import launcher, shellfiles
+
+
+@pytest.fixture
+def user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A user without any file yet."""
+    home = tmp_path / "user"
+    home.mkdir()
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("SHELL", "/bin/bash")
+    for name in ("XDG_DATA_HOME", "XDG_CONFIG_HOME", "ZDOTDIR"):
+        monkeypatch.delenv(name, raising=False)
+    return home
+
+
+TEXTS = [b"", b"alias x=y\n", b"no end of line", b"\r\nodd\r\n", b"caf\xe9 = 1\n", b"a\n\n\n"]
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_installing_and_removing_gives_back_every_byte(user: Path, text: bytes) -> None:
+    """Whatever the file looked like."""
+    for name in (".bashrc", ".profile", ".zshrc"):
+        (user / name).write_bytes(text)
+        (user / name).chmod(0o640)
+    changed = shellfiles.install()
+    assert {one.name for one in changed} == {".bashrc", ".profile", ".zshrc"}
+    assert shellfiles.install() == []
+    assert len(shellfiles.covered()) == 3
+    assert all(one.read_bytes().startswith(text) for one in changed)
+    shellfiles.remove()
+    for one in changed:
+        assert one.read_bytes() == text
+        assert one.stat().st_mode & 0o777 == 0o640
+
+
+def test_a_file_that_was_made_for_it_goes_with_it(user: Path) -> None:
+    """Nothing is left of it."""
+    assert [one.name for one in shellfiles.install()] == [".bashrc"]
+    shellfiles.remove()
+    assert list(user.iterdir()) == []
+
+
+def test_what_was_written_after_it_stays(user: Path) -> None:
+    """Another program appends to the same file."""
+    shellfiles.install()
+    with (user / ".bashrc").open("a") as file:
+        file.write("export LATER=1\n")
+    shellfiles.remove()
+    assert (user / ".bashrc").read_text() == "export LATER=1\n"
+
+
+def test_a_link_stays_a_link(user: Path) -> None:
+    """Dotfiles are often kept elsewhere."""
+    (user / "dots").mkdir()
+    (user / "dots" / "bashrc").write_text("x=1\n")
+    (user / ".bashrc").symlink_to("dots/bashrc")
+    shellfiles.install()
+    assert (user / ".bashrc").is_symlink()
+    assert shellfiles.BEGIN in (user / "dots" / "bashrc").read_text()
+
+
+def test_a_block_without_its_end_is_left_alone(user: Path) -> None:
+    """Whatever else was cut off with it is not ours to remove."""
+    (user / ".bashrc").write_text(f"a\n{shellfiles.BEGIN}\nprecious\n")
+    shellfiles.remove()
+    assert "precious" in (user / ".bashrc").read_text()
+
+
+@pytest.mark.parametrize("shell", [one for one in ("sh", "bash", "zsh") if shutil.which(one)])
+def test_a_shell_that_reads_it_finds_the_launcher(user: Path, shell: str) -> None:
+    """Asked of the shell itself."""
+    (user / ".profile").write_text("")
+    shellfiles.install()
+    launcher.install()
+    done = subprocess.run(
+        [shell, "-c", ". ~/.profile; command -v hermes"],
+        env={"HOME": str(user), "PATH": "/usr/bin:/bin"},
+        capture_output=True,
+        text=True,
+    )
+    assert done.stdout.strip() == str(launcher.folder() / "hermes")

@@ -1,0 +1,28 @@
+"""Makes hermes_doctor/knowledge/keys.json: asks every release which settings it knows.
+
+python -m tools.learn_keys            all releases, a few minutes
+python -m tools.learn_keys 0.19.0     prints what one release says
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from hermes_doctor.settings.likeness import nearest
+from tools import learn_providers, lessons
+
+TARGET = Path(__file__).parent.parent / "hermes_doctor" / "knowledge" / "keys.json"
+LESSON = Path(__file__).parent / "key_lesson.py"
+
+
+def ask(version: str, *, bridges: bool = True) -> learn_providers.Lesson:
+    """What one release says; of the words in its code, those that could be taken for a slip."""
+    said: dict[str, Any] = lessons.ask(version, LESSON, bridges)
+    known = {key.rpartition(".")[2] for key in said["keys"]}
+    said["read"] = [word for word in said["read"] if word not in known and nearest(word, known)]
+    return learn_providers.by_entry({"releases": [version], **said})
+
+
+if __name__ == "__main__":
+    lessons.learn(ask, lambda said: learn_providers.document(learn_providers.combine(said)), TARGET)
