@@ -15,7 +15,7 @@ from hermes_doctor.model import CannotFix, Trouble
 from hermes_doctor.retention import Retention
 from hermes_doctor.watching import cronline, launchjob, watchunit
 from hermes_doctor.watching.jobs import Job, Kinds, Manager, choose
-from hermes_doctor.watching.memory import Store, identity
+from hermes_doctor.watching.store import Store, identity
 
 PREFIX = "hermes-doctor-backup"
 _SERVICE = """\
@@ -102,7 +102,7 @@ class Timer(watchunit.Systemd):
                 limits = f"User={job.user}\n{limits}CapabilityBoundingSet=\n"
         return _SERVICE.format(
             home=str(job.home.path).replace("%", "%%"),
-            command=" ".join(map(watchunit.quoted, job.command)),
+            command=" ".join(watchunit.quoted(word, command=True) for word in job.command),
             limits=limits,
         )
 

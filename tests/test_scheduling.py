@@ -15,7 +15,7 @@ from hermes_doctor.home import Home
 from hermes_doctor.retention import Retention
 from hermes_doctor.scheduling import Calendar, Daily, Line, Timer
 from hermes_doctor.services.systemd import Manager
-from hermes_doctor.watching.memory import Store
+from hermes_doctor.watching.store import Store
 from tests import support
 from tests.services import faking
 from tests.watching.test_installing import CRONTAB, lasting_home
