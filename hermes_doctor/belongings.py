@@ -33,6 +33,20 @@ AT_REST = ("skills/*", "memories/*", "SOUL.md")
 """What a gateway reads when it needs it, and never writes from memory."""
 
 
+PASSING = frozenset(
+    {
+        "gateway_state.json",
+        "gateway.pid",
+        "gateway.lock",
+        "cron.pid",
+        "processes.json",
+        "ticker_heartbeat",
+        "ticker_last_success",
+    }
+)
+"""What tells of processes of then: given back, it would lie. Hermes does not import it either."""
+
+
 def matches(name: str, glob: str) -> bool:
     """Whether a path, or a folder that it lies in, fits a glob; a sidecar fits with its database.
 
@@ -81,20 +95,22 @@ def of_store(store: str, names: Iterable[str]) -> list[str]:
 
 
 def chosen(words: Sequence[str], names: Sequence[str]) -> tuple[set[str], list[str]]:
-    """The paths that words choose (a path, a folder, a glob, a store), and words that choose none.
-
-    What is there under the very name of a store is meant before the store.
-    """
+    """The paths that words choose (paths, folders, globs, stores), and words that choose none."""
     found: set[str] = set()
     unknown = []
     for word in words:
-        mine = [name for name in names if name == word or matches(name, word)]
+        mine = [name for name in names if matches(name, word)]
         if word in STORES:
             mine += of_store(word, names)
-        found |= set(mine)
+        found |= {name for name in mine if name == word or not passing(name)}
         if not mine:
             unknown.append(word)
     return found, unknown
+
+
+def passing(name: str) -> bool:
+    """Whether a file is of use only to the process that wrote it."""
+    return PurePosixPath(name).name in PASSING
 
 
 def important(names: Iterable[str]) -> list[str]:

@@ -17,6 +17,7 @@ from typing import IO
 
 from hermes_doctor import __version__, durable
 from hermes_doctor.adopting import arriving, keep
+from hermes_doctor.belongings import passing
 from hermes_doctor.files import MEGABYTE, listing, open_regular, read, snapshot, user_home
 from hermes_doctor.home import Home
 from hermes_doctor.manifest import Backup, Entry, place_of
@@ -29,10 +30,6 @@ from hermes_doctor.vault import MANIFEST, Vault, check_room
 SNAPSHOTS = "state-snapshots"
 EXPECTED = ("config.yaml", ".env", "auth.json", "state.db", "kanban.db", "cron/jobs.json")
 """What a home has that works, and a copy of it should have."""
-PASSING = frozenset(
-    {"gateway_state.json", "gateway.pid", "cron.pid", "gateway.lock", "processes.json"}
-)
-"""What tells of processes of then; Hermes does not import it either."""
 PRIVATE = 0o600
 MOST = 200
 _UNREADABLE = (
@@ -155,7 +152,7 @@ def _of_zip(path: Path, partial: Path) -> Iterator[tuple[str, int, int, IO[bytes
         seen: set[str] = set()
         for info in infos:
             name = info.filename.removeprefix(prefix)
-            if PurePosixPath(name).name in PASSING or name.startswith("_external/"):
+            if passing(name) or name.startswith("_external/"):
                 continue
             _refuse_odd(name)
             if name in seen:
@@ -187,7 +184,7 @@ def _of_snapshot(path: Path, partial: Path) -> Iterator[tuple[str, int, int, IO[
     check_room(partial, sum(size for size in files.values()))
     for name, size in files.items():
         _refuse_odd(name)
-        if PurePosixPath(name).name in PASSING:
+        if passing(name):
             continue
         taken = snapshot(path / name)
         if taken.kind == "absent":
@@ -223,7 +220,7 @@ def _listed(copy: Copy) -> list[str]:
 
 def _is_there(home: Home, name: str, copy: Copy) -> bool:
     """Whether a home has what its copy lacks; or the copy itself said that it had it."""
-    if name in _listed(copy) and PurePosixPath(name).name not in PASSING:
+    if name in _listed(copy) and not passing(name):
         return True
     return name in EXPECTED and snapshot(home / name).kind == "file"
 

@@ -102,7 +102,7 @@ class Timer(watchunit.Systemd):
                 limits = f"User={job.user}\n{limits}CapabilityBoundingSet=\n"
         return _SERVICE.format(
             home=str(job.home.path).replace("%", "%%"),
-            command=" ".join(map(watchunit.quoted, job.command)),
+            command=" ".join(watchunit.quoted(word, command=True) for word in job.command),
             limits=limits,
         )
 

@@ -329,11 +329,13 @@ def test_backup_documents(home: Path) -> None:
         "files": int,
         "bytes": int,
         "whole": bool,
+        "shares": (str,),
         "folder": str,
     }
     options = ("--json", "--home", home)
     made = support.doctor("backup", "create", *options).json
-    shape(made, {"schema": "hermes-doctor/backup/1", "entries": int, "left_out": [str]} | one)
+    more = {"entries": int, "left_out": [str], "excluded": [str], "archive": (str,)}
+    shape(made, {"schema": "hermes-doctor/backup/1", "removed": [str]} | more | one)
     listed = support.doctor("backup", "list", *options).json
     shape(listed, {"schema": "hermes-doctor/backups/1", "vault": str, "backups": [one]})
     verified = support.doctor("backup", "verify", *options).json
@@ -797,6 +799,7 @@ def test_completion_script(name: str) -> None:
             2,
             {"create", "export", "list", "prune", "pull", "push", "restore", "schedule", "verify"},
         ),
+        ("hermes-doctor backup pr", 2, {"prune"}),
         ("hermes-doctor fix CFG-Y", 2, {"CFG-YAML"}),
         ("hermes-doctor explain DB-NOT", 2, {"DB-NOTADB"}),
         ("hermes-doctor check --fail", 2, {"--fail-on"}),

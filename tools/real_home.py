@@ -32,6 +32,10 @@ def run(version: str, home: Path, script: str) -> str:
 
 
 def environment(home: Path) -> dict[str, str]:
-    """An environment in which Hermes sees nothing of this machine's own settings."""
+    """An environment in which Hermes sees nothing of this machine's own settings.
+
+    Some of its modules install what they lack as soon as they are asked whether it is there.
+    """
     kept = {name: os.environ[name] for name in ("PATH", "LANG") if name in os.environ}
-    return kept | {"HERMES_HOME": str(home), "HOME": str(home.parent)}
+    still = {"HERMES_DISABLE_LAZY_INSTALLS": "1", "PIP_NO_INDEX": "1", "UV_OFFLINE": "1"}
+    return kept | still | {"HERMES_HOME": str(home), "HOME": str(home.parent)}

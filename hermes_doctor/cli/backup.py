@@ -357,7 +357,11 @@ def restore(
         chosen, unknown = belongings.chosen(paths or (), names)
         if unknown:
             raise Trouble(f"Backup {id} holds no {unknown[0]!r}. Nothing was changed.")
-        wanted = [e for e in backup.entries if not paths or e.path in chosen]
+        wanted = [
+            entry
+            for entry in backup.entries
+            if (entry.path in chosen if paths else not belongings.passing(entry.path))
+        ]
         wrong = store.verify(replace(backup, entries=tuple(wanted)))
         if wrong:
             raise Trouble(f"Backup {id} is damaged: {wrong[0]}. Nothing was changed.")

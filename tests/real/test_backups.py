@@ -1,0 +1,70 @@
+"""Backups beside a real gateway, and those that a real Hermes makes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests import support
+from tests.real.gateways import answers
+from tests.real.patients import MakeHome
+from tests.real.steering import VERSION, ward
+from tools import real_home
+
+pytestmark = pytest.mark.real
+ZIP = """
+import argparse
+from hermes_cli.backup import create_quick_snapshot, run_backup
+create_quick_snapshot(label="pre-update")
+run_backup(argparse.Namespace(output="OUT", quick=False, label=None))
+"""
+
+
+def test_restored_with_the_gateway_down_meanwhile(hermes_home: MakeHome) -> None:
+    """A store that it has in memory, then all of the home: it is down for both, and up again."""
+    home = hermes_home(VERSION)
+    jobs = support.put(home / "cron" / "jobs.json", json.dumps({"jobs": [], "updated_at": "then"}))
+    saved = jobs.read_bytes()
+    with ward(home) as one:
+        made = one.doctor("backup", "create", "--json")
+        assert made.code == 0, made.out + made.err
+        first = one.pid
+        jobs.write_text('{"jobs": [')
+
+        done = one.doctor("backup", "restore", made.json["id"], "cron", "--yes", "--json")
+
+        assert done.code == 0, done.out + done.err
+        assert done.json["gateway"] == "started"
+        second = one.pid
+        assert second != first
+        assert jobs.read_bytes() == saved
+        whole = one.doctor("backup", "restore", made.json["id"], "--yes")
+        assert whole.code == 0, whole.out + whole.err
+        assert one.pid not in (first, second)
+        assert answers(one.port)
+        undone = one.doctor("undo", "--force", "--yes")
+        assert undone.code == 0, undone.out + undone.err
+
+
+def test_what_hermes_makes(hermes_home: MakeHome, tmp_path: Path) -> None:
+    """Its zip and its snapshot are whole, are said to be, and can be restored from."""
+    home = hermes_home(VERSION)
+    support.put(home / "auth.json", '{"providers": {}}\n')
+    script = ZIP.replace("OUT", str(tmp_path / "hermes-backup-1.zip"))
+    real_home.run(VERSION, home, script)
+    rows = (home / "state.db").read_bytes()
+
+    found = support.doctor("backup", "verify", "--hermes", "--json", "--home", home)
+    assert found.code == 0, found.out
+    [snapshot] = (home / "state-snapshots").iterdir()
+    assert snapshot.name in {one["id"] for one in found.json["backups"]}
+    zipped = tmp_path / "hermes-backup-1.zip"
+    looked = support.doctor("backup", "verify", zipped, "--home", home)
+    assert looked.code == 0, looked.out
+    support.clobber(home / "state.db", b"\xff" * 4096, 0)
+    for source in (zipped, snapshot):
+        done = support.doctor("backup", "restore", source, "history", "--yes", "--home", home)
+        assert done.code == 0, done.out + done.err
+        assert (home / "state.db").read_bytes()[:16] == rows[:16]
