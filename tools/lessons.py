@@ -14,7 +14,6 @@ from typing import Any, TypeVar
 from tools import real_home, releases
 
 T = TypeVar("T")
-QUIET = {"HERMES_DISABLE_LAZY_INSTALLS": "1", "PIP_NO_INDEX": "1"}
 
 
 def ask(version: str, lesson: Path, question: Any = None) -> Any:
@@ -24,7 +23,7 @@ def ask(version: str, lesson: Path, question: Any = None) -> Any:
         home.mkdir()
         done = subprocess.run(
             [str(releases.python_of(version)), "-I", "-c", lesson.read_text()],
-            env=real_home.environment(home) | QUIET,
+            env=real_home.environment(home),
             cwd=home,
             input=json.dumps(question),
             capture_output=True,

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.real.resolving import LESSON
-from tools import lessons, real_home, releases
+from tools import real_home, releases
 
 
 @dataclass
@@ -29,7 +29,7 @@ class Hermes:
         sealed = {"HERMES_MANAGED_DIR": str(self.folder / "nothing")}
         self.process = subprocess.Popen(
             [str(releases.python_of(self.version)), "-I", str(LESSON)],
-            env=real_home.environment(scratch) | lessons.QUIET | sealed,
+            env=real_home.environment(scratch) | sealed,
             cwd=scratch,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,

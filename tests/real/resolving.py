@@ -125,7 +125,7 @@ def theirs(version: str, folder: Path, homes: list[tuple[Path, Made]]) -> list[F
     ]
     done = subprocess.run(
         [str(releases.python_of(version)), "-I", str(LESSON)],
-        env=real_home.environment(scratch) | lessons.QUIET | sealed,
+        env=real_home.environment(scratch) | sealed,
         cwd=scratch,
         input="\n".join(asked) + "\n",
         capture_output=True,
