@@ -49,7 +49,7 @@ def add_to(app: typer.Typer) -> None:
 EXPORT = """\b
 Examples:
   hermes-doctor backup export --to /mnt/usb --encrypt-to age1…
-  hermes-doctor backup export ID --to home.tar.age --encrypt-to @~/.ssh/id_ed25519.pub
+  hermes-doctor backup export ID --to h.age --encrypt-to @~/.ssh/id.pub
   hermes-doctor backup export --to /mnt/usb --encrypt-to passphrase
 
 \b
@@ -59,7 +59,8 @@ Exit codes:
 """
 PUSH = """\b
 Examples:
-  RESTIC_PASSWORD_FILE=~/.restic hermes-doctor backup push --restic sftp:me@host:/backups
+  export RESTIC_PASSWORD_FILE=~/.restic
+  hermes-doctor backup push --restic sftp:me@host:/backups
   hermes-doctor backup push --restic s3:https://host/bucket --init
   hermes-doctor backup push --rsync me@host:/backups/hermes
 

@@ -10,6 +10,11 @@ from hermes_doctor.cli.options import HomeOption, VaultOption
 
 app = typer.Typer(
     help="A backup every day by a timer, and only so many of the old ones kept.",
+    epilog="""\b
+Examples:
+  hermes-doctor backup schedule install
+  hermes-doctor backup schedule status
+""",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
