@@ -83,9 +83,10 @@ def move_pairing(probes: Probes, platform: str, user: str) -> Iterator[Step]:
         return
     let_in = {user: there.values[user], **here.values}
     left = {one: info for one, info in there.values.items() if one not in let_in}
-    yield from _write(here, let_in, f"let {user} in on {platform}", f"+ {user}")
+    name, old = (probes.home.name_of(one) for one in (store.folder, store.other))
+    yield from _write(here, let_in, f"let {user} in on {platform}, in {name}", f"+ {user}")
     gone = (f"- {spoken(one)}" for one in there.values if one in let_in)
-    yield from _write(there, left, "they are kept in the other folder", *gone)
+    yield from _write(there, left, f"out of {old}, since {name} has them", *gone)
 
 
 def _usable(path: Path) -> Kept:
