@@ -27,15 +27,20 @@ def env_duplicates(probes: Probes) -> Iterator[Finding]:
             code="ENV-DUP",
             severity=Severity.INFO if one.same else Severity.WARNING,
             title=(
-                f"{name} stands in .env {len(one.lines) + 1} times"
+                f"the empty {name}= in line {one.counts} of .env erases the one above"
+                if one.erased
+                else f"{name} stands in .env {len(one.lines) + 1} times"
                 + (", each time the same" if one.same else f", and only line {one.counts} counts")
             ),
             subject=name,
-            detail=f"Line {lines} does not count. Take out what you do not need.",
+            detail=(
+                f"Line {lines} does not count. Take out what you do not need."
+                + (f" If the value is meant, that is line {one.counts}." if one.erased else "")
+            ),
             evidence=(
                 *(Evidence(f".env:{line}", f"{name}, does not count") for line in one.lines),
                 Evidence(f".env:{one.counts}", f"{name}, counts"),
             ),
-            fix="comment-out",
+            fix=None if one.erased else "comment-out",  # which of the two is meant, who knows
             data={"lines": one.lines, "name": one.name},
         )

@@ -7,12 +7,25 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from hermes_doctor.api import Evidence, Finding, Probes, Severity, Skip, check, is_id, spoken
+from hermes_doctor.api import (
+    Evidence,
+    Finding,
+    Partly,
+    Probes,
+    Severity,
+    Skip,
+    check,
+    is_id,
+    spoken,
+)
 
 if TYPE_CHECKING:
     from hermes_doctor.api import Pairing, PairingRequest
 
 _LONGEST = 40
+_SHOWN = 12
+"""A lost folder may hold people by the hundred."""
+_DAY = 86400.0
 _HEALS = (0, 18, 1)
 """From this release on a start brings two stores together."""
 
@@ -22,7 +35,7 @@ _HEALS = (0, 18, 1)
     group="access",
     codes=["PAIRING-WAITING", "PAIRING-LOCKOUT", "PAIRING-ASTRAY"],
 )
-def pairing_requests(probes: Probes) -> Iterator[Finding]:
+def pairing_requests(probes: Probes) -> Iterator[Finding | Partly]:
     """Does everybody count who was paired, and does nobody wait for it?"""
     store = probes.pairing()
     if not (store.requests or store.lockouts or store.astray or store.approved):
@@ -40,20 +53,19 @@ def pairing_requests(probes: Probes) -> Iterator[Finding]:
     if found is None or found.release < _HEALS:
         for platform, users in store.astray.items():
             if found is not None:
-                yield _astray(probes, store, platform, len(users))
+                yield from _astray(probes, store, platform, users)
 
 
 def _waits(probes: Probes, store: Pairing, one: PairingRequest, *, alone: bool) -> Finding:
     """A person who was shown a code. The code is theirs, and is not shown."""
     named = is_id(one.platform, one.user)
     who = one.user if named else "somebody with an odd id"
-    asked = datetime.fromtimestamp(one.at, UTC)
+    asked = _moment(one.at)
     served = bool(probes.runtime().served)
-    minutes = max(0, int((3600 - (time.time() - one.at)) / 60))
     return Finding(
         code="PAIRING-WAITING",
         severity=Severity.WARNING if alone else Severity.INFO,
-        title=f"{who} waits to be paired on {one.platform}, for {minutes} minutes more",
+        title=f"{who} waits to be paired on {one.platform}, {_left(one.at + 3600)}",
         subject=f"{one.platform} {who}",
         detail=(
             "If you know who that is, approve it: here, or with the code that they were shown "
@@ -63,13 +75,30 @@ def _waits(probes: Probes, store: Pairing, one: PairingRequest, *, alone: bool) 
         evidence=(
             Evidence(
                 probes.home.name_of(store.folder / f"{one.platform}-pending.json"),
-                f"asked at {asked:%H:%M:%S} UTC, calls itself {_name(one.name)}",
+                (f"asked at {asked:%H:%M:%S} UTC" if asked else "bears a time that cannot be")
+                + f", calls itself {_name(one.name)}",
             ),
         ),
         since=asked,
         fix="approve-pairing" if named and not served else None,
         data={"platform": one.platform, "user": one.user, "entry": one.entry},
     )
+
+
+def _moment(at: float) -> datetime | None:
+    """The time of a request, unless the file holds none that there is."""
+    try:
+        return datetime.fromtimestamp(at, UTC)
+    except (ValueError, OverflowError, OSError):
+        return None
+
+
+def _left(until: float) -> str:
+    """How long something lasts; a time that is far off was not written by Hermes."""
+    seconds = until - time.time()
+    if seconds > _DAY:
+        return "without end"
+    return f"for {max(1, int(seconds / 60))} minutes more"
 
 
 def _name(text: str) -> str:
@@ -79,12 +108,11 @@ def _name(text: str) -> str:
 
 
 def _locked(probes: Probes, store: Pairing, platform: str, until: float) -> Finding:
-    plain = platform if platform.replace("_", "a").isalnum() and len(platform) < 40 else "?"
-    minutes = max(1, int((until - time.time()) / 60))
+    plain = _plain(platform)
     return Finding(
         code="PAIRING-LOCKOUT",
         severity=Severity.WARNING,
-        title=f"nobody can be paired on {plain} for {minutes} minutes: five wrong codes were typed",
+        title=f"nobody can be paired on {plain} {_left(until)}: five wrong codes were typed",
         subject=plain,
         detail=(
             "Until then no code is given out, and a right one is refused. `hermes pairing list` "
@@ -93,7 +121,7 @@ def _locked(probes: Probes, store: Pairing, platform: str, until: float) -> Find
         evidence=(
             Evidence(
                 probes.home.name_of(store.folder / "_rate_limits.json"),
-                f"{plain} is locked for {minutes} minutes more",
+                f"{plain} is locked {_left(until)}",
             ),
         ),
         fix="clear-lockout" if plain != "?" else None,
@@ -101,18 +129,33 @@ def _locked(probes: Probes, store: Pairing, platform: str, until: float) -> Find
     )
 
 
-def _astray(probes: Probes, store: Pairing, platform: str, count: int) -> Finding:
+def _astray(
+    probes: Probes, store: Pairing, platform: str, users: frozenset[str]
+) -> Iterator[Finding | Partly]:
+    """Each of them by name: whoever was shut out since must not come back along with others."""
     here, there = (probes.home.name_of(one) for one in (store.folder, store.other))
-    return Finding(
-        code="PAIRING-ASTRAY",
-        severity=Severity.WARNING,
-        title=f"{count} who were paired on {platform} are strangers to the gateway",
-        subject=platform,
-        detail=(
-            f"They were approved in {there}, and this release looks into {here} because that "
-            "folder is there, too."
-        ),
-        evidence=(Evidence(f"{there}/{platform}-approved.json", f"{count} of them only there"),),
-        fix="merge-approvals",
-        data={"platform": platform},
-    )
+    named = sorted(user for user in users if is_id(platform, user))
+    for user in named[:_SHOWN]:
+        yield Finding(
+            code="PAIRING-ASTRAY",
+            severity=Severity.WARNING,
+            title=f"{user} was paired on {platform}, and is a stranger to the gateway",
+            subject=f"{platform} {user}",
+            detail=(
+                f"The approval is in {there}, and this release looks into {here} because that "
+                "folder is there, too. If you know who that is, let them in; whom you have shut "
+                "out since is in the old file all the same: do nothing then."
+            ),
+            evidence=(Evidence(f"{there}/{platform}-approved.json", f"{user} is only there"),),
+            fix="merge-approvals",
+            data={"platform": platform, "user": user},
+        )
+    if len(named) < len(users):
+        yield Partly(f"{len(users) - len(named)} in {there} are no ids of {_plain(platform)}")
+    if len(named) > _SHOWN:
+        yield Partly(f"{len(named) - _SHOWN} more were paired in {there}; {_SHOWN} are named")
+
+
+def _plain(platform: str) -> str:
+    """The platform that a file is named after, unless it is no name of one."""
+    return platform if platform.replace("_", "a").isalnum() and len(platform) < 40 else "?"

@@ -28,6 +28,7 @@ from hermes_doctor.api import (
 
 _DOUBLED = pattern(r"(?i)/(?:chat/completions|completions|responses|embeddings|models)/*$")
 _MESSAGES = pattern(r"(?i)/messages/*$")
+_TWICE = pattern(r"(?i)(/v\d{1,2})(?:/*\1)+/*$")
 _SURE = {
     "api.openai.com": "/v1",
     "openrouter.ai": "/api/v1",
@@ -77,7 +78,11 @@ def _malformed(found: Resolved, way: Way) -> Iterator[Finding]:
     ends = _DOUBLED.search(text) or (mode == "anthropic_messages" and _MESSAGES.search(text))
     if "${" in text:
         return
-    if ends:
+    twice = _TWICE.search(text)
+    if twice:
+        why = f"{said(twice[1])} stands at its end twice"
+        yield _finding(found, way, url.source, text[: twice.end(1)], why, way.severity)
+    elif ends:
         why = f"Hermes adds {said(ends[0])} itself, so the request goes to it twice over"
         yield _finding(found, way, url.source, text[: ends.start()], why, way.severity)
     elif "://" not in text:

@@ -77,7 +77,8 @@ def _left(found: Resolved, way: Way, prefix: str, bare: str) -> Iterator[Finding
     asked = route.requested
     chosen = asked.source.kind in ("env", "process")
     word = entry.word(world)
-    severity = way.severity if not way.own else Severity.WARNING
+    relayed = way.own is not None or goes_to == "custom"
+    severity = Severity.INFO if relayed else way.severity  # relays have such names of their own
     where = asked.source if asked.value != "auto" else world.document.source(*way.provider)
     told = (
         "no provider is named" if asked.value == "auto" else f"the provider is {said(asked.value)}"
@@ -101,6 +102,6 @@ def _left(found: Resolved, way: Way, prefix: str, bare: str) -> Iterator[Finding
             Evidence(route.model.source.place, f"the model is {said(route.model.value)}"),
             Evidence(world.document.source(*entry.path).place, f"{said(entry.name)} is set up"),
         ),
-        fix=None if chosen or way.own else "use-own-provider",
+        fix=None if chosen or relayed else "use-own-provider",
         data={"edits": edits},
     )

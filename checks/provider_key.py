@@ -43,7 +43,7 @@ def provider_key(probes: Probes) -> Iterator[Finding]:
                 yield from _missing(probes, found, way)
         elif key and key.state in ("missing", "not needed"):
             yield from _missing(probes, found, way)
-        elif key and key.state in ("placeholder", "masked"):
+        elif key and _is_none(way, key):
             yield _no_key(way, key)
 
 
@@ -84,10 +84,10 @@ def _missing(probes: Probes, found: Resolved, way: Way) -> Iterator[Finding]:
         return
     for one in names:
         key = variable(found, one)
-        if key.state in ("placeholder", "masked"):
+        if _is_none(way, key):
             yield _no_key(way, key)
             return
-        if key.state == "usable":
+        if key.state in ("usable", "placeholder"):
             return  # it is in .env, in a line that does not count: another check's question
     unset = is_unset(probes, *names)
     if unset is False or (unset is None and not _serves(found)):
@@ -175,6 +175,13 @@ def _name(way: Way) -> str:
     if url and way.route.requested.value in ("auto", "custom"):
         return urls.host(url)
     return (way.route.provider or way.route.requested).value or ""
+
+
+def _is_none(way: Way, key: Key) -> bool:
+    """Whether what stands there will be refused; servers nearby are content with any word."""
+    url = (way.route.base_url.value if way.route.base_url else None) or ""
+    nearby = bool(urls.host(url)) and not urls.is_public(url)
+    return key.state == "masked" or (key.state == "placeholder" and not nearby)
 
 
 def _no_key(way: Way, key: Key) -> Finding:

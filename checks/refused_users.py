@@ -45,8 +45,8 @@ def _refused(probes: Probes, door: Entrance | None, one: Refusal, doors: list[En
     meant = list(_meant(probes, door, one, doors)) if named else []
     insists = one.insists(_INSISTS, _SPAN, _LATELY)
     where = f"{door.variable} in .env" if door else "the platform's list"
-    if door and door.own is not None:
-        where = f"{door.own.source.name} in {door.own.source.place}"
+    if door and door.lists:
+        where = f"{door.lists[0].source.name} in {door.lists[0].source.place}"
     fits = named and door is not None
     return Finding(
         code="AUTHZ-UNAUTHORIZED",
@@ -54,8 +54,8 @@ def _refused(probes: Probes, door: Entrance | None, one: Refusal, doors: list[En
         title=f"{who} wrote to the bot on {door.label if door else one.platform} and is on no list",
         subject=f"{one.platform} {who}",
         detail=(
-            "If you know who that is, add the id to "
-            f"{where}; else leave it. Nobody is added without being asked about."
+            f"If you know who that is, {_way_in(probes, door, one, where)}; else leave it. "
+            "Nobody is added without being asked about."
         ),
         evidence=(
             Evidence(one.log, _often(one)),
@@ -68,6 +68,14 @@ def _refused(probes: Probes, door: Entrance | None, one: Refusal, doors: list[En
         if door and named
         else {"platform": one.platform},
     )
+
+
+def _way_in(probes: Probes, door: Entrance | None, one: Refusal, where: str) -> str:
+    """How they get in: a first list would shut out all who are paired, or may ask for it."""
+    paired = probes.pairing().approved.get(one.platform)
+    if door and not door.lists and (door.invites or paired):
+        return f"let them write again, and run `hermes pairing approve {one.platform} CODE`"
+    return f"add the id to {where}"
 
 
 def _often(one: Refusal) -> str:

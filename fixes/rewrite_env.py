@@ -2,7 +2,16 @@
 
 from collections.abc import Iterator
 
-from hermes_doctor.api import CannotFix, Finding, Probes, ReplaceFile, Safety, Step, fix
+from hermes_doctor.api import (
+    CannotFix,
+    Finding,
+    Probes,
+    ReplaceFile,
+    Safety,
+    Step,
+    fix,
+    refuse_managed,
+)
 
 
 @fix(id="rewrite-env", codes=["ENV-BOM"], safety=Safety.SAFE)
@@ -13,6 +22,7 @@ def rewrite_env(probes: Probes, finding: Finding) -> Iterator[Step]:
         return
     if env.text is None or "\0" in env.text:
         raise CannotFix("the encoding of .env cannot be told for certain; save it as UTF-8 by hand")
+    refuse_managed(probes)
     yield ReplaceFile(
         env.path,
         env.text.encode("utf-8"),

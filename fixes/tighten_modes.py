@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from hermes_doctor.api import Finding, Probes, Safety, SetMode, Step, fix
+from hermes_doctor.api import Finding, Probes, Safety, SetMode, Step, fix, refuse_managed
 
 
 @fix(id="tighten-modes", codes=["PERM-SECRETS"], safety=Safety.SAFE)
@@ -10,6 +10,7 @@ def tighten_modes(probes: Probes, finding: Finding) -> Iterator[Step]:
     """Set the mode of the file to 0600."""
     snapshot = finding.data["snapshot"]
     if snapshot.mode & 0o077:
+        refuse_managed(probes)
         yield SetMode(
             finding.data["path"], 0o600, why="only the owner may read it", expect=snapshot
         )

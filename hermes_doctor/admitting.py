@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from hermes_doctor.editing.edits import Assign, Put
 from hermes_doctor.editing.planning import ACCESS, edit_config, edit_env, reload
 from hermes_doctor.model import CannotFix
+from hermes_doctor.settings.access import GLOBAL_USERS
 from hermes_doctor.settings.admission import Entrance, entries
 from hermes_doctor.settings.identity import is_id, normalised
 from hermes_doctor.settings.text import CONFIG, ENV, Text
@@ -39,8 +40,18 @@ def admit_user(probes: Probes, platform: str, user: str) -> Iterator[Step]:
             f"{platform} goes by its own list of config.yaml, and a list in .env would replace it: "
             "add the id to `allow_from` there"
         )
-    if own is None:
-        yield from edit_env(probes, why, Assign(door.variable, user))
+    shared = next((one for one in door.lists if one.source.name == GLOBAL_USERS), None)
+    if own is None and shared is not None:
+        yield from _share(probes, shared, user)
+    elif own is None:
+        if door.invites or probes.pairing().approved.get(platform):
+            raise CannotFix(
+                f"people are paired on {door.label}, and a first list would shut out all who are "
+                "not on it: let them write to the bot, and approve the code that they are shown "
+                f"(`hermes pairing approve {platform} CODE`)"
+            )
+        only = f"{why}; from now on only those on the list get in"
+        yield from edit_env(probes, only, Assign(door.variable, user))
     elif own.source.kind == ENV:
         yield from edit_env(probes, why, Assign(door.variable, _joined(own, user)))
     elif own.source.kind == CONFIG:
@@ -51,6 +62,17 @@ def admit_user(probes: Probes, platform: str, user: str) -> Iterator[Step]:
             f"add ,{user} to it there"
         )
     yield from reload(probes, ACCESS)
+
+
+def _share(probes: Probes, shared: Text, user: str) -> Iterator[Step]:
+    """One more id in the list for all platforms: a first list of its own would replace it."""
+    if shared.source.kind != ENV:
+        raise CannotFix(
+            f"{GLOBAL_USERS} is set where the gateway is started, by its service or container: "
+            f"add ,{user} to it there"
+        )
+    why = f"let {user} in, as all on that list are, on every platform"
+    yield from edit_env(probes, why, Assign(GLOBAL_USERS, _joined(shared, user)))
 
 
 def mirror_user(probes: Probes, platform: str, user: str) -> Iterator[Step]:

@@ -43,11 +43,11 @@ if TYPE_CHECKING:
     from hermes_doctor.admitting import admit_user, mirror_user
     from hermes_doctor.editing.carried import do_edits
     from hermes_doctor.editing.edits import Assign, Drop, Edit, Mend, Put, Rename, Unset
-    from hermes_doctor.editing.planning import edit_config, edit_env, reload
+    from hermes_doctor.editing.planning import edit_config, edit_env, refuse_managed, reload
     from hermes_doctor.knowledge.services import service_plan
     from hermes_doctor.masking import masked_name, spoken
     from hermes_doctor.model import Gateway
-    from hermes_doctor.pairings import approve_pairing, merge_pairings, unlock_pairing
+    from hermes_doctor.pairings import approve_pairing, move_pairing, unlock_pairing
     from hermes_doctor.probes.cron import Job, Target
     from hermes_doctor.probes.lastwords import Word
     from hermes_doctor.probes.links import Link
@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     from hermes_doctor.probes.reach import Reached
     from hermes_doctor.probes.refusals import Refusal
     from hermes_doctor.probes.runtime import Life, PlatformState, Runtime
+    from hermes_doctor.probes.settings import is_managed
     from hermes_doctor.probes.sockets import Connection
     from hermes_doctor.probes.space import Space
     from hermes_doctor.probes.stores import StoreFile
@@ -255,6 +256,7 @@ __all__ = [
     "fix",
     "gateway_service",
     "is_id",
+    "is_managed",
     "is_seller",
     "is_unset",
     "kinds",
@@ -266,9 +268,9 @@ __all__ = [
     "masked_name",
     "mend_rows",
     "mended",
-    "merge_pairings",
     "mirror_user",
     "misspelt",
+    "move_pairing",
     "named",
     "odd_lines",
     "odd_ports",
@@ -279,6 +281,7 @@ __all__ = [
     "pattern",
     "read_json",
     "references",
+    "refuse_managed",
     "release_claims",
     "reload",
     "repeated",
@@ -318,8 +321,8 @@ _LATER = {
     "hermes_doctor.editing.carried": ("do_edits",),
     "hermes_doctor.editing.edits": ("Assign", "Drop", "Edit", "Mend", "Put", "Rename", "Unset"),
     "hermes_doctor.admitting": ("admit_user", "mirror_user"),
-    "hermes_doctor.pairings": ("approve_pairing", "merge_pairings", "unlock_pairing"),
-    "hermes_doctor.editing.planning": ("edit_config", "edit_env", "reload"),
+    "hermes_doctor.pairings": ("approve_pairing", "move_pairing", "unlock_pairing"),
+    "hermes_doctor.editing.planning": ("edit_config", "edit_env", "refuse_managed", "reload"),
     "hermes_doctor.knowledge.services": ("service_plan",),
     "hermes_doctor.model": ("Gateway",),
     "hermes_doctor.probes.cron": ("Job", "Target"),
@@ -337,6 +340,7 @@ _LATER = {
     "hermes_doctor.probes.refusals": ("Refusal",),
     "hermes_doctor.probes.runtime": ("Life", "PlatformState", "Runtime"),
     "hermes_doctor.probes.sockets": ("Connection",),
+    "hermes_doctor.probes.settings": ("is_managed",),
     "hermes_doctor.probes.space": ("Space",),
     "hermes_doctor.probes.stores": ("StoreFile",),
     "hermes_doctor.probes.structure": ("Structure",),

@@ -222,6 +222,7 @@ def report(
         checks=tuple(results),
         findings=tuple(findings),
         fixes=fixes,
+        personal=frozenset(fix.id for fix in plugins.fixes if fix.personal and fix.id in fixes),
         options=options,
         page_options=page_options,
         gateways=_gateways(probes),

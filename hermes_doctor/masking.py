@@ -43,6 +43,12 @@ _SHOWN = frozenset(
     }
 )
 _WORD = pattern(r"""["']?[\w][\w./:-]{0,39}["']?""")
+_PEOPLE = pattern(r"(?i)(\w+_)?allowed_users|allow_from")
+"""Lists of ids: they are what an operator agrees to, and no secret."""
+_ADDRESS = pattern(r"(?i)(\w+_)?base_url")
+_URL = pattern(r"""["']?https?://[^\s"']+["']?""")
+_ITEM = pattern(r"^(\s*-\s+)([^\s#:]+)\s*$")
+_ONE = pattern(r"\+?-?\d{1,20}|[\w.+@:-]{1,64}|\*")
 
 
 def clean(text: str) -> str:
@@ -77,9 +83,24 @@ def _line(text: str) -> str:
     if not value or _SWITCH.fullmatch(value):
         return head + value
     bare, comment = _without_comment(value)
+    if _PEOPLE.fullmatch(name[0]):
+        return head + _people(bare) + comment
+    if _ADDRESS.fullmatch(name[0]) and _URL.fullmatch(bare):
+        return head + address(bare) + comment
     number = _NUMBER.fullmatch(bare) and (name[0] in _SHOWN or _COUNTS.search(name[0]))
     word = name[0] in _SHOWN and _WORD.fullmatch(bare) and not _TOKEN.search(bare)
     return head + (bare + comment if number or word else HIDDEN)
+
+
+def _people(value: str) -> str:
+    """A list of ids as it is written, but for entries that are more like a key or a token."""
+    return ",".join(_person(one) for one in value.split(","))
+
+
+def _person(entry: str) -> str:
+    bare = entry.strip(" \t\"'[]")
+    plain = not bare or (_ONE.fullmatch(bare) and (bare.isdigit() or not _TOKEN.search(bare)))
+    return entry if plain else HIDDEN
 
 
 def _without_comment(value: str) -> tuple[str, str]:
@@ -160,6 +181,7 @@ def lines(texts: list[str]) -> list[str]:
     shown: list[str] = []
     inside: int | None = None  # the margin of the name whose block of text this is
     quote = ""
+    people: int | None = None  # the margin of the list of ids whose entry this may be
     for text in texts:
         bare = text.lstrip()
         margin = len(text) - len(bare)
@@ -170,6 +192,13 @@ def lines(texts: list[str]) -> list[str]:
         if inside is not None and (not bare or margin > inside):
             shown.append(HIDDEN if bare else "")
             continue
+        entry = _ITEM.match(text) if people is not None and margin >= people else None
+        if entry:
+            shown.append(clean(entry[1] + _person(entry[2])))
+            continue
+        heading = _HEADING.match(text)
+        name = _NAME.search(heading[1]) if heading else None
+        people = margin if name and _PEOPLE.fullmatch(name[0]) else None
         inside = margin if _BLOCK.search(text) else None
         item = re.sub(r"^(-\s+)+", "", bare)
         value = item if item[:1] in ("'", '"') else re.split(r"[:=]\s+|=", item, maxsplit=1)[-1]

@@ -177,6 +177,8 @@ class Report(NamedTuple):
     findings: tuple[Finding, ...]
     fixes: Mapping[str, Safety] = NOTHING
     """By id: the fixes that there are, and what each needs from the operator."""
+    personal: frozenset[str] = frozenset()
+    """Those of them that are done only for the one who is named."""
     options: str = ""
     """What a hint must repeat so that it works when pasted: ` --home DIR` and the like."""
     page_options: str = ""
@@ -219,5 +221,10 @@ class Report(NamedTuple):
         """The fix on offer for this finding."""
         if finding.fix is None or finding.fix not in self.fixes:
             return None
-        command = f"hermes-doctor fix {finding.code} --apply{self.options}"
+        words = finding.code
+        if finding.fix in self.personal:
+            import shlex
+
+            words += f" --subject {shlex.quote(finding.subject)}"
+        command = f"hermes-doctor fix {words} --apply{self.options}"
         return FixOffer(finding.fix, self.fixes[finding.fix], command)

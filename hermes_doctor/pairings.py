@@ -8,6 +8,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from hermes_doctor.editing.planning import refuse_managed
+from hermes_doctor.masking import spoken
 from hermes_doctor.model import CannotFix
 from hermes_doctor.probes import pairing
 from hermes_doctor.probes.pairing import Kept
@@ -23,6 +25,7 @@ _LONGEST = 200
 
 def approve_pairing(probes: Probes, platform: str, user: str, entry: str) -> Iterator[Step]:
     """Pair one person whose request still counts: among the approved, and no longer waiting."""
+    refuse_managed(probes)
     if not is_id(platform, user):
         raise CannotFix(f"that is no id of {platform}: pair it with the code")
     if probes.runtime().served:
@@ -48,12 +51,15 @@ def approve_pairing(probes: Probes, platform: str, user: str, entry: str) -> Ite
         if one != entry and pairing.waits(info, now)
     }
     let_in = {**others, id: {"user_name": name, "approved_at": now}}
-    yield from _write(approved, let_in, f"let {id} in on {platform}")
-    yield from _write(waiting, left, f"{id} waits no more")
+    yield from _write(approved, let_in, f"let {id} in on {platform}", f"+ {id}")
+    gone = len(waiting.values) - len(left) - 1
+    over = [f"- {gone} that ran out"] if gone else []
+    yield from _write(waiting, left, f"{id} waits no more", f"- the request of {id}", *over)
 
 
 def unlock_pairing(probes: Probes, platform: str) -> Iterator[Step]:
     """Let people be paired on a platform again."""
+    refuse_managed(probes)
     limits = _usable(probes.pairing().folder / pairing.LIMITS)
     gone = {f"_lockout:{platform}", f"_failures:{platform}"}
     left = {name: value for name, value in limits.values.items() if name not in gone}
@@ -61,15 +67,26 @@ def unlock_pairing(probes: Probes, platform: str) -> Iterator[Step]:
         yield from _write(limits, left, f"people can be paired on {platform} again")
 
 
-def merge_pairings(probes: Probes, platform: str) -> Iterator[Step]:
-    """Bring the approved of the folder that does not count into the one that does."""
+def move_pairing(probes: Probes, platform: str, user: str) -> Iterator[Step]:
+    """Bring one of the approved out of the folder that does not count into the one that does.
+
+    Whoever is in the one that counts goes out of the other, so that one who is shut out later is
+    not found there again.
+    """
+    refuse_managed(probes)
+    if not is_id(platform, user):
+        raise CannotFix(f"that is no id of {platform}: pair it with a code")
     store = probes.pairing()
     here = _usable(pairing.approved_file(store.folder, platform))
-    there = pairing.kept(pairing.approved_file(store.other, platform))
-    both = {**there.values, **here.values}
-    if both != here.values:
-        count = len(both) - len(here.values)
-        yield from _write(here, both, f"{count} who were paired are let in on {platform}")
+    there = _usable(pairing.approved_file(store.other, platform))
+    if user not in there.values:
+        return
+    let_in = {user: there.values[user], **here.values}
+    left = {one: info for one, info in there.values.items() if one not in let_in}
+    name, old = (probes.home.name_of(one) for one in (store.folder, store.other))
+    yield from _write(here, let_in, f"let {user} in on {platform}, in {name}", f"+ {user}")
+    gone = (f"- {spoken(one)}" for one in there.values if one in let_in)
+    yield from _write(there, left, f"out of {old}, since {name} has them", *gone)
 
 
 def _usable(path: Path) -> Kept:
@@ -80,13 +97,14 @@ def _usable(path: Path) -> Kept:
     return found
 
 
-def _write(file: Kept, values: Mapping[str, Any], why: str) -> Iterator[Step]:
+def _write(file: Kept, values: Mapping[str, Any], why: str, *entries: str) -> Iterator[Step]:
+    """The file with these values; `entries` show what the masked lines of a diff would not."""
     try:
         data = json.dumps(values, indent=2, ensure_ascii=False).encode()
     except (ValueError, RecursionError):
         raise CannotFix(f"{file.path.name} holds text that cannot be written again") from None
     if data != file.data:
-        yield ReplaceFile(file.path, data, why=why, expect=file.snapshot, before=file.data)
+        yield ReplaceFile(file.path, data, why, file.snapshot, file.data, entries)
         if file.snapshot.mode & 0o077:
             yield SetMode(file.path, 0o600, why="as Hermes keeps it", expect=file.snapshot)
 

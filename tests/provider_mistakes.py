@@ -254,6 +254,10 @@ MISTAKES: dict[str, Mistake] = {
     ),
     "nothing but a platform": Mistake("PROVIDER-KEY", "{}\n", env=TELEGRAM, severity=INFO),
     "a placeholder": Mistake("PROVIDER-KEY", MODEL + RELAY, env="MY_KEY=your_api_key_here\n"),
+    **{
+        f"a placeholder: {text}": Mistake("PROVIDER-KEY", MODEL + RELAY, env=f"MY_KEY={text}\n")
+        for text in ("sk-your-key", "paste-your-key-here", "[your key]", "<your key>")
+    },
     "a placeholder that Hermes knows": Mistake(
         "PROVIDER-KEY",
         "model: {provider: deepseek, default: x}\n",
@@ -342,6 +346,9 @@ MISTAKES: dict[str, Mistake] = {
     # -- the address ----------------------------------------------------------------------------
     "doubled": Mistake(
         "CFG-BASE-URL", _relay(URL, f"{URL}/chat/completions"), fix="mend-address", after=After()
+    ),
+    "the version twice": Mistake(
+        "CFG-BASE-URL", _relay(URL, f"{URL}/v1/"), fix="mend-address", after=After()
     ),
     "no scheme": Mistake(
         "CFG-BASE-URL",
@@ -598,6 +605,19 @@ HEALTHY: dict[str, tuple[str, str]] = {
         + "providers:\n  openai:\n    base_url: https://api.openai.com/v1\n    key_env: MY_KEY\n",
         ENV,
     ),
+    **{
+        f"{word} for a key nearby": (
+            _custom(f"  base_url: {address}\n  api_key: {word}\n", "qwen3"),
+            ENV,
+        )
+        for word, address in (
+            ("dummy", "http://192.168.0.7:8000/v1"),
+            ("none", "http://localhost:8000/v1"),
+            ("test", "http://127.0.0.1:8000/v1"),
+            ("secret", "http://10.0.0.2:8000/v1"),
+            ("token", "http://box.local:8000/v1"),
+        )
+    },
     "a relay with prefixes": (
         _relay("default: ", "default: openkey/") + "    models: {openkey/gpt-4o-mini: {}}\n",
         ENV,

@@ -209,3 +209,45 @@ def test_what_a_log_says(text: str, secret: str) -> None:
 def test_what_a_log_says_in_the_clear(text: str) -> None:
     """What an operator needs stays readable."""
     assert masking.spoken(text) == text
+
+
+PEOPLE = [
+    "TELEGRAM_ALLOWED_USERS=7001,42",
+    "DISCORD_ALLOWED_USERS=123456789012345678, 222222222222222222",
+    'GATEWAY_ALLOWED_USERS="7001, me@example.com"',
+    "  allow_from: [7001, '42']",
+    "    base_url: https://relay.example/v1",
+    "OPENAI_BASE_URL=http://127.0.0.1:8000/v1",
+]
+
+
+@pytest.mark.parametrize("text", PEOPLE)
+def test_who_is_let_in_and_where_messages_go(text: str) -> None:
+    """The operator agrees to ids and addresses, so they are shown."""
+    assert masking.line(text) == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "TELEGRAM_ALLOWED_USERS=7001,zQcanaryKx9pLm2Tw",
+        "TELEGRAM_ALLOWED_USERS=123456:AAcanaryzQKx9pLm2TwAAcanary",
+        "base_url: https://bob:canary@relay.example/v1",
+        "base_url: https://relay.example/v1?key=canary",
+        "base_url: sk-canary",
+    ],
+)
+def test_secrets_among_them(text: str) -> None:
+    """A token in the wrong place, and what is secret of an address, stay hidden."""
+    assert "canary" not in masking.line(text)
+
+
+def test_a_list_of_people_line_by_line() -> None:
+    """Entries of that list alone."""
+    texts = ["allow_from:", "  - '7001'", "  - 42", "  - sk-canary1234567", "other:", "  - 42"]
+
+    shown = masking.lines(texts)
+
+    assert shown[:3] == texts[:3]
+    assert shown[3] == f"  - {masking.HIDDEN}"
+    assert "42" not in shown[5]

@@ -112,8 +112,7 @@ def refuse_managed(probes: Probes) -> None:
     """A home that a package manager writes is changed there: what we write, it takes back."""
     from hermes_doctor.probes import settings
 
-    settled = settings.started_with(probes).get("HERMES_MANAGED", "").strip()
-    if settled or snapshot(probes.home / ".managed").kind != "absent":
+    if settings.is_managed(probes):
         raise CannotFix(
             "this home is managed by a package manager (NixOS, Homebrew): change it there"
         )

@@ -10,6 +10,7 @@ themselves, and up to 0.14 the code itself is the name of an entry: neither is s
 
 from __future__ import annotations
 
+import math
 import os
 import time
 from collections.abc import Iterator, Mapping
@@ -142,8 +143,18 @@ def waits(entry: object, now: float) -> bool:
     """Whether an entry still counts; what bears no time does not."""
     if not isinstance(entry, dict):
         return False
-    made = entry.get("created_at")
-    return isinstance(made, int | float) and now - made <= VALID
+    made = _seconds(entry.get("created_at"))
+    return made is not None and now - made <= VALID
+
+
+def _seconds(value: object) -> float | None:
+    """A moment as a number; anything can be in a file, also what no clock shows."""
+    if not isinstance(value, int | float):
+        return None
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
 
 
 def _requests(folder: Path, names: list[str], now: float) -> Iterator[PairingRequest]:
@@ -159,7 +170,7 @@ def _requests(folder: Path, names: list[str], now: float) -> Iterator[PairingReq
                     entry=entry,
                     user=info["user_id"],
                     name=said if isinstance(said, str) else "",
-                    at=float(info["created_at"]),
+                    at=_seconds(info["created_at"]) or 0.0,
                 )
 
 
@@ -168,8 +179,9 @@ def _lockouts(folder: Path, names: list[str], now: float) -> Iterator[Lockout]:
         return
     for name, value in _readable(folder / LIMITS).items():
         mark, _, platform = name.partition(":")
-        if mark == "_lockout" and isinstance(value, int | float) and value > now:
-            yield Lockout(platform, float(value))
+        until = _seconds(value) if mark == "_lockout" else None
+        if until is not None and until > now:
+            yield Lockout(platform, until)
 
 
 def _approved(folder: Path, names: list[str]) -> dict[str, frozenset[str]]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from hermes_doctor.files import snapshot
 from hermes_doctor.model import CouldNotLook
 from hermes_doctor.patterns import pattern
 from hermes_doctor.values import NamedTuple
@@ -81,6 +82,13 @@ def started_with(probes: Probes) -> Mapping[str, str]:
         return {}
     owner = probes.supervision().owner
     return owner.environment if owner else {}
+
+
+def is_managed(probes: Probes) -> bool:
+    """Whether a package manager writes this home, as Hermes tells it."""
+    if snapshot(probes.home / ".managed").kind != "absent":
+        return True
+    return bool(started_with(probes).get("HERMES_MANAGED", "").strip())
 
 
 def parse(text: str) -> dict[str, str]:

@@ -171,6 +171,8 @@ class Repeated(NamedTuple):
     counts: int
     same: bool
     """Whether all say the same."""
+    erased: bool
+    """Whether the one that counts is empty, and another is not."""
 
 
 def repeated(file: EnvFile, world: World) -> Iterator[Repeated]:
@@ -182,7 +184,8 @@ def repeated(file: EnvFile, world: World) -> Iterator[Repeated]:
         value = world.readings.dotenv.values[name]
         last = value.source.line or 0
         said = {settings.parse(lines[number - 1]).get(name) for number in (*numbers, last)}
-        yield Repeated(name, numbers, last, len(said) == 1)
+        same = len(said) == 1
+        yield Repeated(name, numbers, last, same, erased=not same and not value.strip())
 
 
 class OddPort(NamedTuple):

@@ -12,12 +12,13 @@ from hermes_doctor.settings.text import DEFAULT, Key, Text
 _UNRESOLVED = pattern(r"\$\{[^}]*\}|^\$[A-Za-z_]")
 _MASKED = pattern(r"\*{3}|•{3}|…|\.\.\.|‹|\[redacted", re.IGNORECASE)
 _EXAMPLE = pattern(
-    r"your[-_ ].*|<.*>|x{3,}|.*[-_]x{4,}|todo|fixme|replace.*|change[-_ ]?me|insert.*|.*_here|"
+    r"your[-_ ].*|<.*>|\[.*\]|(?:sk|pk|gsk|xai)[-_]your\b.*|.*[-_ ]your[-_ ].*key|paste[-_ ].*|"
+    r"x{3,}|.*[-_]x{4,}|todo|fixme|replace.*|change[-_ ]?me|insert.*|.*[-_ ]here|"
     r"sk-(?:or-)?(?:v1-)?(?:x+|\.+)|abc123|test|secret|api[-_]?key|token",
     re.IGNORECASE,
 )
-_BEGINS = ("your", "<", "x", "replace", "insert", "change")
-_ENDS = ("x", "_here", ".")
+_BEGINS = ("your", "<", "[", "x", "replace", "insert", "change", "paste", "sk-your", "sk_your")
+_ENDS = ("x", "_here", ".", "-here", " here", "key")
 
 _VENDORS = {
     "sk-or-": "openrouter.ai",

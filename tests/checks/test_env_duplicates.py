@@ -23,6 +23,17 @@ def test_found(home: Path, env: str, severity: str) -> None:
     assert findings[0].evidence[-1].where == ".env:3"
 
 
+def test_an_empty_one_erases(home: Path) -> None:
+    """It is a warning that says so; commenting out the key would be the wrong help."""
+    env = "OPENROUTER_API_KEY=sk-or-v1-canary\nB=2\nOPENROUTER_API_KEY=\n"
+
+    _, [finding] = filing.look(filing.write(home, "{}\n", env), ID)
+
+    assert (finding.severity, finding.fix) == ("warning", None)
+    assert "the empty OPENROUTER_API_KEY= in line 3 of .env erases" in finding.title
+    assert "canary" not in repr(finding)
+
+
 def test_values_are_not_shown(home: Path) -> None:
     """Nor is a name that is more like a key."""
     env = "zQcanaryKx9pLm2Tw=1\nzQcanaryKx9pLm2Tw=zQcanary\n"

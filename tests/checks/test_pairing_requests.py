@@ -165,6 +165,38 @@ def test_an_empty_old_folder(home: Path) -> None:
     assert look(home, "0.18.0") == []
 
 
+def test_ids_that_are_none(home: Path) -> None:
+    """They are counted, and nothing of them is shown or offered."""
+    refusing.approved(home, "\x1b[31mevil", folder="platforms/pairing")
+    refusing.approved(home, "7001", folder="pairing")
+    support.put(home / ".env", refusing.TOKEN)
+
+    result, findings = ask("pairing-requests", Scene(home, {}, running=False, version="0.17.0"))
+
+    assert findings == []
+    assert "1 in platforms/pairing are no ids of telegram" in (result.reason or "")
+
+
+TIMES = ["1e18", "Infinity", "-Infinity", "NaN", "1" + "0" * 400, "-1" + "0" * 400, "true", '"x"']
+
+
+@pytest.mark.parametrize("when", TIMES)
+def test_times_that_cannot_be(home: Path, when: str) -> None:
+    """Hermes reads them, and so does the check; nothing breaks."""
+    folder = home / "platforms/pairing"
+    pending = f'{{"a": {{"user_id": "42", "created_at": {when}}}}}'
+    support.put(folder / "telegram-pending.json", pending)
+    support.put(folder / "_rate_limits.json", f'{{"_lockout:telegram": {when}}}')
+
+    found = look(home)
+
+    forever = when in ("1e18", "Infinity") or when.startswith("1")
+    assert [one.code for one in found] == (
+        ["PAIRING-LOCKOUT", "PAIRING-WAITING"] if forever else []
+    )
+    assert all("without end" in one.title for one in found)
+
+
 def test_the_old_folder_alone(home: Path) -> None:
     """An older home goes on with it."""
     refusing.waiting(home, folder="pairing")

@@ -50,3 +50,28 @@ def test_a_variable_that_decides(tmp_path: Path) -> None:
 
     assert finding.fix is None
     assert "HERMES_INFERENCE_PROVIDER" in finding.detail
+
+
+LITELLM = (
+    "model:\n  provider: {provider}\n  default: groq/llama-3.3-70b\n{more}providers:\n"
+    "  litellm:\n    base_url: http://127.0.0.1:4000/v1\n    key_env: MY_KEY\n"
+    "  groq:\n    base_url: https://api.groq.com/openai/v1\n    key_env: MY_KEY\n"
+)
+
+
+@pytest.mark.parametrize("version", judging.VERSIONS)
+@pytest.mark.parametrize(
+    ("provider", "more"), [("litellm", ""), ("custom", "  base_url: http://127.0.0.1:4000/v1\n")]
+)
+def test_a_relay_with_names_like_that(
+    tmp_path: Path, provider: str, more: str, version: str
+) -> None:
+    """Relays call their models after whom they come from: at most it is worth knowing."""
+    mistake = MISTAKES["the old provider is left"]
+    config = LITELLM.format(provider=provider, more=more)
+    home = judging.write(tmp_path / "home", replace(mistake, config=config))
+
+    found = judging.look(home, version, "CFG-PROVIDER-LEFT")
+
+    assert {one.severity for one in found} <= {"info"}
+    assert {one.fix for one in found} <= {None}

@@ -163,3 +163,16 @@ def test_other_files_are_not_secret(reachable: Path) -> None:
     result, findings = look(reachable)
 
     assert (result.status, findings) == (Status.OK, [])
+
+
+def test_a_managed_home_lets_its_group_read(reachable: Path) -> None:
+    """It is set up so; what everybody can read is wrong there as well."""
+    support.put(reachable / ".managed", "")
+    (reachable / ".env").chmod(0o640)
+
+    _, [finding] = look(reachable)
+
+    assert (finding.severity, finding.fix) == (Severity.INFO, None)
+    (reachable / ".env").chmod(0o644)
+    _, [finding] = look(reachable)
+    assert finding.severity is Severity.ERROR

@@ -15,14 +15,52 @@ CODE = "AUTHZ-UNAUTHORIZED"
 ENV = {
     "a list": ("TELEGRAM_ALLOWED_USERS=7001\n", "TELEGRAM_ALLOWED_USERS=7001,42\n"),
     "quoted": ('TELEGRAM_ALLOWED_USERS="7001, 7002"\n', "7001, 7002,42"),
-    "none": ("", "TELEGRAM_ALLOWED_USERS=42\n"),
-    "a list for all": ("GATEWAY_ALLOWED_USERS=7001\n", "7001\nTELEGRAM_ALLOWED_USERS=42\n"),
+    "a list for all": ("GATEWAY_ALLOWED_USERS=7001\n", "GATEWAY_ALLOWED_USERS=7001,42\n"),
     "twice": (
         "TELEGRAM_ALLOWED_USERS=1\nTELEGRAM_ALLOWED_USERS=7001\n",
         "TELEGRAM_ALLOWED_USERS=1\nTELEGRAM_ALLOWED_USERS=7001,42\n",
     ),
-    "an empty one": ("TELEGRAM_ALLOWED_USERS=\n", "TELEGRAM_ALLOWED_USERS=42\n"),
 }
+FIRST = {"none": "", "an empty one": "TELEGRAM_ALLOWED_USERS=\n"}
+NO_CODES = "telegram:\n  unauthorized_dm_behavior: ignore\n"
+
+
+@pytest.mark.parametrize("case", FIRST)
+def test_the_first_list(home: Path, case: str) -> None:
+    """Only where nobody is paired or gets a code; the plan says that it shuts out the others."""
+    support.put(home / ".env", refusing.TOKEN + FIRST[case])
+    support.put(home / "config.yaml", support.CONFIG + NO_CODES)
+    refusing.turned_away(home)
+
+    done = support.doctor("fix", CODE, "--subject", "telegram 42", "--home", home)
+
+    assert "from now on only those on the list get in" in " ".join(done.out.split())
+    assert "TELEGRAM_ALLOWED_USERS=42" in done.out
+    with let_in(home, CODE, "telegram 42"):
+        assert (home / ".env").read_text().endswith("TELEGRAM_ALLOWED_USERS=42\n")
+
+
+@pytest.mark.parametrize("paired", [True, False])
+def test_no_first_list_where_people_are_paired(home: Path, paired: bool) -> None:
+    """It would shut out who is paired, and strangers would be given no code any more."""
+    support.put(home / ".env", refusing.TOKEN)
+    refusing.turned_away(home)
+    if paired:
+        refusing.approved(home, "7001")
+
+    said = plan(home, NO_CODES if paired else "")
+
+    assert "hermes pairing approve telegram CODE" in said
+
+
+def test_a_list_for_all_that_the_service_sets(home: Path) -> None:
+    """It is changed there."""
+    support.put(home / ".env", refusing.TOKEN)
+    refusing.turned_away(home)
+
+    said = plan(home, variables={"GATEWAY_ALLOWED_USERS": "7001"}, running=True)
+
+    assert "GATEWAY_ALLOWED_USERS is set where" in said
 
 
 @pytest.mark.parametrize("case", ENV)
@@ -64,7 +102,7 @@ def test_in_config(home: Path, case: str) -> None:
 
 def test_only_who_is_named(home: Path) -> None:
     """Neither all repairs at once nor the code alone let anybody in, --yes or not."""
-    support.put(home / ".env", refusing.TOKEN)
+    support.put(home / ".env", refusing.TOKEN + "TELEGRAM_ALLOWED_USERS=7001\n")
     refusing.turned_away(home)
     refusing.turned_away(home, "43")
 
@@ -72,7 +110,7 @@ def test_only_who_is_named(home: Path) -> None:
         left_alone(home, *words)
     left_alone(home, CODE, "--subject", "telegram 44", "--yes", found=False)
     with let_in(home, CODE, "telegram 43"):
-        assert "TELEGRAM_ALLOWED_USERS=43\n" in (home / ".env").read_text()
+        assert "TELEGRAM_ALLOWED_USERS=7001,43\n" in (home / ".env").read_text()
 
 
 @pytest.mark.parametrize("user", ["*", "42,43", "kelly", "@42"])
@@ -128,7 +166,7 @@ def test_own_list_of_the_adapter(home: Path) -> None:
 
 def test_managed_home(home: Path) -> None:
     """A home that a package manager writes is changed there."""
-    support.put(home / ".env", refusing.TOKEN)
+    support.put(home / ".env", refusing.TOKEN + "TELEGRAM_ALLOWED_USERS=7001\n")
     support.put(home / ".managed", "")
     refusing.turned_away(home)
 
@@ -154,7 +192,7 @@ def test_no_watch_does_it(home: Path) -> None:
     from hermes_doctor.plan import plan as planned
     from hermes_doctor.watching import consent
 
-    support.put(home / ".env", refusing.TOKEN)
+    support.put(home / ".env", refusing.TOKEN + "TELEGRAM_ALLOWED_USERS=7001\n")
     refusing.turned_away(home, times=6)
     scene = Scene(home, {}, running=False)
     _, findings = ask("refused-users", scene)
@@ -166,9 +204,11 @@ def test_no_watch_does_it(home: Path) -> None:
 
 def test_the_question_and_the_hint_name_the_person(home: Path) -> None:
     """Who is not asked, since there is no terminal, is told how to say yes to this very person."""
-    support.put(home / ".env", refusing.TOKEN)
+    support.put(home / ".env", refusing.TOKEN + "TELEGRAM_ALLOWED_USERS=7001\n")
     refusing.turned_away(home)
 
+    offer = support.finding(support.check(home), CODE)["fix"]
+    assert f"fix {CODE} --subject 'telegram 42' --apply" in offer["command"]
     done = support.doctor("fix", CODE, "--apply", "--yes", "--home", home)
 
     assert "--subject 'telegram 42'" in done.out.replace("\n", " ")

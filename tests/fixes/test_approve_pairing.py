@@ -98,3 +98,19 @@ def test_owner(home: Path) -> None:
     with let_in(home, CODE, "telegram 42"):
         for name in ("telegram-approved.json", "telegram-pending.json"):
             assert (home / "platforms/pairing" / name).stat().st_uid == 4242
+
+
+def test_managed_home(home: Path) -> None:
+    """A home that a package manager writes is changed there."""
+    support.put(home / ".env", refusing.TOKEN)
+    refusing.waiting(home)
+    support.put(home / ".managed", "")
+    sick = support.contents(home)
+
+    done = support.doctor(
+        "fix", CODE, "--subject", "telegram 42", "--yes", "--apply", "--json", "--home", home
+    )
+
+    assert "managed" in str([one["refusal"] for one in done.json["repair"]["plan"]])
+    assert done.json["repair"]["runs"] == []
+    assert support.contents(home) == sick

@@ -39,3 +39,17 @@ def test_asks(home: Path) -> None:
     support.doctor("fix", "PAIRING-LOCKOUT", "--apply", "--home", home)
 
     assert support.contents(home) == sick
+
+
+def test_managed_home(home: Path) -> None:
+    """A home that a package manager writes is changed there."""
+    support.put(home / ".env", refusing.TOKEN)
+    refusing.locked(home)
+    support.put(home / ".managed", "")
+    sick = support.contents(home)
+
+    done = support.doctor("fix", "PAIRING-LOCKOUT", "--yes", "--apply", "--json", "--home", home)
+
+    assert "managed" in str([one["refusal"] for one in done.json["repair"]["plan"]])
+    assert done.json["repair"]["runs"] == []
+    assert support.contents(home) == sick

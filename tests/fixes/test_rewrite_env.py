@@ -89,3 +89,16 @@ def test_values_are_hidden(home: Path) -> None:
 
     [receipt] = (home / "backups" / "doctor" / "runs").glob("*/run.json")
     assert "canary" not in receipt.read_text()
+
+
+def test_managed_home(home: Path) -> None:
+    """A home that a package manager writes is changed there."""
+    support.put(home / ".env", CASES["mark"])
+    support.put(home / ".managed", "")
+    sick = support.contents(home)
+
+    done = support.doctor("fix", "ENV-BOM", "--apply", "--json", "--home", home)
+
+    assert "managed" in str([one["refusal"] for one in done.json["repair"]["plan"]])
+    assert done.json["repair"]["runs"] == []
+    assert support.contents(home) == sick

@@ -80,3 +80,16 @@ def test_a_database_in_use_is_closed_too(home: Path) -> None:
         assert support.doctor("fix", "--apply", "--home", home).code == 0
 
     assert (home / "response_store.db").stat().st_mode & 0o777 == 0o600
+
+
+def test_managed_home(home: Path) -> None:
+    """A home that a package manager writes is changed there."""
+    (home / ".env").chmod(0o644)
+    support.put(home / ".managed", "")
+    sick = support.contents(home)
+
+    done = support.doctor("fix", "PERM-SECRETS", "--apply", "--json", "--home", home)
+
+    assert "managed" in str([one["refusal"] for one in done.json["repair"]["plan"]])
+    assert done.json["repair"]["runs"] == []
+    assert support.contents(home) == sick

@@ -65,7 +65,7 @@ def test_approve_pairing(hermes: Hermes, hermes_home: MakeHome) -> None:
 
 
 LISTS = {
-    "none": ("", ""),
+    "none": ("", "telegram:\n  unauthorized_dm_behavior: ignore\n"),
     "in .env": ("TELEGRAM_ALLOWED_USERS=7001\n", ""),
     "for all": ("GATEWAY_ALLOWED_USERS=7001\n", ""),
     "in config.yaml": ("", "telegram:\n  allow_from:\n    - 7001\n"),
@@ -122,7 +122,8 @@ def test_two_folders(hermes: Hermes, hermes_home: MakeHome, empty: bool) -> None
     astray = "PAIRING-ASTRAY" in patient.check().codes
 
     assert hermes.ask(home, KELLY)["authorised"] == [not astray]
-    patient.doctor("fix", "PAIRING-ASTRAY", "--apply", "--yes", "--json")
+    words = ("--subject", "telegram 4242", "--apply", "--yes", "--json")
+    patient.doctor("fix", "PAIRING-ASTRAY", *words)
     assert hermes.ask(home, KELLY)["authorised"] == [True]
 
 
