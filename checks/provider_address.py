@@ -77,7 +77,11 @@ def _malformed(found: Resolved, way: Way) -> Iterator[Finding]:
     ends = _DOUBLED.search(text) or (mode == "anthropic_messages" and _MESSAGES.search(text))
     if "${" in text:
         return
-    if ends:
+    wrong = urls.fault(text) if "://" in text else None
+    if wrong:
+        why = f"{wrong}, so no request can be sent"
+        yield _finding(found, way, url.source, None, why, way.severity)
+    elif ends:
         why = f"Hermes adds {said(ends[0])} itself, so the request goes to it twice over"
         yield _finding(found, way, url.source, text[: ends.start()], why, way.severity)
     elif "://" not in text:
