@@ -82,6 +82,10 @@ def _malformed(found: Resolved, way: Way) -> Iterator[Finding]:
     if twice:
         why = f"{said(twice[1])} stands at its end twice"
         yield _finding(found, way, url.source, text[: twice.end(1)], why, way.severity)
+    wrong = urls.fault(text) if "://" in text else None
+    if wrong:
+        why = f"{wrong}, so no request can be sent"
+        yield _finding(found, way, url.source, None, why, way.severity)
     elif ends:
         why = f"Hermes adds {said(ends[0])} itself, so the request goes to it twice over"
         yield _finding(found, way, url.source, text[: ends.start()], why, way.severity)

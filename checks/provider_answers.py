@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from hermes_doctor.api import Evidence, Finding, Probes, Severity, Skip, check
+from hermes_doctor.api import CouldNotLook, Evidence, Finding, Probes, Severity, Skip, check, said
 
 if TYPE_CHECKING:
     from hermes_doctor.api import Trial
@@ -36,7 +36,7 @@ _STAGES = ("name", "connection", "certificate", "proxy")
 
 
 @check(id="provider-answers", group="connections", codes=_CODES, limit=20)
-def provider_answers(probes: Probes) -> Iterator[Finding]:
+def provider_answers(probes: Probes) -> Iterator[Finding | CouldNotLook]:
     """Would every model provider that is set up serve the next message?"""
     if not probes.network:
         raise Skip("the network is asked only with --network")
@@ -49,6 +49,9 @@ def provider_answers(probes: Probes) -> Iterator[Finding]:
     for one in found:
         if one.failed in _STAGES or one.is_fine:
             continue  # what cannot be reached is told by the look at the hosts
+        if one.verdict and one.verdict.kind == "unsure":
+            yield CouldNotLook(f"{said(one.name)} answers with no message: {_said(one)}")
+            continue
         yield _finding(one, bridged=bridged)
 
 
@@ -60,7 +63,7 @@ def _finding(one: Trial, *, bridged: bool) -> Finding:
     return Finding(
         code=code,
         severity=Severity.WARNING if mild else Severity.ERROR,
-        title=f"{one.name} {words}: {_said(one)}",
+        title=f"{said(one.name)} {words}: {_said(one)}",
         subject=one.route.path,
         detail=advice if first else f"It is a fallback. {advice}",
         evidence=tuple(_evidence(one)),
@@ -78,9 +81,9 @@ def _evidence(one: Trial) -> Iterator[Evidence]:
     route = one.route
     if route.base_url:
         through = f", through {one.proxy.name} ({one.proxy.variable})" if one.proxy else ""
-        asked = f"asked {route.base_url.value} in {one.seconds:.1f} s{through}"
+        asked = f"asked {said(route.base_url.value)} in {one.seconds:.1f} s{through}"
         yield Evidence(route.base_url.source.place, asked)
-    yield Evidence(route.model.source.place, f"model {route.model.value}")
+    yield Evidence(route.model.source.place, f"model {said(route.model.value)}")
     if route.key:
         place = (route.key.source.via or route.key.source).place
-        yield Evidence(place, f"key {route.key.name}")
+        yield Evidence(place, f"key {said(route.key.name)}")

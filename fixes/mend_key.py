@@ -17,10 +17,13 @@ from hermes_doctor.api import (
     edit_env,
     fix,
     mended,
+    pattern,
     reload,
 )
 
 _WHY = "the key alone"
+_HEAD = pattern(r"(?P<margin>\s*)(?:export\s+)?(?P<name>[^=\s]+)\s*=\s*")
+_COMMENT = pattern(r"\s(#.*)$")
 
 
 @fix(id="mend-key", codes=["CRED-SHAPE"], safety=Safety.SAFE)
@@ -40,9 +43,19 @@ def mend_key(probes: Probes, finding: Finding) -> Iterator[Step]:
         else:
             env = probes.env()
             old = env.line(written.source.line) if env else ""
-            new = f"{name}={_key(written)}"
+            new = _line(name, old, _key(written))
             yield from edit_env(probes, _WHY, Mend(written.source.line, old, new))
     yield from reload(probes, "key")
+
+
+def _line(name: str, old: str, key: str) -> str:
+    """The line with the key alone; what stands before it stays, a comment moves above it."""
+    head = _HEAD.match(old)
+    if head is None or head["name"] != name:
+        raise CannotFix(f"{name} is written in a way that only a person should change")
+    comment = _COMMENT.search(old[head.end() :].partition(key)[2])
+    above = f"{head['margin']}{comment[1]}\n" if comment else ""
+    return f"{above}{head[0]}{key}"
 
 
 def _key(value: str | None) -> str:

@@ -167,13 +167,20 @@ def address(text: str) -> str:
     scheme, there, rest = text.partition("://")
     if not there:
         scheme, rest = "", text
-    place, slash, path = rest.partition("?")[0].partition("/")
+    place, slash, path = re.split(r"[?#]", rest, maxsplit=1)[0].partition("/")
+    if "@" in path and ":" in place and not place.rpartition(":")[2].isdigit():
+        place, slash, path = f"@{path.rpartition('@')[2]}".partition("/")  # a password with a slash
     _, at, host = place.rpartition("@")
-    query = f"?{HIDDEN}" if "?" in rest else ""
+    query = "".join(f"{mark}{HIDDEN}" for mark in "?#" if mark in rest)[: len(HIDDEN) + 1]
     return (
         f"{scheme}{there}{HIDDEN + at if at else ''}{clean(host) if there else words(host)}"
-        f"{slash}{words(path)}{query}"
+        f"{slash}{'/'.join(map(_part, path.split('/')))}{query}"
     )
+
+
+def _part(text: str) -> str:
+    """A part of a path; what is as long as a key and not of several words is taken for one."""
+    return HIDDEN if re.search(r"[A-Za-z0-9]{20,}", text) else words(text)
 
 
 def lines(texts: list[str]) -> list[str]:

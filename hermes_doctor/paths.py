@@ -75,12 +75,18 @@ def commit(change: Change, taken: Snapshot, run: str) -> None:
 
 
 def roll_back(home: Home, log: Journal, backup: Backup, records: Sequence[PathRecord]) -> list[str]:
-    """Give back what the paths were; names those that somebody else has changed since."""
+    """Give back what the paths were; names those that somebody else has changed since.
+
+    Where one has to stay, what the run made of the others is kept: it belongs to that one.
+    """
     left = []
+    partly = len(records) > 1 and any(_is_others(home, log, record) for record in records)
     for record in reversed(records):
         if record.reverted:
             continue
         path = home.path / record.path
+        if partly and _committed(path, record, log.id):
+            _keep(path, record, backup)
         if not _committed(path, record, log.id) or (
             not used_since(home, log, path) and _given_back(path, record, backup, log.id)
         ):
@@ -91,6 +97,33 @@ def roll_back(home: Home, log: Journal, backup: Backup, records: Sequence[PathRe
         with contextlib.suppress(OSError):
             durable.sync_folder(folder)
     return left
+
+
+def _is_others(home: Home, log: Journal, record: PathRecord) -> bool:
+    """Whether a path cannot be given back, since somebody has changed it after the run did."""
+    path = home.path / record.path
+    if record.reverted or not _committed(path, record, log.id):
+        return False
+    now = look(path, content=not only_mode(record))
+    same = matches(now, record.before) or _ours(now, record)
+    return not same or used_since(home, log, path)
+
+
+def given_back(backup: Backup) -> Path:
+    """Where new content is kept that was given up for the old."""
+    return backup.folder / "given-back"
+
+
+def _keep(path: Path, record: PathRecord, backup: Backup) -> None:
+    """Copy what the run made of a file into its backup, if it can be done."""
+    if record.after.kind != "file" or only_mode(record) or is_database(path):
+        return
+    place = given_back(backup) / record.path.lstrip("/")
+    with contextlib.suppress(OSError):
+        durable.make_folder(place.parent)
+        with durable.fresh(place) as fd:
+            durable.copy(path, fd)
+        durable.sync_folder(place.parent)
 
 
 def used_since(home: Home, log: Journal, path: Path) -> bool:

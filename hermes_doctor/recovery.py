@@ -14,7 +14,7 @@ from hermes_doctor.home import Home, is_database
 from hermes_doctor.interrupts import interruptible, uninterrupted
 from hermes_doctor.journal import Journal, Journals
 from hermes_doctor.model import CouldNotLook, Trouble
-from hermes_doctor.repair import Verify
+from hermes_doctor.repair import Verify, tell_left
 from hermes_doctor.vault import PARTIAL, Vault
 
 ID = re.compile(r"[0-9]{8}-[0-9]{6}-[0-9a-f]+")
@@ -114,13 +114,20 @@ def _finish_or_take_back(home: Home, journal: Journal, verify: Verify) -> str:
     acting.recover(home, journal)
     for item in journal.items:
         item.outcome, item.reason = "rolled-back", "the run was cut off"
+    tell_left(journal, left, backup)
     journal.finish(
         journals.PARTLY if left else journals.ROLLED_BACK, "cut off, and taken back later"
     )
     if left:
+        kept = paths.given_back(backup)
         return (
-            f"{started} half-way. It is taken back, but for {', '.join(left)}, which somebody "
-            f"changed since; what it was before lies in backup {backup.id}."
+            f"{started} half-way. It is taken back only in part: {', '.join(left)} is left as it "
+            f"is, since somebody changed it; what it was before lies in backup {backup.id}"
+            + (
+                f", and what the run had written to other files in {kept}."
+                if kept.exists()
+                else "."
+            )
         )
     return f"{started} half-way. It is taken back: everything is as it was before."
 

@@ -456,6 +456,7 @@ class Run:
                 lost = "rolled-back" if n in changed else "failed"
                 log.items[n].outcome = lost if n in failed else "verified"
                 log.items[n].reason = wrong[n]
+            tell_left(log, left, backup)
             held = any(item.outcome == "verified" for item in log.items)
             if not failed:
                 log.finish(journals.DONE)
@@ -489,6 +490,7 @@ class Run:
             if item.outcome != "left":
                 item.outcome = "rolled-back" if changed else "failed"
                 item.reason = _why(error)
+        tell_left(log, left, backup)
         told = "rolled back" if changed else "not done"
         log.finish(state, f"{told}: {_why(error)}" + _left(left))
         gateway.again(changed=changed)
@@ -575,6 +577,23 @@ def _refused(log: Journal, error: Refused) -> Journal:
         else:
             item.outcome, item.reason = "refused", str(error)
     return log
+
+
+def tell_left(log: Journal, left: Sequence[str], backup: Backup) -> None:
+    """Say of every item with a path that was left that it is taken back only in part."""
+    for number, item in enumerate(log.items):
+        mine = [one.path for one in log.paths if number in one.items]
+        stays = [name for name in mine if name in left]
+        if not stays:
+            continue
+        item.outcome = "failed"
+        item.reason = (
+            f"{item.reason}; only partly taken back: {', '.join(stays)} is left as it is, because "
+            f"somebody changed it since"
+        )
+        kept = paths.given_back(backup)
+        if len(stays) < len(mine) and kept.exists():
+            item.reason += f"; what the run had written to its other files is kept in {kept}"
 
 
 def _left(names: Sequence[str]) -> str:

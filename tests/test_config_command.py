@@ -75,3 +75,15 @@ def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
 
     assert done.code == 2
     assert "Cannot tell: .env" in done.err
+
+
+def test_brackets_in_an_address(tmp_path: Path) -> None:
+    """Such an address is shown like any other, and another provider can be switched to."""
+    home = _home(tmp_path)
+    relay = "https://[your-resource].relay.example/v1"
+    support.put(home / "config.yaml", CONFIG.replace("https://relay.example/v1", relay))
+    support.put(home / ".env", f"{ENV}OPENROUTER_API_KEY=sk-or-v1-0123456789abcdef\n")
+
+    assert relay in support.doctor("config", "--home", home).out
+    switch = ("switch-provider", "openrouter", "--model", "openai/gpt-4o", "--home", home)
+    assert "+  provider: openrouter" in support.doctor(*switch).out

@@ -182,6 +182,15 @@ def test_verdicts() -> None:
     assert "✗ 1 problem" in text(report(found("A"), checks=(unknown,)))
 
 
+def test_crashed_checks_are_no_clean_bill() -> None:
+    """What crashed may have missed anything, and the verdict says how many did."""
+    crashed = CheckResult("a", "g", Status.CRASHED, reason="ValueError")
+    alone = text(report(checks=(crashed, crashed._replace(id="b"))))
+    assert "2 checks crashed." in alone
+    assert "Nothing" not in alone
+    assert "1 error. 1 check crashed." in text(report(found("A"), checks=(crashed,)))
+
+
 def test_statuses() -> None:
     """The one word of the JSON document agrees with the sentence."""
     crashed = CheckResult("a", "g", Status.CRASHED)

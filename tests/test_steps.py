@@ -331,6 +331,30 @@ def test_not_verified(home: Path) -> None:
     assert crashing.leftovers(home) == []
 
 
+def test_taken_back_in_part(home: Path) -> None:
+    """A file that somebody edits meanwhile stays and is named; what was given up is kept."""
+    before = (home / ".env").read_bytes()
+    both = item(
+        replaced(home / ".env", b"KEY=typed\n"), replaced(home / "auth.json", b'{"a": 1}\n')
+    )
+
+    def verify(records: Sequence[ItemRecord]) -> list[str | None]:
+        (home / "auth.json").write_bytes(b'{"b": 2}\n')
+        return ill(records)
+
+    done = apply(home, both, verify=verify)
+
+    assert (done.state, done.items[0].outcome) == ("partly", "failed")
+    assert "partly taken back: auth.json is left" in (done.items[0].reason or "")
+    assert (home / ".env").read_bytes() == before
+    assert (home / "auth.json").read_bytes() == b'{"b": 2}\n'
+    kept = Path(done.backup) / "given-back" / ".env"
+    assert kept.read_bytes() == b"KEY=typed\n"
+    assert kept.stat().st_mode & 0o777 == 0o600
+    vault = Vault(Home(home))
+    assert vault.verify(vault.load(done.id)) == []
+
+
 def test_a_check_that_breaks_while_it_verifies(home: Path) -> None:
     """Verifying that raises takes everything back."""
     before = crashing.state(home)

@@ -90,6 +90,8 @@ def test_switched_and_proved(home: Path) -> None:
         (404, error("model_not_found"), "does not know the model"),
         (200, PAGE, "/v1"),
         (500, b"", "it fails"),
+        (200, {}, "cannot be told"),
+        (400, error("invalid_request_error"), "--no-test"),
     ],
 )
 def test_a_failing_provider_changes_nothing(

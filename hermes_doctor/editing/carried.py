@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from hermes_doctor.editing.edits import Drop, Edit, Put, Rename, Unset
+from hermes_doctor.editing.edits import ConfigEdit, Drop, Edit, Put, Rename, Unset
 from hermes_doctor.editing.planning import (
     FALLBACK,
     GONE,
@@ -32,12 +32,31 @@ def do_edits(probes: Probes, finding: Finding, why: str) -> Iterator[Step]:
     env = [edit for edit in edits if not isinstance(edit, Put | Rename | Drop)]
     steps: list[Step] = []
     if config:
+        _refuse_comments(probes, config)
         steps += edit_config(probes, why, *config)
     if env:
         steps += edit_env(probes, why, *env)
     if steps:
         yield from steps
         yield from reload(probes, *dict.fromkeys(map(_noticed, edits)))
+
+
+def _refuse_comments(probes: Probes, edits: Sequence[ConfigEdit]) -> None:
+    """A block that is written anew, or elsewhere, would lose the comments inside of it."""
+    from hermes_doctor.editing import yamltext
+
+    file = probes.config()
+    for edit in edits if file else ():
+        whole = isinstance(edit, Drop) or (isinstance(edit, Put) and not _is_plain(edit.value))
+        if file and whole and yamltext.holds_comments(file.data, edit.path):
+            raise CannotFix(
+                f"{'.'.join(map(str, edit.path))} holds comments, which would be lost; "
+                f"change it by hand"
+            )
+
+
+def _is_plain(value: object) -> bool:
+    return not isinstance(value, dict | list)
 
 
 def _noticed(edit: Edit) -> str:

@@ -48,12 +48,22 @@ def edited(data: bytes, edits: Sequence[EnvEdit], read: Reader) -> bytes:
 
 
 def _refuse_else(before: bytes, after: bytes, edits: Sequence[EnvEdit], read: Reader) -> None:
-    """Every variable that was not named is what it was."""
-    named = {edit.name for edit in edits if not isinstance(edit, Mend)}
-    if any(isinstance(edit, Mend) for edit in edits):
-        return  # whoever writes a line anew says what becomes of it
+    """Every variable that was not named is what it was.
+
+    Whoever writes a line anew says what becomes of the variables on it, and may bring others to
+    light that a broken line had swallowed; those that were read before stay what they were.
+    """
+    named, mends = set[str](), False
+    for edit in edits:
+        if isinstance(edit, Mend):
+            mends = True
+            for text in (edit.old, edit.new):
+                named |= {n for one in read(text.encode("utf-8", "surrogateescape")) for n in one}
+        else:
+            named.add(edit.name)
     for old, new in zip(read(before), read(after), strict=True):
-        moved = {name for name in {*old, *new} - named if old.get(name) != new.get(name)}
+        every = {*old} if mends else {*old, *new}
+        moved = {name for name in every - named if old.get(name) != new.get(name)}
         if moved:
             raise CannotFix(f".env: {sorted(moved)[0]} depends on it; change both by hand")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -30,6 +31,19 @@ def edited(data: bytes, edits: Sequence[ConfigEdit]) -> bytes:
         names = ", ".join(dotted(edit.path) for edit in edits)
         raise CannotFix(f"{names} is written in a way that only a person should change")
     return made
+
+
+def holds_comments(data: bytes, path: Path) -> bool:
+    """Whether comments stand inside of a block; one that only looks like it counts, too."""
+    if configuration.parse(data)[1] is not None:
+        return False
+    nodes = Nodes(data.decode("utf-8"))
+    node = nodes.find(path)
+    if not isinstance(node, yaml.CollectionNode):
+        return False
+    first = _key(nodes, path) if isinstance(path[-1], str) else node
+    written = nodes.text[nodes.start(first) : nodes.line_end(nodes.end(node))]
+    return re.search(r"(?m)(?:^|\s)#", written) is not None
 
 
 def _done(text: str, edit: ConfigEdit) -> str:

@@ -127,10 +127,16 @@ def ask(
     try:
         wanted = _target(request.route, request.url, settings, request.trust)
         proxy = wanted.proxy
-        with reach.opened(wanted, settings, began) as link:
-            opened(link)
-            link.settimeout(max(1.0, PATIENCE - (time.monotonic() - began)))
-            found = verdict.judge(*_exchange(link, request, wanted))
+        for one in (request, request.otherwise()):
+            with reach.opened(wanted, settings, began) as link:
+                opened(link)
+                link.settimeout(max(1.0, PATIENCE - (time.monotonic() - began)))
+                status, body = _exchange(link, one, wanted)
+            if not verdict.wants_other_limit(status, body):
+                break
+        found = verdict.judge(status, body, request.place)
+        if any(found.said in value.lower() for value in request.headers.values()):
+            found = found._replace(said="")  # whatever it is, it may be the key
     except Failure as failure:
         failed, why = failure.stage, failure.why
     except ValueError:  # an address that cannot be one

@@ -75,17 +75,25 @@ def _verdict(report: Report) -> Line:
         total = sum(bad.values())
         parts = ", ".join(f"{n} {_plural(severity, n)}" for severity, n in bad.items())
         noun = "problem" if total == 1 else "problems"
-        return row(("✗ ", mark), (f"{total} {noun}: {parts}.", "strong"))
+        crashed = sum(check.status is Status.CRASHED for check in report.checks)
+        also = f" {crashed} {'check' if crashed == 1 else 'checks'} crashed." if crashed else ""
+        return row(("✗ ", mark), (f"{total} {noun}: {parts}.{also}", "strong"))
     unsure = [c for c in report.checks if c.status in (Status.UNKNOWN, Status.CRASHED)]
     if unsure:
-        word = "question" if len(unsure) == 1 else "questions"
-        return row(
-            ("? ", "warning"),
-            (f"Nothing wrong was found, but {len(unsure)} {word} could not be answered.", "strong"),
-        )
+        return row(("? ", "warning"), (_unsure(unsure), "strong"))
     told = report.counts[Severity.INFO]
     also = f" {told} {'thing' if told == 1 else 'things'} to know." if told else ""
     return row(("✓ ", "good"), (f"Nothing is wrong.{also}", "strong"))
+
+
+def _unsure(checks: Sequence[CheckResult]) -> str:
+    """A check that crashed may have missed anything: no clean bill then."""
+    crashed = sum(check.status is Status.CRASHED for check in checks)
+    if crashed:
+        word = "check" if crashed == 1 else "checks"
+        return f"It cannot be told whether anything is wrong: {crashed} {word} crashed."
+    word = "question" if len(checks) == 1 else "questions"
+    return f"Nothing wrong was found, but {len(checks)} {word} could not be answered."
 
 
 def _plural(severity: Severity, count: int) -> str:

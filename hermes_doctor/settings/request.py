@@ -13,6 +13,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from hermes_doctor.probes import verdict
 from hermes_doctor.probes.reach import Trust
 from hermes_doctor.settings import fallback, runtime, urls
 from hermes_doctor.settings.outcome import Runtime, Unresolved
@@ -23,11 +24,14 @@ from hermes_doctor.values import NOTHING, NamedTuple
 
 MOST = 8
 """Providers that are asked."""
+_PLACES = {urls.MESSAGES: verdict.CONTENT, urls.RESPONSES: verdict.OUTPUT}
 _SENT = ("usable", "not needed")
 _GENERAL = {"OPENAI_API_KEY": "openai.com", "OPENROUTER_API_KEY": "openrouter.ai"}
 _BEARER = ("api.minimax.io", "api.minimaxi.com")
 _FALSE = ("false", "0", "no", "off")
 _WORD = "Hi"
+_HOST = re.compile(r"https?://[^/?#@\\\s]+(?:[/?#]|$)")
+"""A host without a name and a password before it: those would replace the key."""
 
 
 class Request(NamedTuple):
@@ -41,6 +45,19 @@ class Request(NamedTuple):
 
     def __repr__(self) -> str:
         return f"Request({self.route.path})"
+
+    @property
+    def place(self) -> str:
+        """Where the answer has its message."""
+        mode = self.route.api_mode.value if self.route.api_mode else urls.CHAT
+        return _PLACES.get(mode or "", verdict.CHOICES)
+
+    def otherwise(self) -> Request:
+        """The same for models that take the limit of an answer by its newer name only."""
+        body = json.loads(self.body)
+        if "max_tokens" in body and self.place == verdict.CHOICES:
+            body["max_completion_tokens"] = body.pop("max_tokens")
+        return self._replace(body=json.dumps(body).encode())
 
 
 def requests(found: Resolved) -> Iterator[Request]:
@@ -70,7 +87,7 @@ def request(world: World, route: Route, used: Runtime) -> Request | None:
     """The request of one route; None where none is sent."""
     if route.key is None or route.key.state not in _SENT or not route.model.value:
         return None
-    if not re.match(r"https?://[^/@]+", used.base_url) or not used.key.isascii():
+    if not _HOST.match(used.base_url) or urls.fault(used.base_url) or not used.key.isascii():
         return None
     if _is_login(world, used) or _is_strangers(used):
         return None

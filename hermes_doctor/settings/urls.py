@@ -37,6 +37,17 @@ def path(url: str) -> str:
         return ""
 
 
+def fault(url: str) -> str | None:
+    """Why nothing can be asked at an address with a scheme; None when it can be one."""
+    try:
+        parts = urlparse(url.strip())
+        named, _ = parts.hostname, parts.port
+    except ValueError:
+        odd = any(char in url for char in "[]")
+        return "its brackets lead nowhere" if odd else "its host or its port cannot be one"
+    return None if named else "it names no host"
+
+
 def belongs(url: str, domain: str) -> bool:
     """Whether the host is this domain or below it."""
     name = host(url)
@@ -54,7 +65,7 @@ def is_public(url: str) -> bool:
     if "." not in name or name in _LOOPBACK or name.endswith(_NEARBY):
         return False
     parts = name.split(".")
-    if not all(part.isdigit() for part in parts):
+    if not all(part.isdecimal() for part in parts):
         return ":" not in name
     first, second = (int(part[:4] or 0) for part in parts[:2])
     nearby = first in (0, 10, 127) or (first, second) in ((192, 168), (169, 254))
@@ -70,8 +81,8 @@ def mode(url: str, release: Release) -> str | None:
         return MESSAGES
     bare = url.strip().lower().rstrip("/")
     ends = ("/anthropic", "/anthropic/v1") if release.since(0, 17) else ("/anthropic",)
-    path = urlparse(bare).path.rstrip("/") if release.since(0, 17) else bare
-    if path.endswith(ends) or (name == "api.kimi.com" and "/coding" in bare):
+    end = path(bare).rstrip("/") if release.since(0, 17) else bare
+    if end.endswith(ends) or (name == "api.kimi.com" and "/coding" in bare):
         return MESSAGES
     return None
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from hermes_doctor.editing.edits import ConfigEdit, Drop, Put, Rename
 from hermes_doctor.model import Trouble
-from hermes_doctor.settings import custom, urls
+from hermes_doctor.settings import custom, spelling, urls
 from hermes_doctor.settings.world import World, references
 from hermes_doctor.values import NamedTuple
 
@@ -56,17 +56,47 @@ def find(world: World, wish: Wish) -> Aim:
     if known == wanted:  # which no entry of config.yaml can replace
         return _builtin(world, wish, known)
     if configured:
-        return _configured(wish, *configured)
+        return _for_its_host(world, wish, _configured(wish, *configured))
     if known not in (None, "custom") and not wish.base_url:
         return _builtin(world, wish, known)
-    return _new(wish, wanted)
+    return _for_its_host(world, wish, _new(wish, wanted))
+
+
+def _for_its_host(world: World, wish: Wish, aim: Aim) -> Aim:
+    """The aim, unless a vendor's key that is set would go to a stranger without being named."""
+    if not wish.base_url or wish.key_env or aim.variable is None:
+        return aim
+    owners = [url for variable, url in _vendors(world) if variable == aim.variable]
+    stranger = owners and not any(urls.belongs(wish.base_url, _domain(url)) for url in owners)
+    if stranger and world.release.is_usable(world.getenv(aim.variable)):
+        raise Trouble(
+            f"{aim.variable} holds a key for {_domain(owners[0])}, and would be sent to "
+            f"{urls.host(wish.base_url)}. Say --key-env {aim.variable} if that is meant, "
+            f"or --key-env with another name."
+        )
+    return aim
+
+
+def _vendors(world: World) -> Iterator[tuple[str, str]]:
+    """The variables of well-known vendors, each with an address that its key belongs to."""
+    for facts in world.release.registry.values():
+        if urls.is_public(facts["base_url"]):
+            yield from ((key, facts["base_url"]) for key in facts["keys"])
+    yield from ((usual_variable(name), url) for name, url in spelling.ADDRESSES.items())
+    yield "OPENROUTER_API_KEY", "https://openrouter.ai"
+    yield "OPENAI_API_KEY", "https://api.openai.com"
+
+
+def _domain(url: str) -> str:
+    return ".".join(urls.host(url).split(".")[-2:])
 
 
 def _refuse_nonsense(world: World, wish: Wish) -> None:
     wanted = custom.slug(wish.name)
     if wanted in _RESERVED or not re.fullmatch(r"[a-z0-9][a-z0-9._-]{0,63}", wanted):
         raise Trouble(f"{wish.name!r} cannot be the name of a provider.")
-    if wish.base_url is not None and not _ADDRESS.fullmatch(wish.base_url):
+    url = wish.base_url
+    if url is not None and (not _ADDRESS.fullmatch(url) or urls.fault(url)):
         raise Trouble("--base-url takes an address such as https://relay.example/v1, no more.")
     if wish.key_env is not None and not _VARIABLE.fullmatch(wish.key_env):
         raise Trouble(

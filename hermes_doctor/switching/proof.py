@@ -21,6 +21,7 @@ _SAID = {
     "model": "it does not know the model",
     "address": "there is no API at this address; most of them end with /v1",
     "down": "it fails",
+    "unsure": "whether it serves cannot be told; --no-test switches all the same",
 }
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.configured import CANARY
 from tests.connecting import Scene, ask
 from tests.providers import PAGE, error, serving
 from tests.support import put
@@ -107,3 +108,25 @@ def test_a_watch_spends_nothing(home: Path) -> None:
         result, _ = ask("provider-answers", made)
 
     assert (result.status, provider.asked) == ("skipped", [])
+
+
+@pytest.mark.parametrize(
+    "end", ["?api-key=CANARY", "/CANARY", "#CANARY", "/abcdefghijklmnopqrstuv"]
+)
+def test_secrets_in_an_address(home: Path, end: str) -> None:
+    """What an address hands over is shown nowhere."""
+    secret = end.replace("CANARY", CANARY)
+    with serving(401, error("invalid_api_key")) as provider:
+        result, [finding] = ask("provider-answers", scene(home, provider.url + secret))
+
+    assert provider.url in finding.evidence[0].what
+    assert secret.lstrip("?/#").removeprefix("api-key=") not in repr((result, finding))
+
+
+def test_no_message(home: Path) -> None:
+    """An answer that is none is neither a fault nor a proof."""
+    with serving(200, {}) as provider:
+        result, found = ask("provider-answers", scene(home, provider.url))
+
+    assert (result.status, found) == ("unknown", [])
+    assert "relay answers with no message: HTTP 200" in (result.reason or "")

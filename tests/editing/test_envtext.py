@@ -141,3 +141,21 @@ def test_what_only_a_person_should_change_is_refused(before: str, edit: EnvEdit)
     """Nothing is guessed."""
     with pytest.raises(CannotFix):
         done(before.encode(), edit)
+
+
+@pytest.mark.parametrize(
+    ("before", "edit"),
+    [
+        ('N="see\nK=\'x\nend"\n', Mend(2, "K='x", "K=x")),
+        ("A=1\nB=${A}\n", Mend(1, "A=1", "A=2")),
+    ],
+)
+def test_a_mended_line_changes_no_other_variable(before: str, edit: Mend) -> None:
+    """Those on other lines stay what they were, or nothing is done."""
+    with pytest.raises(CannotFix, match="depends on it"):
+        done(before.encode(), edit)
+
+
+def test_a_mended_line_may_free_what_it_swallowed() -> None:
+    """A quote that was not closed hid the next variable."""
+    assert done(b'A="x\nB=2\nC="3"\n', Mend(1, 'A="x', "A=x")) == b'A=x\nB=2\nC="3"\n'

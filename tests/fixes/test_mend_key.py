@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests import settling
-from tests.provider_mistakes import MISTAKES, OPEN
+from tests.provider_mistakes import MINE, MISTAKES, OPEN
 
 
 @pytest.mark.parametrize(
@@ -42,3 +42,22 @@ def test_what_cannot_be_told(home: Path) -> None:
     settling.write(home, mistake)
 
     assert "cannot be told" in settling.refused(home, mistake)
+
+
+def test_an_unclosed_quote_keeps_what_is_around_it(home: Path) -> None:
+    """The margin, `export` and the comment stay; the comment moves above."""
+    mistake = MISTAKES["a quote that is not closed"]
+    env = mistake.env.replace("MY_KEY=", "  export MY_KEY=").replace(MINE, f"{MINE}  # mine")
+    settling.write(home, replace(mistake, env=env))
+
+    settling.cure(home, mistake)
+
+    assert (home / ".env").read_text() == f"A=1\n  # mine\n  export MY_KEY={MINE}\n"
+
+
+def test_a_key_inside_of_another_value(home: Path) -> None:
+    """A line that is a part of a longer text is not mended: that text would change."""
+    mistake = MISTAKES["a quote that is not closed"]
+    settling.write(home, replace(mistake, env=f'NOTE="see\nMY_KEY=\'{MINE}\nend"\n'))
+
+    assert "NOTE" in settling.refused(home, mistake)

@@ -80,3 +80,19 @@ def test_many_mistakes_in_one_file(home: Path) -> None:
     for _ in done.json["repair"]["runs"]:
         assert support.doctor("undo", "--yes", "--home", home).code == 0
     assert support.contents(home) == sick
+
+
+@pytest.mark.parametrize("comment", ["", "  # why", "\n    # bob", "\n    # bob's\n"])
+def test_comments_in_what_is_moved(home: Path, comment: str) -> None:
+    """A chain that moves to the top takes nothing with it but its entries."""
+    config = (
+        "model:\n  provider: openrouter\n  default: a/b\n  fallback_providers:\n"
+        f"  - provider: openrouter{comment}\n    model: c/d\n"
+    )
+    support.put(home / "config.yaml", config)
+    support.put(home / ".env", "OPENROUTER_API_KEY=sk-or-canary-1\n")
+
+    done = support.doctor("fix", "CFG-FALLBACK-STR", "--home", home)
+
+    assert ("holds comments" in done.out) is bool(comment)
+    assert ("+fallback_providers:" in done.out) is not bool(comment)

@@ -14,7 +14,7 @@ from hermes_doctor.probes.trial import Trial
 from hermes_doctor.settings import request, resolved
 from hermes_doctor.settings.request import Request
 from tests.certificates import certificate as certificate
-from tests.providers import PAGE, Provider, error, serving
+from tests.providers import PAGE, SERVED, Provider, error, serving
 from tests.settings.worlds import NEWEST, world
 
 KEY = "sk-relay-0123456789abcdef"
@@ -62,19 +62,22 @@ def test_what_is_sent() -> None:
 
 
 @pytest.mark.parametrize(
-    ("mode", "path", "header"),
+    ("mode", "path", "header", "answer"),
     [
-        ("anthropic_messages", "/v1/messages", "x-api-key"),
-        ("codex_responses", "/v1/responses", "Authorization"),
+        ("anthropic_messages", "/v1/messages", "x-api-key", {"type": "message", "content": []}),
+        ("codex_responses", "/v1/responses", "Authorization", {"output": [{"type": "message"}]}),
     ],
 )
-def test_other_protocols(mode: str, path: str, header: str) -> None:
-    """Each is asked in its own words."""
-    with serving() as provider:
+def test_other_protocols(mode: str, path: str, header: str, answer: Any) -> None:
+    """Each is asked in its own words, and has to answer in them."""
+    with serving(200, answer) as provider:
         [found] = ask(config(provider.url, mode=mode))
         [asked] = provider.asked
+    with serving() as other:
+        [foreign] = ask(config(other.url, mode=mode))
 
     assert found.is_fine
+    assert not foreign.is_fine
     assert (asked.path, KEY in asked.headers[header]) == (path, True)
 
 
@@ -103,8 +106,26 @@ def test_other_protocols(mode: str, path: str, header: str) -> None:
         (404, {"detail": "Not Found"}, "address", ""),
         (200, b"", "address", "nothing"),
         (200, {"error": {"code": 402, "message": "x"}}, "money", ""),
-        (400, error("unsupported_parameter", "use max_completion_tokens"), "ok",
+        (400, error("unsupported_parameter", "use max_completion_tokens"), "unsure",
          "unsupported_parameter"),
+        (200, {}, "unsure", "no message in it"),
+        (200, {"choices": []}, "unsure", "no message in it"),
+        (200, {"detail": "Not Found"}, "unsure", "no message in it"),
+        (200, {"code": 401, "msg": "token expired", "success": False}, "key", ""),
+        (200, {"error": ["bad key"]}, "key", "no message in it"),
+        (200, {"error": ["no"]}, "unsure", "no message in it"),
+        (200, {"base_resp": {"status_code": 1004, "status_msg": "login fail: carry the key"}},
+         "key", "no message in it"),
+        (200, {"base_resp": {"status_code": 1008, "status_msg": "insufficient balance"}},
+         "money", "no message in it"),
+        (200, {"choices": [{"error": {"code": 402, "message": "x"}}]}, "money", ""),
+        (200, {**SERVED, "error": None, "base_resp": {"status_code": 0}}, "ok", ""),
+        (400, error("", "Model small is not available for your account"), "model", "api_error"),
+        (400, error("", "No API key provided"), "key", "api_error"),
+        (400, error("", "Insufficient account balance"), "money", "api_error"),
+        (422, {"detail": "whatever"}, "unsure", ""),
+        (401, error("our_relay_master_passphrase"), "key", "api_error"),
+        (401, error(KEY, type=KEY), "key", ""),
         (500, error("server_error"), "down", "server_error"),
         (502, PAGE, "down", "a web page instead of an answer"),
     ],
@@ -113,6 +134,26 @@ def test_verdicts(status: int, answer: Any, kind_: str, said: str) -> None:
     """What the answers of real providers and relays mean."""
     with serving(status, answer) as provider:
         assert kind(provider) == (kind_, said)
+
+
+def test_a_key_that_is_the_name_of_an_error() -> None:
+    """Even then it is not said back."""
+    with serving(401, error("insufficient_quota")) as provider:
+        [found] = ask(config(provider.url), "RELAY_KEY=insufficient_quota\n")
+
+    assert found.verdict is not None
+    assert "insufficient" not in found.verdict.said
+
+
+def test_the_newer_name_of_the_limit() -> None:
+    """A model that takes no `max_tokens` is asked once more, as it wants to be."""
+    with serving(400, error("unsupported_parameter", "use max_completion_tokens")) as provider:
+        ask(config(provider.url))
+
+    assert [sorted(one.body)[:1] for one in provider.asked] == [
+        ["max_tokens"],
+        ["max_completion_tokens"],
+    ]
 
 
 def test_redirects_are_not_followed() -> None:
@@ -202,6 +243,8 @@ def test_each_provider_once() -> None:
         (config("https://relay.example/v1"), ""),
         (config("https://relay.example/v1"), "RELAY_KEY=***\n"),
         (config("ftp://relay.example/v1"), ENV),
+        (config("https://name:canary@relay.example/v1"), ENV),
+        (config('"https://[relay]/v1"'), ENV),
         (config("https://x.openai.azure.com/v1"), ENV),
         ("model: {provider: copilot, default: gpt}\n", "GITHUB_TOKEN=gho_123456789\n"),
         ("model: {provider: anthropic, default: c}\n", "ANTHROPIC_TOKEN=sk-ant-oat01-12345\n"),

@@ -216,6 +216,7 @@ def test_twice_is_once(tmp_path: Path) -> None:
         (Wish("relay", "https://user:word@relay.example/v1"), "--base-url takes"),
         (Wish("relay", "https://relay.example/v1?key=x"), "--base-url takes"),
         (Wish("relay", "relay.example"), "--base-url takes"),
+        (Wish("relay", "https://[relay].example/v1"), "--base-url takes"),
         (Wish("relay", RELAY, "PATH"), "--key-env takes"),
         (Wish("relay", RELAY, "sk-canary-123"), "--key-env takes"),
         (Wish("relay", RELAY, api_mode="telepathy"), "--api-mode takes"),
@@ -225,6 +226,22 @@ def test_nonsense(tmp_path: Path, wish: Wish, words: str) -> None:
     """Each is refused with what to say instead."""
     with pytest.raises(Trouble, match=words):
         planned(write(tmp_path), wish)
+
+
+@pytest.mark.parametrize(
+    "more", ["", "providers: {openai: {base_url: 'https://api.openai.com/v1'}}\n"]
+)
+def test_a_vendors_key_goes_to_no_stranger(tmp_path: Path, more: str) -> None:
+    """Unless its variable is named: the name of a relay alone is no consent."""
+    home = write(tmp_path, ROUTER + more, f"{ENV}OPENAI_API_KEY=sk-proj-0123456789abcdef\n")
+    wish = Wish("openai", RELAY)
+    with pytest.raises(Trouble, match=r"for openai.com, and would be sent to relay.example"):
+        planned(home, wish, None)
+
+    switch, _, _ = planned(home, wish._replace(key_env="OPENAI_API_KEY"), None)
+    assert switch.after.key is not None
+    assert switch.after.key.name == "OPENAI_API_KEY"
+    planned(home, wish._replace(base_url="https://eu.api.openai.com/v1"), None)
 
 
 def test_what_counts_first_is_named(tmp_path: Path) -> None:
