@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 
 from hermes_doctor.home import Home
+from hermes_doctor.probes import Probes
+from hermes_doctor.updating import amounts
 from hermes_doctor.updating.records import Records
 from hermes_doctor.vault import Vault
 from tests import support
@@ -107,17 +109,74 @@ def test_force_goes_on_all_the_same(place: Path) -> None:
 
 def test_a_guard_inside_a_guard_is_none(place: Path) -> None:
     """`hermes update` behind the launcher, started by update-guard."""
-    done = guarded(place, sys.executable, "-c", "print('ran')", HERMES_DOCTOR_UPDATE="x")
-    assert done.out == "ran\n"
-    assert not (place / "backups").exists()
+    inner = (sys.executable, "-m", "hermes_doctor", "update-guard", "--home", str(place), "--")
+    done = guarded(place, *inner, sys.executable, "-c", "print('ran')")
+    assert done.out.count("Nothing that matters was broken") == 1
+    assert len(Records(Home(place)).ids()) == 1
+
+
+@pytest.mark.parametrize("left", ["x", "20261115-000000-000aa:{home}", "{id}:{home}"])
+def test_a_variable_that_was_left_over_is_no_guard(place: Path, left: str) -> None:
+    """A shell that a guarded command started goes on after it."""
+    guarded(place, sys.executable, "-c", "pass")
+    [id] = Records(Home(place)).ids()
+    value = left.format(id=id, home=place)
+    guarded(place, sys.executable, "-c", "print('ran')", HERMES_DOCTOR_UPDATE=value)
+    assert len(Records(Home(place)).ids()) == 2
 
 
 def test_a_command_that_is_not_there(place: Path) -> None:
-    """One clear line."""
+    """One clear line, and no update that somebody would have to look at."""
     done = guarded(place, "no-such-command-anywhere")
     assert done.code == 2
     assert "cannot be run" in done.err
     assert "Traceback" not in done.err
+    last = Records(Home(place)).last()
+    assert last is not None
+    assert last.stage == "backed-up"
+
+
+def test_data_that_is_less_than_before_is_named(place: Path) -> None:
+    """By number alone."""
+    support.put(place / ".env", "A=b\n")
+    support.put(place / "auth.json", '{"version": 1}')
+    code = "import pathlib, sys; pathlib.Path(sys.argv[1]).write_text(''); "
+    code += "pathlib.Path(sys.argv[2]).unlink()"
+    done = guarded(place, sys.executable, "-c", code, str(place / ".env"), str(place / "auth.json"))
+    assert done.code == 1
+    assert "Empty: .env" in done.out
+    assert "Gone: auth.json" in done.out
+
+
+def test_messages_that_are_gone_are_counted(home: Path) -> None:
+    """The database is sound, only shorter."""
+    probes = Probes(Home(home))
+    found = amounts.measure(probes)
+    assert "messages" in found
+    more = {**found, "messages": found["messages"] + 3}
+    assert amounts.lost(found, probes) == ()
+    assert amounts.lost(more, probes) == (
+        f"fewer messages than before: {found['messages']} of {found['messages'] + 3}",
+    )
+
+
+def test_the_environment_that_the_command_names_is_the_one(place: Path, tmp_path: Path) -> None:
+    """Not the newest on the machine, which is another's."""
+    (tmp_path / "mine").mkdir()
+    mine = environments.make(tmp_path / "mine", "0.17.0")
+    command = environments.updating(mine, "0.18.0")
+    done = guarded(place, str(mine / "bin" / "python"), *command[1:])
+    assert "Hermes 0.17.0 became 0.18.0" in done.out
+    assert "several Hermes" in done.err
+
+
+def test_another_one_that_changed_is_said(place: Path, tmp_path: Path) -> None:
+    """The record is not of that one, so the way back does not lead there."""
+    (tmp_path / "mine").mkdir()
+    mine = environments.make(tmp_path / "mine", "0.17.0")
+    command = environments.updating(root(place), "0.19.0")
+    done = guarded(place, str(mine / "bin" / "python"), *command[1:])
+    assert "was 0.18.2 and is 0.19.0 now" in done.out
 
 
 def test_signals_are_the_commands(place: Path) -> None:
