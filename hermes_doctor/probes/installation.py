@@ -17,6 +17,8 @@ from hermes_doctor.values import NamedTuple
 LAUNCHER = b"\n# Written by hermes-doctor: "
 """By what the launcher that stands before a real `hermes` is told."""
 _DIST = pattern(r"hermes_agent-(\d[^-]*)\.dist-info")
+_OF_ONE = pattern(r"hermes(?:-[a-z]+)?|python[0-9.]*|pip[0-9.]*")
+"""Programs that belong to one environment; any other says nothing about which is meant."""
 _CHECKOUT = pattern(r'^version\s*=\s*"([^"\n]{1,64})"', re.MULTILINE)
 
 
@@ -85,8 +87,13 @@ def every(home: Home) -> list[Installation]:
 def behind(words: Sequence[str]) -> Installation | None:
     """The Hermes that a command line names: by its program, or by an interpreter in its words."""
     first = words[0] if "/" in words[0] else program(words[0])
+    called = os.path.basename(words[0])
+    if called == "pipx" or (called == "uv" and "tool" in words[1:2]):
+        folder = "pipx" if called == "pipx" else "uv"
+        places = (place for place in _tools() if folder in place.parts)
+        return next((one for place in places if (one := at(place))), None)
     for word in ([first] if first else []) + [w for w in words[1:] if w.startswith("/")]:
-        if not os.path.isfile(word):
+        if not _OF_ONE.fullmatch(os.path.basename(word)) or not os.path.isfile(word):
             continue
         for place in (Path(word).absolute().parent.parent, *_behind(Path(word))):
             one = at(place)
@@ -162,6 +169,12 @@ def _places(home: Home) -> Iterator[Path]:
     root = home.path.parent.parent if home.profile else home.path
     for base in (root / "hermes-agent", user / ".hermes" / "hermes-agent", Path("/opt/hermes")):
         yield from (base / "venv", base / ".venv", base)
+    yield from _tools()
+
+
+def _tools() -> Iterator[Path]:
+    """The environments that uv and pipx make for a tool."""
+    user = user_home()
     for tools in (
         user / ".local/share/uv/tools",
         user / ".local/share/pipx/venvs",

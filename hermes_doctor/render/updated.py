@@ -20,7 +20,7 @@ def lines(outcome: Outcome, options: str = "") -> Iterator[Line]:
     mark = ("  ", "good") if outcome.gateway_up else ("✗ ", "error")
     yield row(mark, outcome.gateway, hang=2)
     for text in outcome.missing:
-        yield row(("✗ ", "error"), f"The new Hermes needs more: {text}.", hang=2)
+        yield row(("✗ ", "error"), f"The new Hermes is not whole: {text}.", hang=2)
     for text in outcome.lost:
         yield row(("✗ ", "error"), f"{text[:1].upper()}{text[1:]}.", hang=2)
     for text in outcome.elsewhere:

@@ -13,12 +13,16 @@ import pytest
 
 from hermes_doctor.home import Home
 from hermes_doctor.probes import Probes
-from hermes_doctor.updating import amounts
+from hermes_doctor.probes.installation import behind
+from hermes_doctor.services.commands import account
+from hermes_doctor.updating import amounts, launcher, requirements
+from hermes_doctor.updating.hermes import Installed, look
 from hermes_doctor.updating.records import Records
 from hermes_doctor.vault import Vault
 from tests import support
 from tests.updating import environments
 
+METADATA = "Metadata-Version: 2.1\nName: some\nVersion: 1.0\n"
 QUICK = {"HERMES_DOCTOR_SETTLE": "0"}
 
 
@@ -76,6 +80,57 @@ def test_what_the_new_hermes_needs_and_lacks_is_named(place: Path) -> None:
     assert done.code == 1
     assert "a-package-that-nobody-has is missing" in done.out
     assert "hermes-doctor rollback" in done.out
+
+
+def test_a_package_that_has_lost_its_files_is_named(place: Path) -> None:
+    """Its metadata is there, so the package manager believes it whole."""
+    folder = environments.packages(root(place))
+    support.put(folder / "some-1.0.dist-info" / "METADATA", METADATA)
+    support.put(folder / "some-1.0.dist-info" / "RECORD", "some/__init__.py,,9\nsome/a.py,,9\n")
+    support.put(folder / "some" / "__init__.py", "")
+    environments.become(root(place), "0.19.0", "some")
+    [said] = requirements.unmet(installed(place), account(os.geteuid()))
+    assert said == "some has lost files: some/__init__.py and 1 more"
+    for name in ("__init__", "a"):
+        support.put(folder / "some" / f"{name}.py", "x = 1234\n")
+    assert requirements.unmet(installed(place), account(os.geteuid())) == ()
+
+
+def test_a_module_that_cannot_be_compiled_is_named(place: Path) -> None:
+    """Without running it."""
+    folder = environments.packages(root(place))
+    ran = place / "ran"
+    support.put(folder / "gateway" / "run.py", f"open({str(ran)!r}, 'w')\n<<<<<<< HEAD\n")
+    assert requirements.unmet(installed(place), account(os.geteuid())) == (
+        "gateway.run cannot be compiled (line 2)",
+    )
+    entries = "[console_scripts]\nhermes = hermes_cli.main:main\n"
+    support.put(folder / "hermes_agent-0.18.2.dist-info" / "entry_points.txt", entries)
+    support.put(folder / "gateway" / "run.py", f"open({str(ran)!r}, 'w')\n")
+    assert requirements.unmet(installed(place), account(os.geteuid())) == (
+        "the module hermes_cli.main is missing",
+    )
+    assert not ran.exists()
+
+
+def installed(home: Path) -> Installed:
+    found = Probes(Home(home)).installation()
+    assert found is not None
+    return look(found)
+
+
+def test_the_launcher_is_no_hermes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The one that it stands before is found, wherever that lies."""
+    (tmp_path / "mine").mkdir()
+    mine = environments.make(tmp_path / "mine", "0.17.0")
+    support.put(mine / "bin" / "hermes", f"#!{mine}/bin/python\n", mode=0o755)
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    launcher.install()
+    monkeypatch.setenv("PATH", f"{launcher.folder()}:{mine}/bin:/usr/bin")
+    found = Probes(Home(support.healthy(tmp_path / "home"))).installation()
+    assert found is not None
+    assert found.version == "0.17.0"
 
 
 def test_a_damaged_database_stops_the_update(place: Path) -> None:
@@ -168,6 +223,25 @@ def test_the_environment_that_the_command_names_is_the_one(place: Path, tmp_path
     done = guarded(place, str(mine / "bin" / "python"), *command[1:])
     assert "Hermes 0.17.0 became 0.18.0" in done.out
     assert "several Hermes" in done.err
+
+
+def test_a_tool_has_a_place_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What pipx and uv update is not the newest on the machine, nor what lies beside `sh`."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for place, version in (
+        (".local/share/pipx/venvs", "0.16.0"),
+        (".local/share/uv/tools", "0.15.0"),
+    ):
+        packages = tmp_path / place / "hermes-agent/lib/python3.11/site-packages"
+        support.put(packages / f"hermes_agent-{version}.dist-info" / "METADATA", "")
+    assert _version(["pipx", "upgrade", "hermes-agent"]) == "0.16.0"
+    assert _version(["uv", "tool", "upgrade", "hermes-agent"]) == "0.15.0"
+    assert _version(["sh", "-c", "pipx upgrade hermes-agent"]) is None
+
+
+def _version(words: list[str]) -> str | None:
+    found = behind(words)
+    return found.version if found else None
 
 
 def test_another_one_that_changed_is_said(place: Path, tmp_path: Path) -> None:
