@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TextIO
 
 import typer
 
@@ -81,7 +81,7 @@ def update_guard(
         code = guard.carry_out(where, update, command)
         if code:
             say("! ", "warning", f"{command[0]} ended with {code}.")
-        good = after(where, update)
+        good = after(where, update, to=sys.stderr)
     return (code if code > 0 else 128 - code) if code else int(not good)
 
 
@@ -219,7 +219,14 @@ def _refuse_attended(update: Update) -> None:
         )
 
 
-def after(home: Home, update: Update, *, json: bool = False, restart: bool = True) -> bool:
+def after(
+    home: Home,
+    update: Update,
+    *,
+    json: bool = False,
+    restart: bool = True,
+    to: TextIO | None = None,
+) -> bool:
     """Look at everything, say what was broken; whether nothing that matters was."""
     from hermes_doctor.cli.asked import loaded, repeated
     from hermes_doctor.render import updated
@@ -232,7 +239,7 @@ def after(home: Home, update: Update, *, json: bool = False, restart: bool = Tru
     if json:
         _echo(updated.document(outcome))
     else:
-        show(updated.lines(outcome, repeated(home.path)))
+        show(updated.lines(outcome, repeated(home.path)), to)
     return outcome.good
 
 

@@ -50,8 +50,8 @@ def test_an_update_has_a_backup_before_and_a_look_after(place: Path) -> None:
     """The record names both versions and the backup, which is whole."""
     done = guarded(place, *environments.updating(root(place), "0.19.0", then="print('hello')"))
     assert done.code == 0, done.err
-    assert "hello" in done.out
-    assert "Hermes 0.18.2 became 0.19.0" in done.out
+    assert done.out == "hello\n"
+    assert "Hermes 0.18.2 became 0.19.0" in done.err
     last = Records(Home(place)).last()
     assert last is not None
     assert last.before is not None
@@ -78,8 +78,8 @@ def test_what_the_new_hermes_needs_and_lacks_is_named(place: Path) -> None:
     command = environments.updating(root(place), "0.19.0", "a-package-that-nobody-has>=2")
     done = guarded(place, *command)
     assert done.code == 1
-    assert "a-package-that-nobody-has is missing" in done.out
-    assert "hermes-doctor rollback" in done.out
+    assert "a-package-that-nobody-has is missing" in done.err
+    assert "hermes-doctor rollback" in done.err
 
 
 def test_a_package_that_has_lost_its_files_is_named(place: Path) -> None:
@@ -166,7 +166,7 @@ def test_a_guard_inside_a_guard_is_none(place: Path) -> None:
     """`hermes update` behind the launcher, started by update-guard."""
     inner = (sys.executable, "-m", "hermes_doctor", "update-guard", "--home", str(place), "--")
     done = guarded(place, *inner, sys.executable, "-c", "print('ran')")
-    assert done.out.count("Nothing that matters was broken") == 1
+    assert done.err.count("Nothing that matters was broken") == 1
     assert len(Records(Home(place)).ids()) == 1
 
 
@@ -199,8 +199,8 @@ def test_data_that_is_less_than_before_is_named(place: Path) -> None:
     code += "pathlib.Path(sys.argv[2]).unlink()"
     done = guarded(place, sys.executable, "-c", code, str(place / ".env"), str(place / "auth.json"))
     assert done.code == 1
-    assert "Empty: .env" in done.out
-    assert "Gone: auth.json" in done.out
+    assert "Empty: .env" in done.err
+    assert "Gone: auth.json" in done.err
 
 
 def test_messages_that_are_gone_are_counted(home: Path) -> None:
@@ -221,7 +221,7 @@ def test_the_environment_that_the_command_names_is_the_one(place: Path, tmp_path
     mine = environments.make(tmp_path / "mine", "0.17.0")
     command = environments.updating(mine, "0.18.0")
     done = guarded(place, str(mine / "bin" / "python"), *command[1:])
-    assert "Hermes 0.17.0 became 0.18.0" in done.out
+    assert "Hermes 0.17.0 became 0.18.0" in done.err
     assert "several Hermes" in done.err
 
 
@@ -250,7 +250,7 @@ def test_another_one_that_changed_is_said(place: Path, tmp_path: Path) -> None:
     mine = environments.make(tmp_path / "mine", "0.17.0")
     command = environments.updating(root(place), "0.19.0")
     done = guarded(place, str(mine / "bin" / "python"), *command[1:])
-    assert "was 0.18.2 and is 0.19.0 now" in done.out
+    assert "was 0.18.2 and is 0.19.0 now" in done.err
 
 
 def test_signals_are_the_commands(place: Path) -> None:
@@ -278,6 +278,7 @@ def test_killed_in_the_middle_it_is_not_forgotten(place: Path) -> None:
     then = "import os, signal; os.kill(os.getppid(), signal.SIGKILL)"
     done = guarded(place, *environments.updating(root(place), "0.19.0", then=then))
     assert done.code
+    environments.ended(place)
     found = support.check(place, "--only", "UPD-CUTOFF", "--json")
     assert found.codes == ["UPD-CUTOFF"]
     refused = guarded(place, sys.executable, "-c", "print('ran')")
