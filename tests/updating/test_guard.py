@@ -306,6 +306,26 @@ def test_the_two_halves_by_themselves(place: Path) -> None:
     assert (said["before"], said["after"], said["good"]) == ("0.18.2", "0.19.0", True)
 
 
+def test_an_update_from_a_chat_is_looked_at_by_the_gateway_that_it_starts(place: Path) -> None:
+    """An ordinary start changes nothing; no process is missed meanwhile."""
+
+    def hook(moment: str) -> support.Done:
+        return support.doctor("hook", "run", moment, "--from-chat", "--home", str(place), env=QUICK)
+
+    def stage() -> str:
+        last = Records(Home(place)).last()
+        assert last is not None
+        return last.stage
+
+    assert hook("pre-update").code == 0
+    assert hook("post-update").code == 0
+    assert stage() == "updating"
+    assert support.check(place, "--only", "UPD-CUTOFF", "--json").codes == []
+    environments.become(root(place), "0.19.0")
+    assert hook("post-update").code == 0
+    assert stage() == "checked"
+
+
 def test_no_secret_of_the_home_is_in_the_record(place: Path) -> None:
     """Versions and names, nothing else."""
     support.put(place / ".env", "OPENROUTER_API_KEY=sk-canary-zQ9\n")
