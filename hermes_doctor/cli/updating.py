@@ -126,8 +126,9 @@ def _before(
     if moment.obstacles and not force:
         _stopped("This is no moment for an update", json=json)
         return None
-    try:
+    with contextlib.suppress(OSError):  # where there is no room for it, the backup says so
         hold.enter_context(Records(home).held())
+    try:
         update = _backed_up(home, moment, vault, command, quiet=json)
     except (Trouble, CouldNotLook, OSError) as why:
         say("✗ ", "error", str(why))

@@ -162,6 +162,14 @@ def test_force_goes_on_all_the_same(place: Path) -> None:
     assert "DB-NOTADB" in done.err
 
 
+def test_force_does_not_go_beside_another(place: Path) -> None:
+    """Two updates at once are none."""
+    with Records(Home(place)).held():
+        done = guarded(place, sys.executable, "-c", "print('ran')", **{"with": "force"})
+    assert (done.code, done.out) == (2, "")
+    assert "under way" in done.err
+
+
 def test_a_guard_inside_a_guard_is_none(place: Path) -> None:
     """`hermes update` behind the launcher, started by update-guard."""
     inner = (sys.executable, "-m", "hermes_doctor", "update-guard", "--home", str(place), "--")
