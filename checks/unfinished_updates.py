@@ -11,7 +11,7 @@ def unfinished_updates(probes: Probes) -> Iterator[Finding]:
     update = probes.guarded_update()
     if update is None:
         raise Skip("no update was made with the guard")
-    if not update.open or update.is_attended():
+    if not update.is_cut_off(probes.installation()):
         return
     back = update.stage == "going-back"
     yield Finding(

@@ -226,8 +226,12 @@ def _plain(name: str) -> bool:
 
 def which(name: str) -> str | None:
     """Where a program lies that the shell would find; `shutil` loads three compressors for it."""
+    return next(whiches(name), None)
+
+
+def whiches(name: str) -> Iterator[str]:
+    """Every place on PATH where it lies, the one that the shell would take first."""
     for folder in os.environ.get("PATH", os.defpath).split(os.pathsep):
         path = os.path.join(folder, name)
         if os.path.isfile(path) and os.access(path, os.X_OK):
-            return path
-    return None
+            yield path

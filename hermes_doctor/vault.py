@@ -82,9 +82,9 @@ class Vault:
             return False
         return folder.st_uid in (0, os.geteuid(), self.owner)
 
-    def next_id(self) -> str:
-        """A name for a new backup or run."""
-        known: list[str] = []
+    def next_id(self, also: Iterable[str] = ()) -> str:
+        """A name for a new backup or run, after all that there are and `also` these."""
+        known = list(also)
         for place in (self.root, self.home.runs):
             with contextlib.suppress(CouldNotLook):
                 known += listing(place)

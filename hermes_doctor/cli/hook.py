@@ -64,10 +64,13 @@ def install(
     from hermes_doctor import home as homes
     from hermes_doctor.lock import locked
     from hermes_doctor.render.lines import row, show, tilde
-    from hermes_doctor.updating import chat as chats, launcher, shellfiles
+    from hermes_doctor.updating import chat as chats, launcher, ours, shellfiles
 
     where = homes.find(home)
     said = []
+    if shell:
+        shellfiles.refuse()
+        ours.refuse(launcher.folder() / launcher.NAME)
     if chat:
         with locked(where):
             if chats.install(where):
@@ -207,5 +210,7 @@ def run(
         made = updating.before(
             where, vault=vault, force=force, json=json, patience=patience, busy=not from_chat
         )
+        if made is not None and from_chat:
+            updating.began_in_chat(where, made)
         return int(made is None)
     return updating.after_last(where, json=json, from_chat=from_chat)

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
 
-from hermes_doctor.files import MEGABYTE, listing, read, read_head, user_home, which
+from hermes_doctor.files import MEGABYTE, listing, read, read_head, user_home, whiches
 from hermes_doctor.home import Home
 from hermes_doctor.model import CouldNotLook, Gateway
 from hermes_doctor.patterns import pattern
 from hermes_doctor.values import NamedTuple
 
+LAUNCHER = b"\n# Written by hermes-doctor: "
+"""By what the launcher that stands before a real `hermes` is told."""
 _DIST = pattern(r"hermes_agent-(\d[^-]*)\.dist-info")
+_OF_ONE = pattern(r"hermes(?:-[a-z]+)?|python[0-9.]*|pip[0-9.]*")
+"""Programs that belong to one environment; any other says nothing about which is meant."""
 _CHECKOUT = pattern(r'^version\s*=\s*"([^"\n]{1,64})"', re.MULTILINE)
 
 
@@ -62,6 +66,40 @@ def find(home: Home, gateways: Callable[[], list[Gateway]]) -> Installation | No
         if (version := _in_environment(place) or _in_checkout(place))
     ]
     return max(found, key=lambda one: one.release, default=None)
+
+
+def at(place: Path) -> Installation | None:
+    """The Hermes in one environment or checkout."""
+    version = _in_environment(place) or _in_checkout(place)
+    return Installation(version, place, running=False) if version else None
+
+
+def every(home: Home) -> list[Installation]:
+    """Each Hermes in a place where its installers put it, and the one on PATH."""
+    found: dict[str, Installation] = {}
+    for place in _places(home):
+        one = at(place)
+        if one is not None:
+            found.setdefault(os.path.realpath(place), one)
+    return list(found.values())
+
+
+def behind(words: Sequence[str]) -> Installation | None:
+    """The Hermes that a command line names: by its program, or by an interpreter in its words."""
+    first = words[0] if "/" in words[0] else program(words[0])
+    called = os.path.basename(words[0])
+    if called == "pipx" or (called == "uv" and "tool" in words[1:2]):
+        folder = "pipx" if called == "pipx" else "uv"
+        places = (place for place in _tools() if folder in place.parts)
+        return next((one for place in places if (one := at(place))), None)
+    for word in ([first] if first else []) + [w for w in words[1:] if w.startswith("/")]:
+        if not _OF_ONE.fullmatch(os.path.basename(word)) or not os.path.isfile(word):
+            continue
+        for place in (Path(word).absolute().parent.parent, *_behind(Path(word))):
+            one = at(place)
+            if one is not None:
+                return one
+    return None
 
 
 def _of_the_home(home: Home, pid: int) -> bool:
@@ -124,13 +162,19 @@ def _of_the_last(home: Home) -> Iterator[Path]:
 
 def _places(home: Home) -> Iterator[Path]:
     """Virtual environments and checkouts where Hermes' installers put it."""
-    command = which("hermes")
+    command = program("hermes")
     if command:
         yield from _behind(Path(command))
     user = user_home()
     root = home.path.parent.parent if home.profile else home.path
     for base in (root / "hermes-agent", user / ".hermes" / "hermes-agent", Path("/opt/hermes")):
         yield from (base / "venv", base / ".venv", base)
+    yield from _tools()
+
+
+def _tools() -> Iterator[Path]:
+    """The environments that uv and pipx make for a tool."""
+    user = user_home()
     for tools in (
         user / ".local/share/uv/tools",
         user / ".local/share/pipx/venvs",
@@ -138,6 +182,18 @@ def _places(home: Home) -> Iterator[Path]:
         Path("/opt/pipx/venvs"),
     ):
         yield tools / "hermes-agent"
+
+
+def program(name: str) -> str | None:
+    """Where a program lies on PATH; this tool's own launcher is none."""
+    return next((path for path in whiches(name) if not _is_launcher(path)), None)
+
+
+def _is_launcher(path: str) -> bool:
+    try:
+        return LAUNCHER in read_head(Path(path), 512)[0]
+    except (OSError, CouldNotLook):
+        return False
 
 
 def _behind(command: Path) -> Iterator[Path]:

@@ -9,12 +9,12 @@ import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from hermes_doctor.files import MEGABYTE, listing, read, read_head, which
+from hermes_doctor.files import MEGABYTE, listing, read, read_head
 from hermes_doctor.model import CouldNotLook
 from hermes_doctor.patterns import pattern
 from hermes_doctor.probes import gitfolder, records
 from hermes_doctor.probes.gitfolder import Left
-from hermes_doctor.probes.installation import Installation, release
+from hermes_doctor.probes.installation import Installation, program, release
 from hermes_doctor.probes.supervision import Supervision
 from hermes_doctor.values import NamedTuple
 
@@ -102,7 +102,7 @@ def _root_of(python: Path) -> Path | None:
 
 
 def _commands(installed: Installation | None) -> Iterator[tuple[Path, str]]:
-    command = which("hermes")
+    command = program("hermes")
     if command and (root := _behind(Path(command))):
         yield root, command
     if installed is not None and (root := _root_of(installed.where / "bin" / "python")):

@@ -20,7 +20,11 @@ def lines(outcome: Outcome, options: str = "") -> Iterator[Line]:
     mark = ("  ", "good") if outcome.gateway_up else ("✗ ", "error")
     yield row(mark, outcome.gateway, hang=2)
     for text in outcome.missing:
-        yield row(("✗ ", "error"), f"The new Hermes needs more: {text}.", hang=2)
+        yield row(("✗ ", "error"), f"The new Hermes is not whole: {text}.", hang=2)
+    for text in outcome.lost:
+        yield row(("✗ ", "error"), f"{text[:1].upper()}{text[1:]}.", hang=2)
+    for text in outcome.elsewhere:
+        yield row(("! ", "warning"), f"{text}; the record is not of that one.", hang=2)
     for one in outcome.broke:
         subject = f" ({one.subject})" if one.subject else ""
         yield row(
@@ -57,6 +61,8 @@ def document(outcome: Outcome) -> dict[str, Any]:
         "good": outcome.good,
         "gateway": {"up": outcome.gateway_up, "what": outcome.gateway},
         "missing": list(outcome.missing),
+        "lost": list(outcome.lost),
+        "elsewhere": list(outcome.elsewhere),
         "broke": [
             {
                 "code": one.code,

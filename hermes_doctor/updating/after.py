@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
 import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hermes_doctor import examination, services
@@ -13,10 +15,12 @@ from hermes_doctor.journal import ItemRecord
 from hermes_doctor.lock import locked
 from hermes_doctor.model import CannotFix, CouldNotLook, Finding, Report, Severity, Trouble
 from hermes_doctor.probes import Probes
+from hermes_doctor.probes.installation import at
 from hermes_doctor.repair import Item, Run
 from hermes_doctor.services.commands import owner_of
 from hermes_doctor.steps import GatewayStep
-from hermes_doctor.updating import hermes, requirements
+from hermes_doctor.updating import amounts, hermes, requirements
+from hermes_doctor.updating.before import others
 from hermes_doctor.updating.records import CHECKED, UPDATED, Records, Update, process
 from hermes_doctor.values import NamedTuple
 from hermes_doctor.vault import Vault
@@ -39,6 +43,10 @@ class Outcome(NamedTuple):
     """What was not wrong before, the worst first."""
     missing: tuple[str, ...]
     """Packages that the new Hermes needs and does not have."""
+    lost: tuple[str, ...]
+    """Data that was there before and is not now."""
+    elsewhere: tuple[str, ...]
+    """Other installations of Hermes that became another version."""
     gateway: str
     """What became of the gateway, in a sentence."""
     gateway_up: bool
@@ -47,7 +55,7 @@ class Outcome(NamedTuple):
     def good(self) -> bool:
         """Whether nothing that matters was broken."""
         bad = any(one.severity in (Severity.CRITICAL, Severity.ERROR) for one in self.broke)
-        return self.gateway_up and not bad and not self.missing
+        return self.gateway_up and not bad and not self.missing and not self.lost
 
 
 def examine(
@@ -61,7 +69,9 @@ def examine(
 ) -> Outcome:
     """Compare with what was there before; bring the gateway up on the new code."""
     records = Records(home)
-    found = Probes(home).installation()
+    probes = Probes(home)
+    found = (at(Path(update.before.where)) if update.before else None) or probes.installation()
+    lost = amounts.lost(update.sizes, probes)
     update.after = hermes.look(found) if found else None
     update.stage = UPDATED
     update.guard = process(os.getpid()) or []
@@ -75,12 +85,29 @@ def examine(
         tell(f"giving the gateway {settle:.0f} s, then reading its logs")
         time.sleep(settle)
     report = examination.report(Probes(home), plugins, plugins.checks)
-    before = {tuple(one) for one in update.known}
-    broke = tuple(one for one in report.findings if (one.code, one.subject) not in before)
+    before = {(code, _nameless(subject)) for code, subject in update.known}
+    broke = tuple(
+        one for one in report.findings if (one.code, _nameless(one.subject)) not in before
+    )
     broke = tuple(one for one in broke if one.severity is not Severity.INFO)
     update.stage = CHECKED
+    update.guard = []
     records.save(update)
-    return Outcome(update, report, broke, missing, said, up)
+    return Outcome(update, report, broke, missing, lost, _elsewhere(home, update), said, up)
+
+
+def _nameless(subject: str) -> str:
+    """A subject without the numbers of processes in it: a restart does not make it another."""
+    return re.sub(r"[0-9]+", "", subject)
+
+
+def _elsewhere(home: Home, update: Update) -> tuple[str, ...]:
+    now = others(home, update.before)
+    return tuple(
+        f"Hermes in {place} was {then} and is {now.get(place, 'gone')} now"
+        for place, then in update.others.items()
+        if now.get(place) != then
+    )
 
 
 def _left(home: Home, update: Update) -> tuple[str, bool]:
@@ -100,7 +127,7 @@ def _gateway(home: Home, update: Update, tell: Tell) -> tuple[str, bool]:
         new = running[0].pid != update.gateway
         done = "restarted by the update" if new else "not concerned: its code is the same"
         return f"The gateway (process {running[0].pid}) was {done}.", True
-    if not running and update.gateway is None:
+    if not running and update.gateway is None and not update.down:
         return "No gateway ran before, and none runs now.", True
     tell("restarting the gateway on the new code" if running else "starting the gateway again")
     try:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import shutil
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,8 +15,10 @@ from hermes_doctor.files import MEGABYTE, size
 from hermes_doctor.home import Home
 from hermes_doctor.lock import locked
 from hermes_doctor.model import CouldNotLook, Finding, Severity, Status, Trouble
-from hermes_doctor.probes import Probes
-from hermes_doctor.updating import hermes
+from hermes_doctor.probes import Probes, installation
+from hermes_doctor.probes.installation import Installation
+from hermes_doctor.services.commands import owner_of
+from hermes_doctor.updating import amounts, checkouts, hermes
 from hermes_doctor.updating.records import Records, Update, now, process
 from hermes_doctor.values import NamedTuple
 from hermes_doctor.vault import Progress, Vault, total
@@ -72,13 +75,16 @@ def preflight(
 def _open(home: Home) -> Iterator[str]:
     """An update that nobody has looked at yet must not be buried under another."""
     last = Records(home).last()
-    if last is not None and last.open and not last.is_attended():
+    if last is None or not last.open:
+        return
+    who = last.attendant()
+    if who is not None and last.guard != process(os.getpid()):
+        yield f"another update is under way (process {who})"
+    elif last.is_cut_off(Probes(home).installation()):
         yield (
             f"the update of {last.began:%Y-%m-%d %H:%M} UTC was cut off: "
             "hermes-doctor hook run post-update looks at it, hermes-doctor rollback takes it back"
         )
-    elif last is not None and last.open and last.guard != process(os.getpid()):
-        yield f"another update is under way (process {last.guard[0]})"
 
 
 def _half_done(probes: Probes) -> Iterator[str]:
@@ -125,6 +131,7 @@ def back_up(
     moment: Moment,
     *,
     vault: Path | None = None,
+    command: Sequence[str] = (),
     progress: Callable[[int], Progress | None] = lambda _: None,
 ) -> Update:
     """A verified backup of everything that cannot be rebuilt, and the record of what was there."""
@@ -132,8 +139,7 @@ def back_up(
         store = Vault(home, vault)
         recovery.tidy(store)
         sources = scope.everything(home, store.root)
-        probes = Probes(home)
-        found = probes.installation()
+        found = concerned(home, command)
         made = store.create(
             sources,
             reason="before an update of Hermes",
@@ -147,24 +153,48 @@ def back_up(
             f"The backup {made.id} was made, but {damaged} is damaged. Mend it before the update: "
             "hermes-doctor fix"
         )
-    return record(home, made.id, vault, moment)
+    return record(home, made.id, vault, moment, command)
 
 
-def record(home: Home, backup: str | None, vault: Path | None, moment: Moment) -> Update:
+def concerned(home: Home, command: Sequence[str]) -> Installation | None:
+    """The Hermes that a command will update: the one that it names, else that of the home."""
+    return (installation.behind(command) if command else None) or Probes(home).installation()
+
+
+def record(
+    home: Home,
+    backup: str | None,
+    vault: Path | None,
+    moment: Moment,
+    command: Sequence[str] = (),
+) -> Update:
     """Write down what was there, so that what comes after can be compared and taken back."""
     probes = Probes(home)
-    found = probes.installation()
+    found = concerned(home, command)
+    seen = hermes.look(found) if found else None
+    if seen is not None and seen.kind == hermes.GIT and seen.checkout is not None:
+        seen = replace(seen, clean=checkouts.is_clean(seen.checkout, owner_of(home)))
+    records = Records(home)
     update = Update(
-        id=Vault(home, vault).next_id(),
+        id=Vault(home, vault).next_id(records.ids()),
         backup=backup,
         vault=str(vault.expanduser().absolute()) if vault else "",
-        before=hermes.look(found) if found else None,
+        before=seen,
         started_at=now(),
         known=[[one.code, one.subject] for one in moment.findings],
         gateway=_gateway(probes),
+        others=others(home, seen),
+        sizes=amounts.measure(probes),
     )
-    Records(home).save(update)
+    records.save(update)
     return update
+
+
+def others(home: Home, seen: hermes.Installed | None) -> dict[str, str]:
+    """Every other Hermes on this machine, by its place."""
+    mine = {os.path.realpath(one) for one in (seen.where, seen.checkout) if one} if seen else set()
+    found = {os.path.realpath(one.where): one.version for one in installation.every(home)}
+    return {place: version for place, version in found.items() if place not in mine}
 
 
 def _gateway(probes: Probes) -> int | None:

@@ -10,29 +10,37 @@ from hermes_doctor.handover import START_LIMIT, STOP_LIMIT
 from hermes_doctor.home import Home
 from hermes_doctor.model import CannotFix
 from hermes_doctor.probes import Probes
+from hermes_doctor.updating.records import Records, Update
 
 
 @contextmanager
-def down(home: Home, tell: Callable[[str], None]) -> Iterator[Callable[[], None]]:
+def down(home: Home, update: Update, tell: Callable[[str], None]) -> Iterator[Callable[[], None]]:
     """Stop it if it runs; whoever comes to the end calls what is given, to start it again.
 
-    A block that is left in another way starts it, too: better the old one than none.
+    A block that is left in another way starts it, too: better the old one than none. The record
+    says that it was stopped, so that the next run starts it where this one is killed.
     """
+    records = Records(home)
     probes = Probes(home)
-    if not probes.gateways():
+    if probes.gateways():
+        service = services.of(probes)
+        tell("stopping the gateway")
+        update.down = True
+        records.save(update)
+        service.stop(STOP_LIMIT)
+    elif not update.down:
         yield lambda: None
         return
-    service = services.of(probes)
-    tell("stopping the gateway")
-    service.stop(STOP_LIMIT)
-    started = False
+    else:
+        service = services.of(probes)
 
     def start() -> None:
-        nonlocal started
-        if not started:
-            started = True
+        if update.down:
             tell("starting the gateway")
-            service.start(START_LIMIT)
+            if not Probes(home).gateways():
+                service.start(START_LIMIT)
+            update.down = False
+            records.save(update)
 
     try:
         yield start

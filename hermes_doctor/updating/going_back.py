@@ -4,23 +4,26 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 
+from hermes_doctor import services
 from hermes_doctor.home import Home
 from hermes_doctor.model import CannotFix
 from hermes_doctor.probes import Probes
+from hermes_doctor.probes.installation import at
 from hermes_doctor.services.commands import Account, Said, ask, login, owner_of
 from hermes_doctor.services.detached import python_of
-from hermes_doctor.updating import hermes
+from hermes_doctor.steps import sidecars
+from hermes_doctor.updating import checkouts, hermes
+from hermes_doctor.updating.checkouts import Way
 from hermes_doctor.updating.hermes import GIT, IMAGE, PIPX, UV, UV_TOOL, Installed
+from hermes_doctor.updating.records import Update
 from hermes_doctor.values import NamedTuple
 
 LIMIT = 1800.0
 """Seconds for a package manager to bring everything back."""
 _NAME = "hermes-agent"
-_WHO = ("-c", "user.name=hermes-doctor", "-c", "user.email=hermes-doctor@localhost")
-"""git asks who stashes; many servers have nobody set."""
 _MANAGERS = ("pip", "setuptools", "wheel")
 """What an environment has for its own sake; these stay as they are."""
 
@@ -34,24 +37,36 @@ class Command(NamedTuple):
         return " ".join(self.words)
 
 
-def commands(home: Home, before: Installed, after: Installed | None) -> list[Command]:
-    """What it takes to have the Hermes of before; nothing where it is there."""
-    if after is not None and _same(before, after):
-        return []
+class Plan(NamedTuple):
+    """What it takes to have the Hermes of before; no command where it is there."""
+
+    commands: tuple[Command, ...] = ()
+    notes: tuple[str, ...] = ()
+    """Where things are afterwards that the commands put aside."""
+
+
+def plan(home: Home, update: Update, after: Installed | None) -> Plan:
+    """Told without changing anything; CannotFix where there is no way."""
+    before = update.before
+    if before is None:
+        raise CannotFix(f"which Hermes was there before update {update.id} is not known")
     owner = owner_of(home)
+    way = Way()
+    if before.kind == GIT:
+        way = checkouts.way_back(before, after, update.id, owner)
+    if after is not None and _same(before, after):
+        return Plan(tuple(Command(words) for words in way.commands), way.notes)
     if before.kind == IMAGE:
         raise CannotFix(
             f"Hermes lies in the image of a container: start it from the image of {before.version}"
         )
     if before.kind == PIPX:
-        return [Command(("pipx", "install", "--force", f"{_NAME}=={before.version}"))]
+        words: tuple[str, ...] = ("pipx", "install", "--force", f"{_NAME}=={before.version}")
+        return _runnable([Command(words)])
     if before.kind == UV_TOOL:
-        return [Command(("uv", "tool", "install", "--force", f"{_NAME}=={before.version}"))]
-    made = []
-    if before.kind == GIT:
-        if before.checkout is None or before.revision is None:
-            raise CannotFix("the commit that the checkout was at is not known")
-        made += _checked_out(before.checkout, before.revision)
+        words = ("uv", "tool", "install", "--force", f"{_NAME}=={before.version}")
+        return _runnable([Command(words)])
+    made = [Command(words) for words in way.commands]
     now = after.packages if after else {}
     changed = sorted(
         f"{name}=={version}"
@@ -60,21 +75,52 @@ def commands(home: Home, before: Installed, after: Installed | None) -> list[Com
         and name not in _MANAGERS
         and (before.kind != GIT or name != _NAME)
     )
-    python = str(python_of(Path(before.where), owner))
+    python = str(python_of(Path(before.where), owner)) if changed else ""
     if changed and before.kind == UV and shutil.which("uv"):
         made.append(Command(("uv", "pip", "install", "--python", python, "--no-deps", *changed)))
     elif changed:
         made.append(Command((python, "-m", "pip", "install", "--no-deps", "--quiet", *changed)))
-    return made
+    return _runnable(made, way.notes)
 
 
-def _checked_out(checkout: str, revision: str) -> list[Command]:
-    """The commit of before; what was changed by hand goes to git's stash, not away."""
-    git = ("git", "-C", checkout, *_WHO)
-    return [
-        Command((*git, "stash", "push", "--include-untracked", "--message", "before a rollback")),
-        Command((*git, "reset", "--hard", revision)),
-    ]
+def _runnable(made: Sequence[Command], notes: tuple[str, ...] = ()) -> Plan:
+    for one in made:
+        if shutil.which(one.words[0]) is None:
+            raise CannotFix(f"there is no {one.words[0]} on the PATH, which brings Hermes back")
+    return Plan(tuple(made), notes)
+
+
+def refuse_holders(home: Home, *, keep_data: bool) -> None:
+    """Nobody but the gateway, which is stopped for it, may have what comes back open."""
+    from hermes_doctor.probes import processes
+
+    probes = Probes(home)
+    running = probes.gateways()
+    if running:
+        services.of(probes)  # one that cannot be stopped is said before anything is changed
+    if keep_data:
+        return
+    mine = {gateway.pid for gateway in running}
+    databases = probes.databases().paths
+    names = {beside: path for path in databases for beside in (path, *sidecars(path))}
+    for name, pids in processes.holders(names).items():
+        others = [pid for pid in pids if pid not in mine and not _is_below(pid, mine)]
+        if others:
+            who = ", ".join(str(pid) if pid else "of another container" for pid in sorted(others))
+            raise CannotFix(f"process {who} has {home.name_of(names[name])} open; end that first")
+
+
+def _is_below(pid: int, above: Collection[int]) -> bool:
+    """Whether a process was started by one of these, and ends with it."""
+    for _ in range(64):
+        try:
+            with open(f"/proc/{pid}/stat", encoding="latin-1") as file:
+                pid = int(file.read().rpartition(")")[2].split()[1])
+        except (OSError, ValueError, IndexError):
+            return False
+        if pid in above:
+            return True
+    return False
 
 
 def _same(before: Installed, after: Installed) -> bool:
@@ -93,11 +139,13 @@ def bring_back(
         said = _ask(one, owner)
         if said.code:
             raise CannotFix(f"`{one}` failed with {said.code}: {said.text or 'it said nothing'}")
-    found = Probes(home).installation()
+    found = at(Path(before.where)) or Probes(home).installation()
     there = hermes.look(found) if found else None
     if there is None or there.version != before.version:
         what = f"Hermes {there.version}" if there else "no Hermes"
         raise CannotFix(f"{what} is there afterwards, not {before.version}")
+    if there.revision != before.revision:
+        raise CannotFix(f"the checkout is not at {before.revision} afterwards")
 
 
 def _ask(one: Command, owner: Account) -> Said:

@@ -7,11 +7,12 @@ import signal
 import subprocess
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from types import FrameType
 
 from hermes_doctor.home import Home
 from hermes_doctor.model import Trouble
-from hermes_doctor.updating.records import UPDATED, UPDATING, Records, Update, process
+from hermes_doctor.updating.records import BACKED_UP, UPDATED, UPDATING, Records, Update, process
 
 _FORWARDED = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT)
 INSIDE = "HERMES_DOCTOR_UPDATE"
@@ -24,19 +25,35 @@ def carry_out(home: Home, update: Update, command: Sequence[str]) -> int:
     update.stage = UPDATING
     update.guard = process(os.getpid()) or []
     records.save(update)
+    inside = f"{update.id}:{home.path}"
     try:
-        child = subprocess.Popen(command, env={**os.environ, INSIDE: update.id})
+        child = subprocess.Popen(command, env={**os.environ, INSIDE: inside})
     except OSError as error:
-        update.stage = UPDATED
+        update.stage = BACKED_UP
+        update.guard = []
         records.save(update)
         why = os.strerror(error.errno or 0).lower()
         raise Trouble(f"{command[0]} cannot be run ({why}). Nothing was updated.") from None
     with _forwarding(child):
+        update.child = process(child.pid) or []
+        records.save(update)
         code = child.wait()
     update.exit_code = code
     update.stage = UPDATED
     records.save(update)
     return code
+
+
+def is_inside() -> bool:
+    """Whether we are started by a command under the guard; the variable alone can be a leftover."""
+    id, _, place = os.environ.get(INSIDE, "").partition(":")
+    if not id or not place.startswith("/"):
+        return False
+    try:
+        update = Records(Home(Path(place))).load(id)
+    except Trouble:
+        return False
+    return update.stage == UPDATING and update.is_attended()
 
 
 @contextmanager

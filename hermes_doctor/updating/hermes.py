@@ -29,6 +29,10 @@ class Installed:
     checkout: str | None = None
     revision: str | None = None
     """The commit that the checkout is at."""
+    branch: str | None = None
+    """The branch that was checked out."""
+    clean: bool | None = None
+    """Whether the checkout had no changes; None where nobody asked."""
     packages: Mapping[str, str] = field(default_factory=dict)
     """Everything in the environment, by name and version."""
 
@@ -45,8 +49,17 @@ def look(found: Installation) -> Installed:
         kind=_kind(root, checkout, packages),
         checkout=str(checkout) if checkout else None,
         revision=_revision(checkout) if checkout else None,
+        branch=_branch(checkout) if checkout else None,
         packages=names,
     )
+
+
+def differs(found: Installation | None, then: Installed | None) -> bool:
+    """Whether it is another Hermes than then."""
+    now = look(found) if found else None
+    if now is None or then is None:
+        return now is not then
+    return (now.version, now.revision) != (then.version, then.revision)
 
 
 def _kind(root: Path, checkout: Path | None, packages: Path | None) -> str:
@@ -64,6 +77,11 @@ def _kind(root: Path, checkout: Path | None, packages: Path | None) -> str:
 
 def _is_checkout(folder: Path) -> bool:
     return 'name = "hermes-agent"' in _text(folder / "pyproject.toml")
+
+
+def _branch(checkout: Path) -> str | None:
+    head = _text(checkout / ".git" / "HEAD").strip()
+    return head.removeprefix("ref: refs/heads/") if head.startswith("ref: refs/heads/") else None
 
 
 def _revision(checkout: Path) -> str | None:

@@ -15,6 +15,7 @@ from pathlib import Path
 from hermes_doctor import durable
 from hermes_doctor.files import read, user_home
 from hermes_doctor.model import CouldNotLook
+from hermes_doctor.updating import ours
 
 NAME = "hermes"
 _FORM = """\
@@ -22,12 +23,19 @@ _FORM = """\
 # Written by hermes-doctor: an update gets a backup before and a check after it. All else goes
 # straight to the real hermes. Remove it with: hermes-doctor hook remove
 here={here}
+is_launcher() {{
+  [ "$1" -ef "$0" ] || [ "$1" -ef "$here/hermes" ] && return 0
+  line=
+  {{ IFS= read -r line && [ "$line" = "#!/bin/sh" ] && IFS= read -r line; }} 2>/dev/null <"$1"
+  case $line in "# Written by hermes-doctor: "*) return 0 ;; esac
+  return 1
+}}
 real=
 old_ifs=$IFS
 IFS=:
 for folder in $PATH; do
-  [ "${{folder%/}}" = "$here" ] && continue
   if [ -f "${{folder:-.}}/hermes" ] && [ -x "${{folder:-.}}/hermes" ]; then
+    is_launcher "${{folder:-.}}/hermes" && continue
     real=${{folder:-.}}/hermes
     break
   fi
@@ -37,30 +45,31 @@ if [ -z "$real" ]; then
   echo "hermes: not found on PATH (hermes-doctor's launcher is, in $here)" >&2
   exit 127
 fi
-if [ -z "${{HERMES_DOCTOR_UPDATE:-}}" ]; then
-  skip=
-  for word in "$@"; do
-    if [ -n "$skip" ]; then
-      skip=
-      continue
-    fi
-    case $word in
-      -p | --profile) skip=1 ;;
-      -*) ;;
-      update)
-        case " $* " in
-          *" --check "* | *" -h "* | *" --help "*) break ;;
-        esac
-        if [ -x {doctor} ]; then
-          exec {doctor} update-guard -- "$real" "$@"
-        fi
-        echo "hermes: {shown} is gone, so this update has no backup" >&2
-        break
-        ;;
-      *) break ;;
-    esac
-  done
-fi
+skip=
+for word in "$@"; do
+  case $skip:$word in
+    value:*) skip= && continue ;;
+    name:-* | more:-* | more:update) skip= ;;
+    name:* | more:*) skip=more && continue ;;
+  esac
+  case $word in
+    -p | --profile | -m | --model | --provider | -z | --oneshot) skip=value ;;
+    -t | --toolsets | -s | --skills | --usage-file) skip=value ;;
+    -c | --continue | -r | --resume) skip=name ;;
+    -*) ;;
+    update)
+      case " $* " in
+        *" --check "* | *" -h "* | *" --help "*) break ;;
+      esac
+      if [ -x {doctor} ]; then
+        exec {doctor} update-guard -- "$real" "$@"
+      fi
+      echo "hermes: {shown} is gone, so this update has no backup" >&2
+      break
+      ;;
+    *) break ;;
+  esac
+done
 exec "$real" "$@"
 """
 
@@ -86,6 +95,7 @@ def install() -> bool:
     wanted = text().encode()
     if _data(path) == wanted and os.access(path, os.X_OK):
         return False
+    ours.refuse(path)
     durable.make_folder(path.parent)
     durable.save(path, wanted)
     durable.set_mode(path, 0o755)
@@ -97,6 +107,7 @@ def remove() -> bool:
     path = folder() / NAME
     if not os.path.lexists(path):
         return False
+    ours.refuse(path)
     durable.remove(path)
     for one in (path.parent, path.parent.parent):
         try:

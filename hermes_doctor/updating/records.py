@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +17,8 @@ from hermes_doctor import durable
 from hermes_doctor.files import MEGABYTE, listing, read
 from hermes_doctor.home import Home
 from hermes_doctor.model import CouldNotLook, Trouble
-from hermes_doctor.updating.hermes import Installed
+from hermes_doctor.probes.installation import Installation
+from hermes_doctor.updating.hermes import Installed, differs
 
 SCHEMA = "hermes-doctor/update/1"
 BACKED_UP, UPDATING, UPDATED, CHECKED = "backed-up", "updating", "updated", "checked"
@@ -22,6 +26,7 @@ GOING_BACK, BACK = "going-back", "back"
 _STAGES = (BACKED_UP, UPDATING, UPDATED, CHECKED, GOING_BACK, BACK)
 _ID = re.compile(r"[0-9A-Za-z-]{1,64}")
 _KEPT = 20
+_CHAT_LIMIT = timedelta(hours=1)
 
 
 @dataclass
@@ -43,7 +48,17 @@ class Update:
     """The gateway that ran before."""
     guard: list[int] = field(default_factory=list)
     """The process that sees the update through, and when that began: to tell it from another."""
+    child: list[int] = field(default_factory=list)
+    """The command itself, in the same way: it may outlive its guard."""
     exit_code: int | None = None
+    down: bool = False
+    """Whether a rollback has stopped the gateway and not started it yet."""
+    chat: bool = False
+    """Whether it was asked for in a chat: no process sees such an update through."""
+    others: dict[str, str] = field(default_factory=dict)
+    """Other installations of Hermes that were seen, and their versions."""
+    sizes: dict[str, int] = field(default_factory=dict)
+    """How much there was of what an update must not take: rows, jobs, bytes of settings."""
 
     @property
     def began(self) -> datetime:
@@ -56,15 +71,35 @@ class Update:
         return self.stage in (UPDATING, UPDATED, GOING_BACK)
 
     def is_attended(self) -> bool:
-        """Whether the process that sees it through is still there."""
-        return bool(self.guard) and process(self.guard[0]) == self.guard
+        """Whether the process that sees it through, or the command itself, is still there."""
+        return self.attendant() is not None
+
+    def attendant(self) -> int | None:
+        """That process."""
+        alive = [one[0] for one in (self.guard, self.child) if one and process(one[0]) == one]
+        return next(iter(alive), None)
+
+    def is_cut_off(self, found: Installation | None) -> bool:
+        """Whether it ended before somebody looked; `found` is the Hermes that is there now.
+
+        A chat's update is looked at by the gateway that it starts, which may take its time.
+        """
+        if not self.open or self.is_attended():
+            return False
+        if not self.chat or self.stage != UPDATING:
+            return True
+        return datetime.now(UTC) - self.began > _CHAT_LIMIT and differs(found, self.before)
 
 
 def process(pid: int) -> list[int] | None:
-    """A process by its number and its start, so that a later one with its number is another."""
+    """A process by its number and its start, so that a later one with its number is another.
+
+    One that has ended and that nobody has asked for yet is none.
+    """
     try:
         with open(f"/proc/{pid}/stat", encoding="latin-1") as file:
-            return [pid, int(file.read().rpartition(")")[2].split()[19])]
+            fields = file.read().rpartition(")")[2].split()
+            return [pid, int(fields[19])] if fields[0] not in "ZX" else None
     except (OSError, ValueError, IndexError):
         pass
     if os.path.isdir("/proc/self"):
@@ -94,8 +129,25 @@ class Records:
         document = {"schema": SCHEMA, **asdict(update)}
         data = json.dumps(document, indent=1).encode() + b"\n"
         durable.save(self._file(update.id), data)
-        for id in self.ids()[:-_KEPT]:
+        older = [id for id in self.ids() if id != update.id]
+        for id in older[: 1 - _KEPT]:
             durable.remove(self._file(id))
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """One update or rollback at a time; the kernel lets go of it even when we are killed."""
+        durable.make_folder(self.folder)
+        fd = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            try:
+                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise Trouble(
+                    "Another update or rollback of this home is under way. Nothing was changed."
+                ) from None
+            yield
+        finally:
+            os.close(fd)
 
     def ids(self) -> list[str]:
         """All updates, oldest first."""
@@ -129,6 +181,17 @@ class Records:
             except Trouble:
                 continue
         return None
+
+    def newest(self) -> Update | None:
+        """The newest one; Trouble where that is damaged: an older one is not what is meant."""
+        known = self.ids()
+        if not known:
+            return None
+        try:
+            return self.load(known[-1])
+        except Trouble as why:
+            text = str(why)
+            raise Trouble(f"{text} Say which update you mean: {' '.join(known[-4:-1])}") from None
 
     def _file(self, id: str) -> Path:
         return self.folder / f"{id}.json"

@@ -1,7 +1,8 @@
 """Whether an environment has what its Hermes needs, asked of its own interpreter.
 
 Not one line of Hermes is run: its modules read and write the home when they are loaded. What it
-needs stands in the metadata of the package.
+needs stands in the metadata of the package. Whether the files named there exist, and whether the
+modules that everything begins with can be compiled, is told without loading them.
 """
 
 from __future__ import annotations
@@ -16,9 +17,69 @@ from hermes_doctor.services.commands import Account, login
 from hermes_doctor.services.detached import python_of
 from hermes_doctor.updating.hermes import Installed
 
-LIMIT = 60.0
+LIMIT = 120.0
 _ASK = """
-import importlib.metadata as metadata, json, sys
+import importlib.metadata as metadata, importlib.util, json, os, sys
+ENTRIES = (
+    "hermes_cli.main", "hermes_cli.gateway", "hermes_cli.config", "gateway.run", "gateway.config",
+    "gateway.status", "gateway.session", "run_agent", "hermes_state", "hermes_constants",
+    "model_tools", "cli",
+)
+MOST = 50000
+looked = 0
+
+def incomplete(name):
+    global looked
+    gone = []
+    for one in metadata.distribution(name).files or ():
+        if one.suffix not in (".py", ".so", ".pyd") or one.parts[0] == ".." or looked > MOST:
+            continue
+        looked += 1
+        try:
+            whole = os.stat(one.locate()).st_size or not one.size
+        except OSError:
+            whole = False
+        if not whole:
+            gone.append(str(one))
+    if gone:
+        more = f" and {len(gone) - 1} more" if len(gone) > 1 else ""
+        yield f"{name} has lost files: {gone[0]}{more}"
+
+def source(module):
+    top, *rest = module.split(".")
+    spec = importlib.util.find_spec(top)
+    if spec is None:
+        return None
+    if not rest:
+        return spec.origin
+    for folder in spec.submodule_search_locations or ():
+        path = os.path.join(folder, *rest) + ".py"
+        if os.path.exists(path):
+            return path
+    return None
+
+def uncompiled():
+    started = {
+        one.value.partition(":")[0]
+        for one in metadata.distribution("hermes-agent").entry_points
+        if one.group == "console_scripts"
+    }
+    for module in sorted(started.union(ENTRIES)):
+        path = source(module)
+        if path is None:
+            if module in started:
+                yield f"the module {module} is missing"
+            continue
+        if not path.endswith(".py"):
+            continue
+        try:
+            with open(path, "rb") as file:
+                compile(file.read(), path, "exec", dont_inherit=True)
+        except SyntaxError as error:
+            yield f"{module} cannot be compiled (line {error.lineno})"
+        except (OSError, ValueError):
+            yield f"{module} cannot be read"
+
 try:
     from packaging.requirements import Requirement
 except ImportError:
@@ -49,6 +110,9 @@ for line in needed:
         continue
     if specifier and not specifier.contains(version, prereleases=True):
         wrong.append(f"{name} {version} is there, {specifier} is needed")
+    wrong.extend(incomplete(name))
+if "hermes-agent itself is not installed" not in wrong:
+    wrong.extend(uncompiled())
 print(json.dumps(wrong))
 """
 
@@ -62,7 +126,7 @@ def unmet(installed: Installed, user: Account) -> tuple[str, ...]:
     options: dict[str, object] = user.options()
     try:
         done = subprocess.run(
-            [str(python), "-I", "-c", _ASK],
+            [str(python), "-I", "-B", "-c", _ASK],
             capture_output=True,
             timeout=LIMIT,
             env=login(user),

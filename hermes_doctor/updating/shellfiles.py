@@ -10,7 +10,7 @@ from pathlib import Path
 from hermes_doctor import durable
 from hermes_doctor.files import read, snapshot, user_home
 from hermes_doctor.model import CouldNotLook, Trouble
-from hermes_doctor.updating import launcher
+from hermes_doctor.updating import launcher, ours
 from hermes_doctor.values import NamedTuple
 
 BEGIN, END = "# >>> hermes-doctor >>>", "# <<< hermes-doctor <<<"
@@ -63,8 +63,20 @@ def block(kind: Kind, *, made: bool = False) -> str:
     return f"{BEGIN}\n{why}{_MADE if made else ''}{line}\n{END}\n"
 
 
+def refuse() -> None:
+    """Trouble where a file must not be written, before any is."""
+    for kind in wanted():
+        ours.refuse(kind.file)
+        if _is_broken(_text(kind.file)):
+            raise Trouble(
+                f"{kind.file} has a line '{BEGIN}' without its end. Take that block out by hand, "
+                "then try again. Nothing was changed in it."
+            )
+
+
 def install() -> list[Path]:
     """Add the block where it is missing; the files that were changed."""
+    refuse()
     changed = []
     for kind in wanted():
         before = _text(kind.file)
@@ -86,6 +98,7 @@ def remove() -> list[Path]:
         after = _without(before)
         if after == before:
             continue
+        ours.refuse(kind.file)
         if _MADE in before and not after:
             durable.remove(kind.file)
         else:
@@ -104,11 +117,18 @@ def _has(kind: Kind, text: str) -> bool:
     return any(block(kind, made=made) in found for made in (False, True))
 
 
+def _is_broken(text: str) -> bool:
+    """Whether a block has lost its end, so that nobody can tell what is ours."""
+    return BEGIN in _without(text)
+
+
 def _without(text: str) -> str:
     """The text without our block; a block whose end was cut off is left to its owner."""
     start = text.find(BEGIN + "\n")
     end = text.find(END, start)
     if start < 0 or end < 0 or (start and text[start - 1] != "\n"):
+        return text
+    if BEGIN in text[start + 1 : end]:
         return text
     rest = text[end + len(END) :]
     if not rest:  # the file did not end with a line's end before, either

@@ -23,6 +23,7 @@ from tests import support
 from tests.conftest import RELEASES, need_release
 from tests.real import gateways
 from tests.real.patients import KILLED, ROWS, machine
+from tests.updating import environments
 from tools import real_home, releases
 
 FIRST, LAST = releases.ALL[0], releases.ALL[-1]
@@ -148,7 +149,7 @@ def test_with_a_gateway_that_runs(scratch: Scratch) -> None:
             assert done.code == 0, done
             [now] = Probes(Home(scratch.home)).gateways()
             assert now.pid != old.pid
-            assert "runs on the new code" in done.out
+            assert "runs on the new code" in done.err
             back = scratch.doctor("rollback", "--yes")
             assert back.code == 0, back
             [again] = Probes(Home(scratch.home)).gateways()
@@ -173,6 +174,7 @@ def test_killed_before_in_and_after_the_command(scratch: Scratch) -> None:
     kill = "kill -9 $PPID"
     for script in (kill, f"{shlex.join(scratch.install('0.14.0'))}; {kill}"):
         scratch.doctor("update-guard", "--force", "--", "sh", "-c", script)
+        environments.ended(scratch.home)
         assert scratch.doctor("check", "--json", "--only", "UPD-CUTOFF").codes == ["UPD-CUTOFF"]
         assert scratch.ask(ROWS) == rows
         back = scratch.doctor("rollback", "--yes")
@@ -191,7 +193,7 @@ def test_rows_that_only_the_log_holds_are_in_the_backup(scratch: Scratch) -> Non
     done = scratch.doctor(
         "update-guard", "--", "rm", "-f", *map(str, scratch.home.glob("state.db*"))
     )
-    assert "GONE" in done.out
+    assert "GONE" in done.err
     back = scratch.doctor("rollback", "--yes")
     assert back.code == 0, back
     assert "message number 59" in scratch.ask(ROWS)

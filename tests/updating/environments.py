@@ -5,8 +5,11 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 
+from hermes_doctor.home import Home
+from hermes_doctor.updating.records import Records
 from tests import support
 
 HERE = Path(__file__).parents[2]
@@ -43,3 +46,11 @@ def updating(root: Path, version: str, *requires: str, then: str = "") -> list[s
     code = f"import pathlib, sys; sys.path.insert(0, {str(HERE)!r})\n"
     code += f"from tests.updating import environments; {what}\n{then}"
     return [sys.executable, "-c", code]
+
+
+def ended(home: Path) -> None:
+    """Wait until the command has ended, too, that killed its guard."""
+    until = time.monotonic() + 60
+    while (last := Records(Home(home)).last()) is not None and last.is_attended():
+        assert time.monotonic() < until, last
+        time.sleep(0.02)

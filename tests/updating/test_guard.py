@@ -12,11 +12,17 @@ from pathlib import Path
 import pytest
 
 from hermes_doctor.home import Home
+from hermes_doctor.probes import Probes
+from hermes_doctor.probes.installation import behind
+from hermes_doctor.services.commands import account
+from hermes_doctor.updating import amounts, launcher, requirements
+from hermes_doctor.updating.hermes import Installed, look
 from hermes_doctor.updating.records import Records
 from hermes_doctor.vault import Vault
 from tests import support
 from tests.updating import environments
 
+METADATA = "Metadata-Version: 2.1\nName: some\nVersion: 1.0\n"
 QUICK = {"HERMES_DOCTOR_SETTLE": "0"}
 
 
@@ -44,8 +50,8 @@ def test_an_update_has_a_backup_before_and_a_look_after(place: Path) -> None:
     """The record names both versions and the backup, which is whole."""
     done = guarded(place, *environments.updating(root(place), "0.19.0", then="print('hello')"))
     assert done.code == 0, done.err
-    assert "hello" in done.out
-    assert "Hermes 0.18.2 became 0.19.0" in done.out
+    assert done.out == "hello\n"
+    assert "Hermes 0.18.2 became 0.19.0" in done.err
     last = Records(Home(place)).last()
     assert last is not None
     assert last.before is not None
@@ -72,8 +78,59 @@ def test_what_the_new_hermes_needs_and_lacks_is_named(place: Path) -> None:
     command = environments.updating(root(place), "0.19.0", "a-package-that-nobody-has>=2")
     done = guarded(place, *command)
     assert done.code == 1
-    assert "a-package-that-nobody-has is missing" in done.out
-    assert "hermes-doctor rollback" in done.out
+    assert "a-package-that-nobody-has is missing" in done.err
+    assert "hermes-doctor rollback" in done.err
+
+
+def test_a_package_that_has_lost_its_files_is_named(place: Path) -> None:
+    """Its metadata is there, so the package manager believes it whole."""
+    folder = environments.packages(root(place))
+    support.put(folder / "some-1.0.dist-info" / "METADATA", METADATA)
+    support.put(folder / "some-1.0.dist-info" / "RECORD", "some/__init__.py,,9\nsome/a.py,,9\n")
+    support.put(folder / "some" / "__init__.py", "")
+    environments.become(root(place), "0.19.0", "some")
+    [said] = requirements.unmet(installed(place), account(os.geteuid()))
+    assert said == "some has lost files: some/__init__.py and 1 more"
+    for name in ("__init__", "a"):
+        support.put(folder / "some" / f"{name}.py", "x = 1234\n")
+    assert requirements.unmet(installed(place), account(os.geteuid())) == ()
+
+
+def test_a_module_that_cannot_be_compiled_is_named(place: Path) -> None:
+    """Without running it."""
+    folder = environments.packages(root(place))
+    ran = place / "ran"
+    support.put(folder / "gateway" / "run.py", f"open({str(ran)!r}, 'w')\n<<<<<<< HEAD\n")
+    assert requirements.unmet(installed(place), account(os.geteuid())) == (
+        "gateway.run cannot be compiled (line 2)",
+    )
+    entries = "[console_scripts]\nhermes = hermes_cli.main:main\n"
+    support.put(folder / "hermes_agent-0.18.2.dist-info" / "entry_points.txt", entries)
+    support.put(folder / "gateway" / "run.py", f"open({str(ran)!r}, 'w')\n")
+    assert requirements.unmet(installed(place), account(os.geteuid())) == (
+        "the module hermes_cli.main is missing",
+    )
+    assert not ran.exists()
+
+
+def installed(home: Path) -> Installed:
+    found = Probes(Home(home)).installation()
+    assert found is not None
+    return look(found)
+
+
+def test_the_launcher_is_no_hermes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The one that it stands before is found, wherever that lies."""
+    (tmp_path / "mine").mkdir()
+    mine = environments.make(tmp_path / "mine", "0.17.0")
+    support.put(mine / "bin" / "hermes", f"#!{mine}/bin/python\n", mode=0o755)
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    launcher.install()
+    monkeypatch.setenv("PATH", f"{launcher.folder()}:{mine}/bin:/usr/bin")
+    found = Probes(Home(support.healthy(tmp_path / "home"))).installation()
+    assert found is not None
+    assert found.version == "0.17.0"
 
 
 def test_a_damaged_database_stops_the_update(place: Path) -> None:
@@ -105,19 +162,103 @@ def test_force_goes_on_all_the_same(place: Path) -> None:
     assert "DB-NOTADB" in done.err
 
 
+def test_force_does_not_go_beside_another(place: Path) -> None:
+    """Two updates at once are none."""
+    with Records(Home(place)).held():
+        done = guarded(place, sys.executable, "-c", "print('ran')", **{"with": "force"})
+    assert (done.code, done.out) == (2, "")
+    assert "under way" in done.err
+
+
 def test_a_guard_inside_a_guard_is_none(place: Path) -> None:
     """`hermes update` behind the launcher, started by update-guard."""
-    done = guarded(place, sys.executable, "-c", "print('ran')", HERMES_DOCTOR_UPDATE="x")
-    assert done.out == "ran\n"
-    assert not (place / "backups").exists()
+    inner = (sys.executable, "-m", "hermes_doctor", "update-guard", "--home", str(place), "--")
+    done = guarded(place, *inner, sys.executable, "-c", "print('ran')")
+    assert done.err.count("Nothing that matters was broken") == 1
+    assert len(Records(Home(place)).ids()) == 1
+
+
+@pytest.mark.parametrize("left", ["x", "20261115-000000-000aa:{home}", "{id}:{home}"])
+def test_a_variable_that_was_left_over_is_no_guard(place: Path, left: str) -> None:
+    """A shell that a guarded command started goes on after it."""
+    guarded(place, sys.executable, "-c", "pass")
+    [id] = Records(Home(place)).ids()
+    value = left.format(id=id, home=place)
+    guarded(place, sys.executable, "-c", "print('ran')", HERMES_DOCTOR_UPDATE=value)
+    assert len(Records(Home(place)).ids()) == 2
 
 
 def test_a_command_that_is_not_there(place: Path) -> None:
-    """One clear line."""
+    """One clear line, and no update that somebody would have to look at."""
     done = guarded(place, "no-such-command-anywhere")
     assert done.code == 2
     assert "cannot be run" in done.err
     assert "Traceback" not in done.err
+    last = Records(Home(place)).last()
+    assert last is not None
+    assert last.stage == "backed-up"
+
+
+def test_data_that_is_less_than_before_is_named(place: Path) -> None:
+    """By number alone."""
+    support.put(place / ".env", "A=b\n")
+    support.put(place / "auth.json", '{"version": 1}')
+    code = "import pathlib, sys; pathlib.Path(sys.argv[1]).write_text(''); "
+    code += "pathlib.Path(sys.argv[2]).unlink()"
+    done = guarded(place, sys.executable, "-c", code, str(place / ".env"), str(place / "auth.json"))
+    assert done.code == 1
+    assert "Empty: .env" in done.err
+    assert "Gone: auth.json" in done.err
+
+
+def test_messages_that_are_gone_are_counted(home: Path) -> None:
+    """The database is sound, only shorter."""
+    probes = Probes(Home(home))
+    found = amounts.measure(probes)
+    assert "messages" in found
+    more = {**found, "messages": found["messages"] + 3}
+    assert amounts.lost(found, probes) == ()
+    assert amounts.lost(more, probes) == (
+        f"fewer messages than before: {found['messages']} of {found['messages'] + 3}",
+    )
+
+
+def test_the_environment_that_the_command_names_is_the_one(place: Path, tmp_path: Path) -> None:
+    """Not the newest on the machine, which is another's."""
+    (tmp_path / "mine").mkdir()
+    mine = environments.make(tmp_path / "mine", "0.17.0")
+    command = environments.updating(mine, "0.18.0")
+    done = guarded(place, str(mine / "bin" / "python"), *command[1:])
+    assert "Hermes 0.17.0 became 0.18.0" in done.err
+    assert "several Hermes" in done.err
+
+
+def test_a_tool_has_a_place_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What pipx and uv update is not the newest on the machine, nor what lies beside `sh`."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for place, version in (
+        (".local/share/pipx/venvs", "0.16.0"),
+        (".local/share/uv/tools", "0.15.0"),
+    ):
+        packages = tmp_path / place / "hermes-agent/lib/python3.11/site-packages"
+        support.put(packages / f"hermes_agent-{version}.dist-info" / "METADATA", "")
+    assert _version(["pipx", "upgrade", "hermes-agent"]) == "0.16.0"
+    assert _version(["uv", "tool", "upgrade", "hermes-agent"]) == "0.15.0"
+    assert _version(["sh", "-c", "pipx upgrade hermes-agent"]) is None
+
+
+def _version(words: list[str]) -> str | None:
+    found = behind(words)
+    return found.version if found else None
+
+
+def test_another_one_that_changed_is_said(place: Path, tmp_path: Path) -> None:
+    """The record is not of that one, so the way back does not lead there."""
+    (tmp_path / "mine").mkdir()
+    mine = environments.make(tmp_path / "mine", "0.17.0")
+    command = environments.updating(root(place), "0.19.0")
+    done = guarded(place, str(mine / "bin" / "python"), *command[1:])
+    assert "was 0.18.2 and is 0.19.0 now" in done.err
 
 
 def test_signals_are_the_commands(place: Path) -> None:
@@ -145,6 +286,7 @@ def test_killed_in_the_middle_it_is_not_forgotten(place: Path) -> None:
     then = "import os, signal; os.kill(os.getppid(), signal.SIGKILL)"
     done = guarded(place, *environments.updating(root(place), "0.19.0", then=then))
     assert done.code
+    environments.ended(place)
     found = support.check(place, "--only", "UPD-CUTOFF", "--json")
     assert found.codes == ["UPD-CUTOFF"]
     refused = guarded(place, sys.executable, "-c", "print('ran')")
@@ -170,6 +312,26 @@ def test_the_two_halves_by_themselves(place: Path) -> None:
     second = support.doctor("hook", "run", "post-update", "--home", str(place), "--json", env=QUICK)
     said = json.loads(second.out)
     assert (said["before"], said["after"], said["good"]) == ("0.18.2", "0.19.0", True)
+
+
+def test_an_update_from_a_chat_is_looked_at_by_the_gateway_that_it_starts(place: Path) -> None:
+    """An ordinary start changes nothing; no process is missed meanwhile."""
+
+    def hook(moment: str) -> support.Done:
+        return support.doctor("hook", "run", moment, "--from-chat", "--home", str(place), env=QUICK)
+
+    def stage() -> str:
+        last = Records(Home(place)).last()
+        assert last is not None
+        return last.stage
+
+    assert hook("pre-update").code == 0
+    assert hook("post-update").code == 0
+    assert stage() == "updating"
+    assert support.check(place, "--only", "UPD-CUTOFF", "--json").codes == []
+    environments.become(root(place), "0.19.0")
+    assert hook("post-update").code == 0
+    assert stage() == "checked"
 
 
 def test_no_secret_of_the_home_is_in_the_record(place: Path) -> None:

@@ -53,6 +53,10 @@ def run(place: Path, *words: str, **env: str) -> subprocess.CompletedProcess[str
         ("config", "set", "a", "update"),
         ("-p", "update", "status"),
         ("--profile", "update"),
+        ("-m", "update", "chat"),
+        ("-z", "update"),
+        ("-c", "update"),
+        ("value", "update"),
         ("update", "--check"),
         ("update", "--help"),
         ("one two", "*", "$HOME", "'", '"', ""),
@@ -69,7 +73,16 @@ def test_everything_else_is_handed_on_as_it_is(place: Path, words: tuple[str, ..
 
 
 @pytest.mark.parametrize(
-    "words", [("update",), ("update", "--yes"), ("-p", "work", "update"), ("--profile=x", "update")]
+    "words",
+    [
+        ("update",),
+        ("update", "--yes"),
+        ("-p", "work", "update"),
+        ("--profile=x", "update"),
+        ("-m", "a-model", "--provider", "x", "-w", "update"),
+        ("-c", "a", "long", "name", "update"),
+        ("-c", "-w", "update"),
+    ],
 )
 def test_an_update_goes_to_the_guard(place: Path, words: tuple[str, ...]) -> None:
     """With the whole command line, and the guard's exit code."""
@@ -80,9 +93,30 @@ def test_an_update_goes_to_the_guard(place: Path, words: tuple[str, ...]) -> Non
     assert done.stdout.splitlines() == ["guard", *(f"<{word}>" for word in wanted)]
 
 
-def test_an_update_under_the_guard_is_not_guarded_again(place: Path) -> None:
-    """The guard runs the launcher's own words."""
-    assert run(place, "update", HERMES_DOCTOR_UPDATE="x").stdout.startswith("real:")
+def test_an_update_under_the_guard_is_the_guards_to_tell(place: Path) -> None:
+    """A variable that was left over must not take the backup away."""
+    assert run(place, "update", HERMES_DOCTOR_UPDATE="x").stdout.startswith("guard")
+
+
+def test_it_never_runs_itself(place: Path) -> None:
+    """By another name of its folder, by a link, and as the launcher of somebody else."""
+    folder = launcher.folder()
+    (place / "other").symlink_to(folder)
+    (place / "links").mkdir()
+    (place / "links" / "hermes").symlink_to(folder / "hermes")
+    support.put(place / "copy" / "hermes", launcher.text().replace("here=", "here=/x"), mode=0o755)
+    names = [f"{folder}/../bin", *(str(place / name) for name in ("other", "links", "copy"))]
+    for first in names:
+        environ = {"PATH": ":".join([first, *names, path(place)])}
+        done = subprocess.run(
+            ["hermes", "status"], env=environ, capture_output=True, text=True, timeout=60
+        )
+        assert done.stdout.startswith(f"real:{place / 'real' / 'hermes'}"), first
+        environ = {"PATH": ":".join([first, *names, "/usr/bin", "/bin"])}
+        done = subprocess.run(
+            ["hermes", "status"], env=environ, capture_output=True, text=True, timeout=60
+        )
+        assert done.returncode == 127, first
 
 
 def test_without_the_tool_an_update_still_works_and_says_so(place: Path) -> None:

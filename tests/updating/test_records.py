@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import os
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
 from hermes_doctor.home import Home
 from hermes_doctor.model import Trouble
+from hermes_doctor.probes.installation import Installation
+from hermes_doctor.updating import before
 from hermes_doctor.updating.hermes import Installed
 from hermes_doctor.updating.records import UPDATING, Records, Update, process
 
@@ -86,6 +89,41 @@ def test_old_records_go(home: Path) -> None:
         records.save(update(f"20261115-000000-{number:03d}aa"))
     assert len(records.ids()) == 20
     assert records.ids()[-1] == "20261115-000000-029aa"
+
+
+def test_the_newest_is_the_newest_also_after_the_clock_was_set_back(home: Path) -> None:
+    """And what was just saved is never what goes."""
+    records = Records(Home(home))
+    for number in range(25):
+        records.save(update(f"20991231-000000-{number:03d}aa"))
+    made = before.record(Home(home), None, None, before.Moment((), ()))
+    assert records.ids()[-1] == made.id
+    late = update("20200101-000000-000aa")
+    records.save(late)
+    assert late.id in records.ids()
+    assert len(records.ids()) == 20
+
+
+def test_a_damaged_newest_one_is_passed_over_by_looks_only(home: Path) -> None:
+    """Who wants to change something has to say which is meant."""
+    records = Records(Home(home))
+    records.save(update())
+    (records.folder / "20261116-000000-000aa.json").write_text("{")
+    assert records.last() == update()
+    with pytest.raises(Trouble, match="20261115-000000-000aa"):
+        records.newest()
+
+
+@pytest.mark.parametrize(
+    ("hours", "version", "expected"), [(0, "2", False), (2, "1", False), (2, "2", True)]
+)
+def test_an_update_from_a_chat_has_an_hour(hours: int, version: str, expected: bool) -> None:
+    """No process sees it through; the gateway that it starts looks at it."""
+    began = (datetime.now(UTC) - timedelta(hours=hours)).isoformat()
+    seen = Installed("1", "/nowhere", "pip")
+    made = update(stage=UPDATING, chat=True, started_at=began, before=seen)
+    found = Installation(version, Path("/nowhere"), running=False)
+    assert made.is_cut_off(found) is expected
 
 
 def test_a_process_is_told_from_another_with_its_number() -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 
+from hermes_doctor.model import Trouble
 from hermes_doctor.updating import launcher, shellfiles
 
 
@@ -74,6 +76,41 @@ def test_a_block_without_its_end_is_left_alone(user: Path) -> None:
     (user / ".bashrc").write_text(f"a\n{shellfiles.BEGIN}\nprecious\n")
     shellfiles.remove()
     assert "precious" in (user / ".bashrc").read_text()
+
+
+@pytest.mark.parametrize("more", ["", "{begin}\nx\n{end}\n"])
+def test_nothing_is_written_beside_a_block_without_its_end(user: Path, more: str) -> None:
+    """No second block: removing that would take what lies between."""
+    text = f"a\n{shellfiles.BEGIN}\nprecious\n"
+    text += more.format(begin=shellfiles.BEGIN, end=shellfiles.END)
+    (user / ".bashrc").write_text(text)
+    (user / ".profile").write_text("")
+    with pytest.raises(Trouble, match="without its end"):
+        shellfiles.install()
+    assert (user / ".profile").read_text() == ""
+    shellfiles.remove()
+    assert (user / ".bashrc").read_text() == text
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can write to what is another's")
+@pytest.mark.parametrize("kind", ["folder", "file", "link"])
+def test_root_does_not_write_into_what_is_anothers(user: Path, kind: str) -> None:
+    """`sudo -E` keeps the HOME of the one who called it."""
+    file = user / ".bashrc"
+    if kind == "link":
+        (user / "away").mkdir()
+        os.chown(user / "away", 12345, 12345)
+        (user / "away" / "x").write_text("")
+        file.symlink_to(user / "away" / "x")
+    else:
+        file.write_text("")
+        os.chown(user if kind == "folder" else file, 12345, 12345)
+    with pytest.raises(Trouble, match="belongs to uid 12345"):
+        shellfiles.install()
+    assert file.read_text() == ""
+    if kind == "folder":
+        with pytest.raises(Trouble, match="belongs to uid 12345"):
+            launcher.install()
 
 
 @pytest.mark.parametrize("shell", [one for one in ("sh", "bash", "zsh") if shutil.which(one)])

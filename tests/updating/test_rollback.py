@@ -1,0 +1,253 @@
+"""The way back: everything is known before anything is changed, and git loses no commit."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from hermes_doctor.home import Home
+from hermes_doctor.updating import before, downtime
+from hermes_doctor.updating.records import Records, process
+from tests import support
+from tests.updating import environments
+
+PROJECT = '[project]\nname = "hermes-agent"\nversion = "{}"\n'
+
+
+class Checkout:
+    """A Hermes that is a git checkout, with a branch `up` that holds the next release."""
+
+    def __init__(self, home: Path) -> None:
+        self.home = home
+        self.path = home / "hermes-agent"
+        self.path.mkdir()
+        self.git("init", "-q", "-b", "main")
+        self.commit("old", **{"pyproject.toml": PROJECT.format("0.18.2"), "run.py": "old\n"})
+        self.old = self.git("rev-parse", "HEAD")
+        self.git("checkout", "-qb", "up")
+        self.commit("new", **{"pyproject.toml": PROJECT.format("0.19.0"), "run.py": "new\n"})
+        self.git("checkout", "-q", "main")
+        environments.make(home)
+
+    def git(self, *words: str, check: bool = True) -> str:
+        who = ("-c", "user.name=a", "-c", "user.email=a@b")
+        command = ["git", "-C", str(self.path), *who, *words]
+        done = subprocess.run(command, capture_output=True, text=True, check=check)
+        return done.stdout.strip()
+
+    def commit(self, message: str, **files: str) -> str:
+        for name, text in files.items():
+            support.put(self.path / name, text)
+            self.git("add", name)
+        self.git("commit", "-qm", message)
+        return self.git("rev-parse", "HEAD")
+
+    def doctor(self, *words: str) -> support.Done:
+        env = {"HERMES_DOCTOR_SETTLE": "0"}
+        command, *more = words
+        return support.doctor(command, "--home", str(self.home), *more, env=env)
+
+    def update(self, script: str = "git merge -q up") -> support.Done:
+        return self.doctor("update-guard", "--", "sh", "-c", f"cd {self.path}; {script}")
+
+    def kept(self, commit: str) -> str:
+        return self.git("branch", "--contains", commit)
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Checkout:
+    """One in a home."""
+    return Checkout(support.healthy(tmp_path / "home"))
+
+
+def test_no_branch_is_moved(checkout: Checkout) -> None:
+    """Commits made since then are on their branch, and on one that names the rollback."""
+    checkout.update()
+    mine = checkout.commit("mine", **{"mine.py": "x\n"})
+    done = checkout.doctor("rollback", "--yes")
+    assert done.code == 0, done.err
+    assert checkout.git("rev-parse", "HEAD") == checkout.old
+    assert checkout.git("rev-parse", "main") == mine
+    assert "hermes-doctor/before-rollback-" in checkout.kept(mine)
+    assert "hermes-doctor/before-rollback-" in done.err
+    assert (checkout.path / "run.py").read_text() == "old\n"
+    assert (checkout.path / "venv").is_dir()
+
+
+def test_the_branch_of_before_comes_back_where_it_was(checkout: Checkout) -> None:
+    """The update had changed to another one."""
+    checkout.git("checkout", "-qb", "feature")
+    mine = checkout.commit("mine", **{"mine.py": "x\n"})
+    checkout.update("git checkout -q main; git merge -q up")
+    assert checkout.doctor("rollback", "--yes").code == 0
+    assert checkout.git("rev-parse", "--abbrev-ref", "HEAD") == "feature"
+    assert checkout.git("rev-parse", "HEAD") == mine
+
+
+def test_what_was_changed_by_hand_is_in_the_stash(checkout: Checkout) -> None:
+    """So is a file that git did not know and that the commit would write over."""
+    checkout.update("git merge -q up; git rm -q --cached run.py; git commit -qm gone")
+    support.put(checkout.path / "run.py", "not yours\n")
+    support.put(checkout.path / "pyproject.toml", PROJECT.format("0.19.0") + "# mine\n")
+    support.put(checkout.path / "unknown.txt", "stays\n")
+    done = checkout.doctor("rollback", "--yes")
+    assert done.code == 0, done.err
+    assert "stash" in done.err
+    assert len(checkout.git("stash", "list").splitlines()) == 2
+    assert "# mine" in checkout.git("show", "stash@{1}:pyproject.toml")
+    assert checkout.git("show", "stash@{0}^3:run.py") == "not yours"
+    assert (checkout.path / "unknown.txt").read_text() == "stays\n"
+
+
+def test_an_unfinished_merge_is_said_first(checkout: Checkout) -> None:
+    """Before anything is changed."""
+    support.put(checkout.path / "run.py", "mine\n")
+    checkout.update("git stash -q; git merge -q up; git stash pop")
+    before = checkout.git("status", "--porcelain")
+    assert "UU run.py" in before
+    done = checkout.doctor("rollback", "--yes")
+    assert done.code == 2
+    assert "run.py" in done.err
+    assert "Nothing was changed" in done.err
+    assert checkout.git("status", "--porcelain") == before
+    last = Records(Home(checkout.home)).last()
+    assert last is not None
+    assert last.stage == "checked"
+
+
+@pytest.mark.parametrize("mine", [False, True])
+def test_a_tree_that_was_clean_is_clean_again(checkout: Checkout, mine: bool) -> None:
+    """The update died before the commit was another; changes of before stay as they are."""
+    if mine:
+        support.put(checkout.path / "pyproject.toml", PROJECT.format("0.18.2") + "# mine\n")
+    checkout.update("echo garbage > run.py; exit 1")
+    assert checkout.doctor("rollback", "--yes").code == 0
+    assert (checkout.path / "run.py").read_text() == ("garbage\n" if mine else "old\n")
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    """A home whose Hermes was updated, with a backup in a vault elsewhere."""
+    home = support.healthy(tmp_path / "home")
+    root = environments.make(home)
+    vault = ("--vault", str(tmp_path / "vault"))
+    done = support.doctor("hook", "run", "pre-update", "--home", str(home), *vault)
+    assert done.code == 0, done.err
+    environments.become(root, "0.19.0")
+    support.put(root / "bin" / "pip-was-run", "")
+    return home
+
+
+def rollback(home: Path, *more: str) -> support.Done:
+    return support.doctor("rollback", "--yes", "--home", str(home), *more)
+
+
+def refused(home: Path, why: str) -> None:
+    before = support.contents(home)
+    done = rollback(home)
+    assert done.code == 2, done.err
+    assert why in done.err
+    assert "Nothing was changed" in done.err
+    assert support.contents(home) == before
+
+
+def test_a_vault_that_is_not_there(place: Path, tmp_path: Path) -> None:
+    """A disk that is not mounted."""
+    (tmp_path / "vault").rename(tmp_path / "away")
+    refused(place, "no backup")
+
+
+def test_a_backup_that_is_damaged(place: Path, tmp_path: Path) -> None:
+    """It is read wholly before the old Hermes comes back."""
+    [copy] = (tmp_path / "vault").rglob("config.yaml")
+    copy.chmod(0o600)
+    copy.write_text("model: another\n")
+    refused(place, "is damaged")
+
+
+def test_somebody_who_has_the_history_open(place: Path) -> None:
+    """He is named."""
+    code = "import sqlite3, sys, time; c = sqlite3.connect(sys.argv[1]); "
+    code += "c.execute('select 1 from sqlite_master').fetchall(); print(1, flush=True); input()"
+    with subprocess.Popen(
+        [sys.executable, "-c", code, str(place / "state.db")],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    ) as holder:
+        assert holder.stdout is not None
+        holder.stdout.readline()
+        refused(place, f"rocess {holder.pid} has state.db open")
+        holder.communicate(b"\n")
+
+
+def test_an_update_that_is_still_under_way(place: Path) -> None:
+    """Its command lives, though its guard may be dead."""
+    records = Records(Home(place))
+    last = records.last()
+    assert last is not None
+    last.stage = "updating"
+    last.guard = [2**22 + 1, 5]
+    last.child = process(os.getpid()) or []
+    records.save(last)
+    refused(place, f"still under way (process {os.getpid()})")
+    done = support.doctor("hook", "run", "post-update", "--home", str(place))
+    assert done.code == 2
+    assert "still under way" in done.err
+
+
+def test_a_gateway_that_a_killed_rollback_had_stopped_is_started(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The record says so; one that nobody stopped is left alone."""
+    done: list[str] = []
+
+    class Service:
+        def start(self, _: float) -> None:
+            done.append("start")
+
+    monkeypatch.setattr("hermes_doctor.services.of", lambda _: Service())
+    records = Records(Home(home))
+    made = before.record(Home(home), None, None, before.Moment((), ()))
+    for stopped in (False, True):
+        made.down = stopped
+        with downtime.down(Home(home), made, lambda _: None) as up:
+            up()
+        assert done == ["start"] * stopped
+        assert not records.load(made.id).down
+
+
+def test_two_at_once(place: Path) -> None:
+    """The second waits for nothing and changes nothing."""
+    with Records(Home(place)).held():
+        refused(place, "under way")
+
+
+def test_back_already(tmp_path: Path) -> None:
+    """What came in since would be lost from sight: only by name."""
+    home = support.healthy(tmp_path / "home")
+    environments.make(home)
+    assert support.doctor("hook", "run", "pre-update", "--home", str(home)).code == 0
+    assert rollback(home).code == 0
+    with sqlite3.connect(home / "state.db") as database:
+        database.execute("CREATE TABLE mine (x)")
+    database.close()
+    refused(home, "taken back already")
+    [id] = Records(Home(home)).ids()
+    assert rollback(home, id).code == 0
+
+
+def test_a_damaged_record_is_not_passed_over(place: Path) -> None:
+    """The one before it is not what is meant."""
+    records = Records(Home(place))
+    [id] = records.ids()
+    support.put(records.folder / "20991231-000000-000aa.json", "{")
+    done = rollback(place)
+    assert done.code == 2
+    assert "damaged" in done.err
+    assert id in done.err
