@@ -44,10 +44,14 @@ def test_room(
     assert len({finding.subject for finding in findings}) == len(findings)
 
 
+OTHERS = 2**30
+"""What other tests may have written between two looks."""
+
+
 def test_this_disk(home: Path) -> None:
     """The kernel's own numbers, and root may use what is kept back from others."""
     room = space.of(home)
 
     assert 0 < room.free <= room.total
-    assert space.of(home, root=True).free >= room.free
+    assert space.of(home, root=True).free >= room.free - OTHERS
     assert not space.exhausted(room)
