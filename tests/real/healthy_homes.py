@@ -14,6 +14,8 @@ from pathlib import Path
 from hermes_doctor.probes.installation import release as numbers
 from tests.real.made_homes import Made
 
+NO_QQ = ("0.18.0", "0.18.1", "0.18.2")
+"""Their adapter of QQ cannot be started; on these a home with QQ is not healthy."""
 NO_PLUGINS = ("0.15.0", "0.15.1")
 """Their packages lack the manifests of plugins, and Discord is one there."""
 VERSIONS = {
@@ -138,6 +140,7 @@ HEALTHY: dict[str, Healthy] = {
         RELAYS
         + "qqbot:\n  dm_policy: allowlist\n  allow_from:\n    - 0A1B2C3D4E5F60718293A4B5C6D7E8F9\n",
         RELAY + QQ + "QQ_ALLOWED_USERS=0A1B2C3D4E5F60718293A4B5C6D7E8F9\n",
+        never=NO_QQ,
     ),
     "a relay with its key in config.yaml by variable": Healthy(
         RELAYS.replace("key_env: OPENKEY_API_KEY", "api_key: ${OPENKEY_API_KEY}"), RELAY
