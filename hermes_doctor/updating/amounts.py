@@ -20,9 +20,9 @@ def measure(probes: Probes) -> dict[str, int]:
         try:
             rows = probes.ask(probes.home / "state.db", f"SELECT count(*) FROM {table}").rows
             found[table] = int(str(rows[0][0]))
-        except (CouldNotLook, ValueError, IndexError):
+        except (CouldNotLook, OSError, ValueError, IndexError):
             continue
-    with contextlib.suppress(CouldNotLook):
+    with contextlib.suppress(CouldNotLook, OSError):
         found["jobs"] = sum(job.kind != "once" for job in probes.jobs())  # those may end meanwhile
     for name in _FILES:
         with contextlib.suppress(OSError):

@@ -154,7 +154,7 @@ def test_alive_and_ill(version: str, hermes_home: MakeHome) -> None:
             assert "leak" in found["GW-FD-EXHAUST"]["evidence"][0]["what"]
 
         with (patient.home / ".env").open("a") as env:
-            env.write("TELEGRAM_BOT_TOKEN=not-a-token\n")
+            env.write("TELEGRAM_BOT_TOKEN=123456789:AAHdqTcvCH1vGWJxfSeofSAs0K5PALDsaw1\n")
         os.utime(patient.home / ".env", (time.time() + 120,) * 2)
         assert set(told(patient)) == {"GW-STALE-SETTINGS"}
 
