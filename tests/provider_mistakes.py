@@ -14,6 +14,8 @@ TELEGRAM = "TELEGRAM_BOT_TOKEN=123456:abcdefgh\n"
 URL = "https://api.relay.example/v1"
 OPENROUTER = "https://openrouter.ai/api/v1"
 DEEPSEEK = "https://api.deepseek.com/v1"
+BARE = f"providers:\n  openkey:\n    base_url: {URL}\n    key_env: MY_KEY\n"
+"""Without a comment: a block that holds one is not moved."""
 RELAY = f"providers:\n  openkey:  # the relay\n    base_url: {URL}\n    key_env: MY_KEY\n"
 MODEL = "model:\n  provider: openkey\n  default: gpt-4o-mini\n"
 ANY = (0, 13)
@@ -208,7 +210,7 @@ MISTAKES: dict[str, Mistake] = {
     ),
     "providers inside of model": Mistake(
         "CFG-PROVIDERS-SHAPE",
-        MODEL + "  " + RELAY.replace("\n", "\n  ").rstrip() + "\n",
+        MODEL + "  " + BARE.replace("\n", "\n  ").rstrip() + "\n",
         fix=REWRITE,
         after=After(),
     ),
