@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 
 from hermes_doctor.api import (
@@ -20,6 +19,8 @@ from hermes_doctor.api import (
 @fix(id="drop-routes", codes=["SESSION-ROUTE-STALE"], safety=Safety.CONFIRM)
 def drop_routes(probes: Probes, finding: Finding) -> Iterator[Step]:
     """Take the entries of these chats out of sessions.json; their next message begins anew."""
+    import json
+
     file = probes.stores().of("sessions")
     if file is None or file.flaw is not None:
         raise CannotFix("sessions.json cannot be read")

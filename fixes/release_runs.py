@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 
 from hermes_doctor.api import CannotFix, Finding, Probes, Safety, Step, fix, replaced_store
@@ -11,6 +10,8 @@ from hermes_doctor.api import CannotFix, Finding, Probes, Safety, Step, fix, rep
 @fix(id="release-runs", codes=["CRON-JOB-FAILED"], safety=Safety.SAFE)
 def release_runs(probes: Probes, finding: Finding) -> Iterator[Step]:
     """Take the mark of a run that is not under way from each of these jobs."""
+    import json
+
     file = probes.stores().of("jobs")
     if file is None or file.flaw is not None:
         raise CannotFix("the list of jobs cannot be read")
