@@ -401,7 +401,7 @@ def test_select(home: Path, odd: Path) -> None:
     assert run("--only", "odd-warns") == {"warns"}
     assert run("--only", "doubts") == {"doubts"}
     assert run("--only", "odd") == {"warns", "doubts", "crashes", "skips"}
-    assert run("--only", "doubts", "--only", "ENV-BOM") == {"doubts", "env-encoding"}
+    assert run("--only", "doubts", "--only", "RUN-CUTOFF") == {"doubts", "unfinished-runs"}
     assert run("--only", "odd", "--skip", "crashes", "--skip", "ODD-DOUBTS") == {"warns", "skips"}
     assert run("--only", "odd", "--skip", "ODD-OTHER") == {"warns", "doubts", "crashes", "skips"}
     every = run("--skip", "slow", "--skip", "odd")
@@ -437,7 +437,7 @@ def test_unknown_selector(home: Path, option: str, word: str, near: str) -> None
 
 def test_nothing_selected(home: Path) -> None:
     """When nothing is left to ask, that is an error."""
-    done = support.doctor("check", "--home", home, "--only", "ENV-BOM", "--skip", "ENV-BOM")
+    done = support.doctor("check", "--home", home, "--only", "RUN-CUTOFF", "--skip", "RUN-CUTOFF")
 
     assert done.code == 2
     assert "No check is left" in done.err

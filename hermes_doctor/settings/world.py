@@ -59,8 +59,11 @@ class World:
         found = {name: envfile.without_odd_letters(name, value) for name, value in found.items()}
         for name, value in self.raw.items():
             if isinstance(name, str) and isinstance(value, str | int | float):
-                said = _expanded(value, found, {})
-                found.setdefault(name, Text(str(said), self.document.source(name)))
+                try:
+                    said = str(_expanded(value, found, {}))
+                except ValueError:  # a number with more digits than Python writes
+                    continue
+                found.setdefault(name, Text(said, self.document.source(name)))
         return found
 
     def getenv(self, name: str) -> Text:

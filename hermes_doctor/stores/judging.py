@@ -59,6 +59,8 @@ def _parsed(text: str) -> Judged:
         return Judged(None, Flaw(TORN, "it is nested too deeply"))
     except json.JSONDecodeError as error:
         place = f"line {error.lineno}, column {error.colno}"
+    except ValueError:
+        return Judged(None, Flaw(TORN, "it holds a number that is too long to be one"))
     try:
         return Judged(
             json.loads(text, strict=False),
@@ -66,6 +68,8 @@ def _parsed(text: str) -> Judged:
         )
     except json.JSONDecodeError as error:
         place = f"line {error.lineno}, column {error.colno}"
+    except ValueError:
+        return Judged(None, Flaw(TORN, f"{place}: it is no JSON from there on"))
     bare = text.rstrip("\0")
     if bare != text:
         inner = _parsed(bare)
@@ -77,7 +81,7 @@ def _parsed(text: str) -> Judged:
         values, end = json.JSONDecoder(strict=False).raw_decode(text.lstrip())
         more = len(text.lstrip()) - end
         return Judged(values, Flaw(TAIL, f"{more} characters follow its end"))
-    except json.JSONDecodeError:
+    except ValueError:
         return Judged(None, Flaw(TORN, f"{place}: it is no JSON from there on"))
 
 
