@@ -77,7 +77,7 @@ def machine(user: Path, *folders: Path) -> dict[str, str]:
     return {"PATH": path, "HOME": str(user)}
 
 
-def cure(patient: Patient, code: str) -> None:
+def cure(patient: Patient, code: str, *only: str) -> None:
     """The fix holds, and a second one changes nothing, not even in the vault."""
     done = patient.doctor("fix", code, "--apply", "--yes")
     assert done.code == 0, done
@@ -85,7 +85,7 @@ def cure(patient: Patient, code: str) -> None:
     again = patient.doctor("fix", code, "--apply", "--yes")
     assert again.code == 0, again
     assert support.tree(patient.home, times=False, vault=True) == cured
-    assert code not in patient.check().codes
+    assert code not in patient.check(*only).codes
 
 
 def undo(patient: Patient, sick: dict[str, tuple[Any, ...]]) -> None:

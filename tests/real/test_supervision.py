@@ -478,6 +478,7 @@ def test_hermes_under_its_own_unit(tmp_path: Path) -> None:
         settings = sealed(free_port())
         bare(user / ".hermes")
         lines = [f"{name}={value}" for name, value in settings.items()]
+        lines.append(f"OPENROUTER_API_KEY=sk-or-v1-{'0a1b' * 16}")
         support.put(user / ".hermes/.env", "\n".join(lines) + "\n")
         env = {"PATH": f"{folder}:{os.environ['PATH']}"}
         home, name = machine.user / ".hermes", "hermes-gateway.service"
