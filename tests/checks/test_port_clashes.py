@@ -44,10 +44,10 @@ def test_in_order(home: Path) -> None:
 
 def profile(home: Path, env: str, *, used: bool) -> Path:
     """A profile beside the root home."""
-    support.put(home / "profiles" / "work" / ".env", env)
+    support.put(home / "profiles" / "shop" / ".env", env)
     if used:
-        support.put(home / "profiles" / "work" / "gateway_state.json", "{}")
-    return home / "profiles" / "work"
+        support.put(home / "profiles" / "shop" / "gateway_state.json", "{}")
+    return home / "profiles" / "shop"
 
 
 @pytest.mark.parametrize(("used", "severity"), [(True, "warning"), (False, "info")])
@@ -59,7 +59,7 @@ def test_profiles(home: Path, env: str, used: bool, severity: str) -> None:
     _, [finding] = look(home, ID, env)
 
     assert (finding.code, finding.severity) == ("PLATFORM-PORT-CLASH", severity)
-    assert "profile work" in finding.title
+    assert "profile shop" in finding.title
 
 
 def test_from_the_profile(home: Path) -> None:

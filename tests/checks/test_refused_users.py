@@ -100,12 +100,12 @@ def test_meant(home: Path, case: str) -> None:
 def test_paired_with_another_home(home: Path) -> None:
     """Approved for a profile, while this gateway is that of the root home."""
     refusing.turned_away(home)
-    refusing.approved(home / "profiles/work", "42")
+    refusing.approved(home / "profiles/shop", "42")
 
     [finding] = look(home)
 
     assert finding.severity == "warning"
-    assert any(one.where == "profiles/work/platforms/pairing" for one in finding.evidence)
+    assert any(one.where == "profiles/shop/platforms/pairing" for one in finding.evidence)
 
 
 ADMITTED = {

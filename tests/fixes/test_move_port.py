@@ -40,10 +40,10 @@ def test_moves_what_is_set(home: Path) -> None:
 def test_moves_the_bridge(home: Path) -> None:
     """Two profiles with WhatsApp: this one's bridge gets another port, in config.yaml."""
     support.put(home / ".env", "WHATSAPP_ENABLED=true\n")
-    support.put(home / "profiles" / "work" / ".env", "WHATSAPP_ENABLED=true\n")
+    support.put(home / "profiles" / "shop" / ".env", "WHATSAPP_ENABLED=true\n")
     before = (home / "config.yaml").read_text()
 
-    cured = cure(home, "PLATFORM-PORT-CLASH", "move-port", "whatsapp work")
+    cured = cure(home, "PLATFORM-PORT-CLASH", "move-port", "whatsapp shop")
 
     after = (home / "config.yaml").read_text()
     added = yaml.safe_load(after)["platforms"]["whatsapp"]["extra"]

@@ -110,11 +110,11 @@ def test_zip_beside_another_home(home: Path) -> None:
 def test_profile_in_the_zip_of_the_root(tmp_path: Path) -> None:
     """A zip of the root home covers its profiles."""
     root = support.healthy(tmp_path / ".hermes")
-    home = support.healthy(root / "profiles" / "work")
+    home = support.healthy(root / "profiles" / "shop")
     (root / "backups").mkdir()
     with zipfile.ZipFile(root / "backups" / "a.zip", "w") as archive:
         archive.writestr("auth.json", b'{"providers": {"wrong": {}}}')
-        archive.writestr("profiles/work/auth.json", stored.text("auth.json"))
+        archive.writestr("profiles/shop/auth.json", stored.text("auth.json"))
     (root / "backups" / "a.zip").chmod(0o600)
     stored.write(home, "auth.json", b"\xff")
 

@@ -277,8 +277,8 @@ HEALTHY: dict[str, Healthy] = {
         MAIN,
         OPENROUTER + TELEGRAM + "TELEGRAM_ALLOWED_USERS=123456789\n",
         {
-            "profiles/work/config.yaml": "model:\n  default: deepseek-chat\n  provider: deepseek\n",
-            "profiles/work/.env": DEEPSEEK + DISCORD + "DISCORD_ALLOWED_USERS=284102345871466496\n",
+            "profiles/shop/config.yaml": "model:\n  default: deepseek-chat\n  provider: deepseek\n",
+            "profiles/shop/.env": DEEPSEEK + DISCORD + "DISCORD_ALLOWED_USERS=284102345871466496\n",
         },
         never=NO_PLUGINS,
     ),

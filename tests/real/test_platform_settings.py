@@ -159,7 +159,7 @@ CASES = {
         "WHATSAPP_ENABLED=true\n",
         before={"on": ["whatsapp"], "bridge": False},
         after={"on": ["whatsapp"], "bridge": True},
-        files={"profiles/work/.env": "WHATSAPP_ENABLED=true\n"},
+        files={"profiles/shop/.env": "WHATSAPP_ENABLED=true\n"},
     ),
     "a job without a chat": Case(
         "CRON-DELIVERY",
