@@ -16,6 +16,7 @@ from hermes_doctor.probes.installation import release as numbers
 from hermes_doctor.probes.runtime import epoch
 from hermes_doctor.probes.settings import Settings, section
 from hermes_doctor.probes.stores import StoreFile
+from hermes_doctor.stores.described import WHOLE
 from hermes_doctor.values import NamedTuple
 
 MOST = 500
@@ -73,8 +74,8 @@ class Target(NamedTuple):
 
 def jobs(file: StoreFile | None) -> list[Job]:
     """The jobs of a list that can be read, those switched off left out."""
-    values = file.values if file and file.flaw is None else None
-    found = values.get("jobs") if isinstance(values, dict) else None
+    values = file.values if file and file.outcome == WHOLE else None
+    found = values.get("jobs") if isinstance(values, dict) else values
     every = found if isinstance(found, list) else []
     return [_job(one) for one in every[:MOST] if isinstance(one, dict) and _on(one)]
 

@@ -10,7 +10,7 @@ from hermes_doctor.stores.described import Store
 from hermes_doctor.stores.judging import inside
 
 LONGEST = 60
-MOST = 40
+MOST, FEW = 40, 5
 
 
 def named(values: Any, store: Store) -> dict[str, Any]:
@@ -49,20 +49,38 @@ def shown(name: str, store: Store) -> str:
 
 
 def difference(
-    before: Mapping[str, Any], after: Mapping[str, Any], lost: tuple[str, ...], store: Store
+    before: Mapping[str, Any],
+    after: Mapping[str, Any],
+    lost: tuple[str, ...],
+    store: Store,
 ) -> Iterator[str]:
-    """Entry by entry: which stay, which come back, which change, which are lost."""
-    lines = [f"  {shown(name, store)}" for name in after if before.get(name) == after[name]]
-    lines += [
+    """Entry by entry: which stay, which come back, which change, which are lost.
+
+    Where there are many, those that stay are counted: what is lost is to be seen.
+    """
+    stay = [f"  {shown(name, store)}" for name in after if _same(name, before, after)]
+    lines = [
         f"~ {shown(name, store)}  as it was in the copy"
         for name in after
-        if name in before and before[name] != after[name]
+        if name in before and not _same(name, before, after)
     ]
     lines += [f"+ {shown(name, store)}" for name in after if name not in before]
     gone = [name for name in before if name not in after]
     lines += [f"- {shown(name, store)}" for name in gone]
-    cut = [name for name in lost if name not in after and name not in gone]
-    lines += [f"- {shown(name, store)}  cut off" for name in cut]
-    yield from lines[:MOST]
-    if len(lines) > MOST:
-        yield f"… {len(lines) - MOST} more"
+    cut = [name for name in lost if name not in gone and not _is_in(name, after)]
+    lines += [f"- {shown(name, store)}  cannot be kept" for name in cut]
+    room = max(FEW, MOST - len(lines))
+    yield from stay[:room]
+    if len(stay) > room:
+        yield f"  … {len(stay) - room} more stay as they are"
+    yield from lines
+
+
+def _same(name: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
+    return name in before and before[name] == after[name]
+
+
+def _is_in(name: str, after: Mapping[str, Any]) -> bool:
+    """Whether an entry is there of which only one of its two names is known."""
+    ways = (f"{name} (", f" ({name})")
+    return name in after or any(o.startswith(ways[0]) or o.endswith(ways[1]) for o in after)
