@@ -53,6 +53,7 @@ def difference(
     after: Mapping[str, Any],
     lost: tuple[str, ...],
     store: Store,
+    changed: str = "as it was in the copy",
 ) -> Iterator[str]:
     """Entry by entry: which stay, which come back, which change, which are lost.
 
@@ -60,7 +61,7 @@ def difference(
     """
     stay = [f"  {shown(name, store)}" for name in after if _same(name, before, after)]
     lines = [
-        f"~ {shown(name, store)}  as it was in the copy"
+        f"~ {shown(name, store)}  {changed}"
         for name in after
         if name in before and not _same(name, before, after)
     ]
