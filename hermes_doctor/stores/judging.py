@@ -76,6 +76,8 @@ def _decoded(text: str) -> Judged:
         return Judged(values, Flaw(CONTROL, f"{place}: a control character within a text"))
     except json.JSONDecodeError:
         pass
+    except (ValueError, RecursionError):  # Hermes, which is strict, does not get so far
+        return Judged(None, Flaw(TORN, f"{place}: it is no JSON from there on"))
     bare = text.rstrip("\0")
     if bare != text:
         inner = _parsed(bare)

@@ -8,7 +8,7 @@ import random
 import pytest
 
 from hermes_doctor.stores.described import store, stores
-from hermes_doctor.stores.entries import named
+from hermes_doctor.stores.entries import difference, named
 from hermes_doctor.stores.judging import judge
 from hermes_doctor.stores.mending import mend
 from hermes_doctor.stores.tearing import torn
@@ -90,7 +90,8 @@ def test_nothing_is_lost(data: bytes, how: str) -> None:
 @pytest.mark.parametrize(
     ("flaw", "data"),
     [
-        ("deep", b'{"jobs": [], "a": "\x01", "b": ' + b"[" * 100_000 + b"]" * 100_000 + b"}"),
+        ("torn", b'{"jobs": [], "a": "\x01", "b": ' + b"[" * 100_000 + b"]" * 100_000 + b"}"),
+        ("deep", b'{"jobs": [], "b": ' + b"[" * 100_000 + b"]" * 100_000 + b"}"),
         ("deep", b'{"jobs": [], "a": ' + b"9" * 5000 + b"}"),
         ("without", b'{"updated_at": 1}'),
         ("holder", b'{"jobs": null}'),
@@ -191,3 +192,21 @@ def test_any_bytes(name: str) -> None:
             made = mend(bytes(broken), kind)
             assert made is None or (found.flaw and judge(made.data, kind).flaw is None)
             assert not found.flaw or found.flaw.what.isascii(), "it quotes nothing of the file"
+
+
+def test_many_of_one_name() -> None:
+    """A list with one name over and over is told apart without counting from the start each time."""
+    entries = {"jobs": [{"id": "a", "name": "same"}] * 50_000}
+
+    assert len(named(entries, store("jobs"))) == 50_000
+
+
+def test_difference_of_many() -> None:
+    """What is lost is counted where it is too much to be listed."""
+    whole = {f"user {number}": {} for number in range(100)}
+    lost = tuple(f"lost {number}" for number in range(50))
+
+    lines = list(difference(whole, whole, lost, store("approved")))
+
+    assert lines[5] == "  … 95 more stay as they are"
+    assert lines[-1] == "- … 10 more"
