@@ -195,7 +195,7 @@ def test_any_bytes(name: str) -> None:
 
 
 def test_many_of_one_name() -> None:
-    """A list with one name over and over is told apart without counting from the start each time."""
+    """One name over and over is told apart without counting from the start each time."""
     entries = {"jobs": [{"id": "a", "name": "same"}] * 50_000}
 
     assert len(named(entries, store("jobs"))) == 50_000
@@ -203,7 +203,7 @@ def test_many_of_one_name() -> None:
 
 def test_difference_of_many() -> None:
     """What is lost is counted where it is too much to be listed."""
-    whole = {f"user {number}": {} for number in range(100)}
+    whole: dict[str, object] = {f"user {number}": {} for number in range(100)}
     lost = tuple(f"lost {number}" for number in range(50))
 
     lines = list(difference(whole, whole, lost, store("approved")))
