@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from hermes_doctor.patterns import pattern
 from hermes_doctor.stores import tearing
 from hermes_doctor.stores.described import LIST, Store
 from hermes_doctor.stores.entries import named
@@ -32,6 +33,9 @@ from hermes_doctor.stores.judging import (
 from hermes_doctor.stores.salvaging import called, salvage
 from hermes_doctor.values import NamedTuple
 
+_NO_LETTER = pattern(rb"[\x80-\xbf\xd7\xf7]|[\x80-\xff]{2}")
+"""What is not in a text of ASCII and single letters of Latin-1, as old editors save them."""
+
 
 class Mended(NamedTuple):
     """A store made sound again."""
@@ -43,11 +47,13 @@ class Mended(NamedTuple):
     """The names of entries that could not be kept."""
     cut: bool = False
     """It broke off: what followed nobody knows."""
+    guessed: bool = False
+    """What its bytes mean is likely, and not certain."""
 
     @property
     def lossless(self) -> bool:
         """Whether everything that could be read before is still there, and was all there was."""
-        return not self.lost and not self.cut
+        return not (self.lost or self.cut or self.guessed)
 
 
 def mend(data: bytes, store: Store) -> Mended | None:
@@ -121,6 +127,11 @@ class _Bench(NamedTuple):
         """An editor on Windows saved it as UTF-16; else some bytes mean nothing."""
         if self.data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
             return Mended(self.data.decode("utf-16").encode("utf-8"), None, "as UTF-8")
+        if not _NO_LETTER.search(self.data):
+            data = self.data.decode("latin-1").encode("utf-8")
+            if judge(data, self.store).flaw is None:
+                how = "as UTF-8, its letters taken for Latin-1"
+                return Mended(data, None, how, guessed=True)
         return self.salvaged()
 
     def salvaged(self) -> Mended | None:

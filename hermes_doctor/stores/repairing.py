@@ -45,12 +45,17 @@ def _of(copy: TextCopy) -> str:
     return f"{copy.label} of {copy.modified:%Y-%m-%d %H:%M} UTC, the newest that is sound{doubt}"
 
 
+def _again(file: StoreFile) -> str:
+    approved = file.store.kind == "approved"
+    return "; whoever was removed since then is let in again" if approved else ""
+
+
 def _copied(file: StoreFile, copy: TextCopy) -> Repair:
     """A copy in the place of a file of which nothing can be kept."""
     before = named(file.values, file.store)
     empty = file.flaw is not None and file.flaw.kind == "empty"
     unread = "" if before or empty else "; nothing of what is in it can be read"
-    return _made(file, copy.data, f"by {_of(copy)}{unread}", before, ())
+    return _made(file, copy.data, f"by {_of(copy)}{unread}{_again(file)}", before, ())
 
 
 def _both(file: StoreFile, mended: Mended, copy: TextCopy) -> Repair | None:
@@ -68,7 +73,7 @@ def _both(file: StoreFile, mended: Mended, copy: TextCopy) -> Repair | None:
     before, after = named(mended.values, file.store), named(values, file.store)
     if set(after) == set(before):
         return None
-    why = f"by itself, {mended.how}, and what only the copy has: {_of(copy)}"
+    why = f"by itself, {mended.how}, and what only the copy has: {_of(copy)}{_again(file)}"
     return _made(file, data, why, before, mended.lost)
 
 

@@ -167,7 +167,7 @@ def test_two_documents(indent: int | None) -> None:
 def test_broken_entry(name: str) -> None:
     """One entry that cannot be read costs no other, and is named."""
     kind, whole = store(KINDS[name]), named(WHOLE[name], store(KINDS[name]))
-    data = text(name).replace(b"zQ", b"\xff", 1)
+    data = text(name).replace(b"zQ", b"\xfe\xff", 1)
 
     made = mend(data, kind)
 
@@ -175,6 +175,17 @@ def test_broken_entry(name: str) -> None:
     assert not made.lossless
     assert named(made.values, kind) == dict([*whole.items()][1:])
     assert len(made.lost) == 1
+
+
+def test_letters_of_an_old_editor() -> None:
+    """What is Latin-1 in all likelihood is kept, and asked about."""
+    data = '{"jobs": [{"id": "a", "name": "caf\u00e9 fr\u00fch"}]}'.encode("latin-1")
+
+    made = mend(data, store("jobs"))
+
+    assert made is not None
+    assert not made.lossless
+    assert made.values["jobs"][0]["name"] == "caf\u00e9 fr\u00fch"
 
 
 @pytest.mark.parametrize("name", WHOLE)
