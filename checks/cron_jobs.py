@@ -30,6 +30,7 @@ def cron_jobs(probes: Probes) -> Iterator[Finding]:
         raise Skip("there are no jobs, or their list cannot be read")
     yield from _scripts(probes, jobs)
     now = datetime.now(UTC)
+    yield from _never(jobs, now)
     late = [job for job in jobs if job.next_run and now - job.next_run > _LATE]
     if not late:
         return
@@ -39,6 +40,26 @@ def cron_jobs(probes: Probes) -> Iterator[Finding]:
             yield _nobody(late)
     elif now - gateways[0].started_at > _SETTLED:
         yield from _passed_over(probes, late, now)
+
+
+def _never(jobs: list[Job], now: datetime) -> Iterator[Finding]:
+    """A job that was to run once at a time which had passed already is never begun."""
+    found = [job for job in jobs if job.missed and now - job.missed > _LATE]
+    if found:
+        yield Finding(
+            code="CRON-JOB-FAILED",
+            severity=Severity.INFO,
+            title=f"{_count(found)} never begun: the time had passed when it was planned",
+            subject="cron/jobs.json",
+            detail="Give it another time, `hermes cron edit ID --schedule TIME`, or remove it.",
+            evidence=tuple(
+                Evidence(
+                    f"job {job.name}", f"once, {job.missed.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
+                )
+                for job in found[:_MOST]
+                if job.missed
+            ),
+        )
 
 
 def _looked_for(probes: Probes, now: datetime) -> bool:

@@ -49,6 +49,8 @@ class Job(NamedTuple):
     """What it found out last could not be delivered."""
     claimed: datetime | None
     """Since when a run of it is said to be under way."""
+    missed: datetime | None = None
+    """When it was to run once, and has not, while nothing is planned for it any more."""
 
     @property
     def name(self) -> str:
@@ -107,7 +109,17 @@ def _job(said: Mapping[str, Any]) -> Job:
         script=script if isinstance(script, str) and script.strip() else None,
         undelivered=bool(said.get("last_delivery_error")),
         claimed=claimed and _aware(claimed),
+        missed=_missed(said),
     )
+
+
+def _missed(said: Mapping[str, Any]) -> datetime | None:
+    schedule = said.get("schedule")
+    if not isinstance(schedule, dict) or schedule.get("kind") != "once":
+        return None
+    wanted = _time(schedule.get("run_at"))
+    planned = said.get("next_run_at") or said.get("last_run_at") or said.get("run_claim")
+    return _aware(wanted) if wanted and not planned else None
 
 
 def _time(value: object) -> datetime | None:

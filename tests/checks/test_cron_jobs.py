@@ -121,3 +121,28 @@ def test_list_that_hermes_reads(home: Path, monkeypatch: pytest.MonkeyPatch) -> 
     support.put(home / "cron/jobs.json", json.dumps([job("alpha", script="gone.sh")]))
 
     assert [one.code for one in findings("cron-jobs", home)] == ["CRON-SCRIPT-MISSING"]
+
+
+@pytest.mark.parametrize(
+    ("minutes", "more", "found"),
+    [
+        (-60, {}, ["info"]),
+        (-1, {}, []),
+        (-60, {"last_run_at": "2026-01-01T00:00:00+00:00"}, []),
+        (-60, {"enabled": False}, []),
+        (60, {}, []),
+    ],
+)
+def test_once_and_too_late(
+    home: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    minutes: int,
+    more: dict[str, object],
+    found: list[str],
+) -> None:
+    """Up to 0.18 a job can be planned once for a time that has passed; nothing begins it."""
+    running(monkeypatch, 60)
+    once = {"kind": "once", "run_at": at(minutes)}
+    jobs(home, job("alpha", schedule=once, next_run_at=None, **more))
+
+    assert [one.severity for one in findings("cron-jobs", home)] == found
