@@ -14,6 +14,8 @@ _CLAIM = timedelta(hours=2)
 """A run of a job that is to run once may take so long."""
 _SIGNS = (0, 18)
 """Since then the part that looks for jobs leaves the times at which it did."""
+_CONTAINED = (0, 19)
+"""Since then one job over which Hermes fails keeps no other from running."""
 _CLAIMS_FROM_THE_FUTURE = ((0, 18, 1), (0, 18, 2))
 _MOST = 6
 
@@ -31,7 +33,9 @@ def cron_jobs(probes: Probes) -> Iterator[Finding]:
     yield from _scripts(probes, jobs)
     now = datetime.now(UTC)
     yield from _never(jobs, now)
-    late = [job for job in jobs if job.next_run and now - job.next_run > _LATE]
+    yield from _senseless(probes, jobs)
+    sound = (job for job in jobs if not job.senseless)
+    late = [job for job in sound if job.next_run and now - job.next_run > _LATE]
     if not late:
         return
     gateways = probes.gateways()
@@ -58,6 +62,30 @@ def _never(jobs: list[Job], now: datetime) -> Iterator[Finding]:
                 )
                 for job in found[:_MOST]
                 if job.missed
+            ),
+        )
+
+
+def _senseless(probes: Probes, jobs: list[Job]) -> Iterator[Finding]:
+    """Jobs that are never planned again; older releases stop over them when they are due."""
+    found = [job for job in jobs if job.senseless]
+    installed = probes.installation()
+    if found:
+        stops = installed is not None and installed.release < _CONTAINED
+        yield Finding(
+            code="CRON-JOB-FAILED",
+            severity=Severity.WARNING,
+            title=f"{_count(found)} never begun: Hermes cannot read the schedule",
+            subject="cron/jobs.json",
+            detail=(
+                ("From the time when it is due on, no job at all runs. " if stops else "")
+                + "Give it another one: `hermes cron edit ID --schedule SCHEDULE`."
+            ),
+            evidence=tuple(
+                Evidence(
+                    f"job {job.name}", f"a schedule of the kind {job.kind}, which tells no time"
+                )
+                for job in found[:_MOST]
             ),
         )
 

@@ -14,6 +14,7 @@ from hermes_doctor.api import (
     Severity,
     StoreFile,
     check,
+    masked_name,
     snapshot,
 )
 
@@ -30,6 +31,7 @@ _TITLES = {
     "fails": "{name} is damaged, and Hermes fails on it",
     "none": "{name} is damaged, and Hermes takes it for empty",
     "part": "entries of {name} are damaged",
+    "again": "two jobs of {name} share an id, and one of them runs every minute once it is due",
 }
 
 
@@ -44,6 +46,8 @@ def store_files(probes: Probes) -> Iterator[Finding | CouldNotLook]:
             yield _damaged(probes, file)
         elif file.store.kind == "auth" and file.flaw is None:
             yield from _put_aside(probes, file)
+        if file.store.kind == "sessions":
+            yield from _unknown(probes, file)
     yield from _transcripts(probes)
 
 
@@ -66,6 +70,9 @@ def _damaged(probes: Probes, file: StoreFile) -> Finding:
     if file.flaw.kind == "empty" and file.outcome == "none" and fix is None:
         weight = _Weight(Severity.INFO, f"{file.name} is empty", "Hermes begins it anew.")
         found = ""
+    elif file.outcome == "part" and file.store.mirror_since and fix is None and not weight.settled:
+        says = "Hermes leaves out just these entries, and nothing can be made of them."
+        weight, found = _Weight(Severity.INFO, weight.title, says), ""
     return Finding(
         code=_CODES.get(file.store.kind, _OTHER),
         severity=weight.severity,
@@ -87,12 +94,14 @@ def _weighed(probes: Probes, file: StoreFile) -> _Weight:
     if _mirrored(probes, file):
         title = f"{name} is damaged; state.db has the same, and counts"
         return _Weight(Severity.INFO, title, "Hermes writes it anew.", settled=True)
-    if outcome == "part":
-        return _Weight(Severity.WARNING, title, says)
     if _in_memory(probes, file):
         title = f"{name} is damaged, and only the running gateway still knows what was in it"
         says = "Do not restart it yet: it writes the file anew with its next message."
         return _Weight(Severity.WARNING, title, says, settled=True)
+    if outcome == "part":
+        return _Weight(Severity.WARNING, title, says, store.spare if store.mirror_since else "")
+    if outcome == "none" and file.flaw and file.flaw.behind < file.flaw.sound:
+        says = store.says.get("stops", says)
     if outcome in store.overwritten:
         title = f"{name} is damaged, and Hermes will write over it"
         return _Weight(severity, title, says, store.spare)
@@ -106,6 +115,8 @@ def _way_out(probes: Probes, file: StoreFile) -> tuple[str | None, str]:
     repair = probes.store_repair(file)
     if repair is None:
         return None, "No sound copy of it was found, and what is left cannot be put together."
+    if file.outcome == "part" and file.flaw and repair.entries <= file.flaw.sound:
+        return None, ""
     if repair.lossless:
         return "mend-store", "Nothing that is in it is lost: a repair mends it."
     return "restore-store", f"A repair replaces it {repair.why}."
@@ -134,6 +145,28 @@ def _in_memory(probes: Probes, file: StoreFile) -> bool:
         return False
     damaged = _moment(file.snapshot.mtime_ns)
     return bool(gateways and damaged and gateways[0].started_at < damaged)
+
+
+def _unknown(probes: Probes, file: StoreFile) -> Iterator[Finding]:
+    """Chats of platforms that this Hermes does not know go with its next save."""
+    found = probes.strangers()
+    if found and (_mirrored(probes, file) or _in_memory(probes, file)):
+        return
+    for one in found:
+        count = "1 chat is" if one.chats == 1 else f"{one.chats} chats are"
+        brought = f"Hermes {one.since} brought it." if one.since else "No release has it."
+        yield Finding(
+            code="SESSION-ROUTE-STALE",
+            severity=Severity.WARNING if one.since else Severity.INFO,
+            title=f"{count} of a platform that the installed Hermes does not know",
+            subject=masked_name(one.name),
+            detail=(
+                f"{brought} A gateway that starts without it leaves these chats out, and its next "
+                "save writes the file without them: they begin a new conversation when the "
+                "platform is back. Do not restart the gateway before it is, or copy the file."
+            ),
+            evidence=(Evidence(file.name, f"origin.platform: {masked_name(one.name)}"),),
+        )
 
 
 def _put_aside(probes: Probes, file: StoreFile) -> Iterator[Finding]:

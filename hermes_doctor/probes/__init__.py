@@ -70,6 +70,7 @@ if TYPE_CHECKING:
     from hermes_doctor.sqlite.header import Header
     from hermes_doctor.sqlite.reader import Answer
     from hermes_doctor.sqlite.schema import Schema
+    from hermes_doctor.stores.chats import Stranger
     from hermes_doctor.stores.repairing import Repair
     from hermes_doctor.updating.records import Update
 
@@ -287,6 +288,27 @@ class Probes:
 
         found = self.installation()
         return stores.find(self.home, found.release if found else None)
+
+    def strangers(self) -> list[Stranger]:
+        """The platforms that chats are led by and the installed Hermes does not know."""
+        from hermes_doctor.stores import chats
+
+        file, found = self.stores().of("sessions"), self.installation()
+        if file is None or found is None:
+            return []
+        known = chats.strangers(file.values, found.release)
+        own = {one.name for one in known if not one.since and self._plugged_in(one.name)}
+        return [one for one in known if one.name not in own]
+
+    def _plugged_in(self, platform: str) -> bool:
+        """Whether a platform may be one of somebody's own plugins."""
+        from hermes_doctor.files import listing
+
+        config = self.settings().config
+        blocks = [config.get(key) for key in ("platforms", "gateway")]
+        named = any(isinstance(block, dict) and platform in str(block) for block in blocks)
+        plugins = listing(self.home / "plugins") or config.get("plugins")
+        return bool(plugins) or platform in config or named
 
     @once(limit=3)
     def jobs(self) -> list[Job]:

@@ -16,7 +16,8 @@ from hermes_doctor.probes.installation import release as numbers
 from hermes_doctor.probes.runtime import epoch
 from hermes_doctor.probes.settings import Settings
 from hermes_doctor.probes.stores import StoreFile
-from hermes_doctor.stores.described import WHOLE
+from hermes_doctor.stores.described import AGAIN, WHOLE
+from hermes_doctor.stores.schedules import senseless
 from hermes_doctor.values import NamedTuple
 
 MOST = 500
@@ -51,6 +52,8 @@ class Job(NamedTuple):
     """Since when a run of it is said to be under way."""
     missed: datetime | None = None
     """When it was to run once, and has not, while nothing is planned for it any more."""
+    senseless: bool = False
+    """No time can be told from its schedule."""
 
     @property
     def name(self) -> str:
@@ -79,7 +82,7 @@ class Target(NamedTuple):
 
 def jobs(file: StoreFile | None) -> list[Job]:
     """The jobs of a list that can be read, those switched off left out."""
-    values = file.values if file and file.outcome == WHOLE else None
+    values = file.values if file and file.outcome in (WHOLE, AGAIN) else None
     found = values.get("jobs") if isinstance(values, dict) else values
     every = found if isinstance(found, list) else []
     return [_job(one) for one in every[:MOST] if isinstance(one, dict) and _on(one)]
@@ -110,6 +113,7 @@ def _job(said: Mapping[str, Any]) -> Job:
         undelivered=bool(said.get("last_delivery_error")),
         claimed=claimed and _aware(claimed),
         missed=_missed(said),
+        senseless=isinstance(schedule, dict) and senseless(schedule),
     )
 
 

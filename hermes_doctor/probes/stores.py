@@ -11,7 +11,7 @@ from hermes_doctor.home import Home
 from hermes_doctor.model import CouldNotLook
 from hermes_doctor.probes import copies
 from hermes_doctor.probes.copies import TextCopy
-from hermes_doctor.stores.described import WHOLE, Store, outcome, stores
+from hermes_doctor.stores.described import NONE, PART, WHOLE, Store, harmless, outcome, stores
 from hermes_doctor.stores.judging import Flaw, judge
 from hermes_doctor.values import NamedTuple
 
@@ -62,11 +62,22 @@ def find(home: Home, release: tuple[int, ...] | None) -> Stores:
             except CouldNotLook as doubt:
                 doubts.append(str(doubt))
                 continue
-            values, flaw = judge(data, store)
-            said = outcome(store.kind, flaw.kind, release) if flaw else WHOLE
+            values, flaw = judge(data, store, harmless(store.kind, release))
+            said = _outcome(store, values, flaw, release)
             name = home.name_of(path)
             found[path] = StoreFile(store, path, name, data, taken, values, flaw, said)
     return Stores(tuple(found.values()), tuple(doubts))
+
+
+def _outcome(store: Store, values: Any, flaw: Flaw | None, release: tuple[int, ...] | None) -> str:
+    """What Hermes makes of a file; one that is read in order costs what is behind its flaw."""
+    if flaw is None:
+        return WHOLE
+    said = outcome(store.kind, flaw.kind, release)
+    if said != NONE or flaw.behind or "stops" not in store.says or not isinstance(values, dict):
+        return said
+    notes = flaw.sound + sum(key.startswith("_") for key in values) == len(values)
+    return WHOLE if notes else PART
 
 
 def _places(home: Home, store: Store, doubts: list[str]) -> Iterator[Path]:

@@ -257,6 +257,7 @@ def _conflicts(checkout: Path) -> Iterator[Path]:
             data, _ = read(checkout / name, 4 * MEGABYTE)
         except (FileNotFoundError, CouldNotLook):
             continue
+        data = data.replace(b"\r\n", b"\n")
         begins = data.startswith(_MARKERS[0]) or b"\n" + _MARKERS[0] in data
         if begins and all(mark in data for mark in _MARKERS[1:]):
             yield checkout / name

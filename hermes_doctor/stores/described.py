@@ -14,8 +14,10 @@ from hermes_doctor.knowledge import load_knowledge
 from hermes_doctor.probes.installation import release as numbers
 from hermes_doctor.values import NamedTuple
 
-WHOLE, PART, NONE, FAILS = "whole", "part", "none", "fails"
-"""What comes back of a file: all of it, some, nothing without a word, or an error."""
+WHOLE, PART, NONE, FAILS, AGAIN = "whole", "part", "none", "fails", "again"
+"""What comes back of a file: all of it, some, nothing without a word, an error, or all of it,
+some of it again and again."""
+_SAID = (PART, NONE, FAILS, AGAIN, "stops")
 OBJECT, LIST, ANY = "object", "list", "any"
 
 
@@ -49,7 +51,8 @@ class Store(NamedTuple):
     unless_set: str | None
     """It is needed only while this variable is not set."""
     says: Mapping[str, str]
-    """By outcome: what becomes of it."""
+    """By outcome: what becomes of it; `stops`: where one entry keeps those behind it from being
+    read, and only those."""
     overwritten: tuple[str, ...]
     """The outcomes after which Hermes writes over the file."""
     spare: str
@@ -91,13 +94,20 @@ def _store(kind: str, facts: Mapping[str, Any]) -> Store:
         severity=facts["severity"],
         worse=facts.get("worse", {}),
         unless_set=facts.get("unless_set"),
-        says={outcome: facts[outcome] for outcome in (PART, NONE, FAILS) if outcome in facts},
+        says={outcome: facts[outcome] for outcome in _SAID if outcome in facts},
         overwritten=tuple(facts.get("overwritten", ())),
         spare=facts.get("spare", ""),
         mirror_since=numbers(mirror) if mirror else None,
         cache=facts.get("cache", False),
         read=facts["read"],
     )
+
+
+@cache
+def harmless(kind: str, installed: tuple[int, ...] | None) -> frozenset[str]:
+    """The flaws that a release reads a store of this kind in spite of."""
+    flaws = load_knowledge("loaders")[kind]
+    return frozenset(flaw for flaw in flaws if outcome(kind, flaw, installed) == WHOLE)
 
 
 def outcome(kind: str, flaw: str, installed: tuple[int, ...] | None) -> str:

@@ -1,64 +1,114 @@
-"""The fields of an entry over which Hermes stumbles, and with them over all other entries."""
+"""The fields of an entry that Hermes cannot use: it leaves the entry out, or all of them."""
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
+
+from hermes_doctor.stores.schedules import senseless
 
 if TYPE_CHECKING:
     from hermes_doctor.stores.described import Store
 
-SCHEDULE, TIME, TEXT, NAME = "schedule", "time", "text", "name"
+FIELD, ORIGIN, LEFT = "field", "origin", "left"
+"""What is wrong: what stops some releases altogether, the same of a chat's origin, and what costs
+every release just this entry."""
+_SCHEDULE, _TIME, _NAME = "schedule", "time", "name"
+_GIVEN, _MOMENT, _SOURCE = "given", "moment", "source"
 
 
-def wrong(entry: Any, store: Store) -> list[str]:
-    """The fields of an entry that are not what they must be; what is switched off is not read."""
+def wrong(entry: Any, store: Store) -> dict[str, str]:
+    """The fields that are not what they must be, and how; what is switched off is not read."""
     if not store.needs or not isinstance(entry, dict) or not entry.get("enabled", True):
-        return []
-    return [field for field, kind in store.needs.items() if not _is(entry, field, kind)]
+        return {}
+    judged = {field: _fault(entry, field, kind) for field, kind in store.needs.items()}
+    return {field: fault for field, fault in judged.items() if fault}
 
 
-def _is(entry: dict[str, Any], field: str, kind: str) -> bool:
+def _fault(entry: dict[str, Any], field: str, kind: str) -> str | None:
     value = entry.get(field)
-    if kind == NAME:
-        return bool(value)
-    if kind == SCHEDULE:
-        return isinstance(value, dict) or field not in entry
-    if kind == TEXT:
-        return isinstance(value, str) or field not in entry
-    return not value or (isinstance(value, str) and _is_time(value))
+    if kind == _NAME:
+        return None if value else FIELD
+    if kind == _SCHEDULE:
+        return None if field not in entry or _planned(entry, value) else FIELD
+    if kind == _TIME:
+        return None if not value or _is_time(value) else FIELD
+    if kind == _SOURCE:
+        return _source(value)
+    if field not in entry:
+        return LEFT
+    if kind == _GIVEN or _is_time(value):
+        return None
+    return LEFT if isinstance(value, str) else FIELD
 
 
-def _is_time(value: str) -> bool:
+def _source(value: object) -> str | None:
+    if not isinstance(value, dict):
+        return ORIGIN if value else None
+    named = isinstance(value.get("platform"), str) and "chat_id" in value
+    return None if named or not value else LEFT
+
+
+def _planned(entry: dict[str, Any], schedule: object) -> bool:
+    """Whether a schedule gives the next time, or need not yet."""
+    return isinstance(schedule, dict) and (not senseless(schedule) or _later(entry))
+
+
+def _later(entry: dict[str, Any]) -> bool:
     try:
-        datetime.fromisoformat(value)
+        at = datetime.fromisoformat(entry.get("next_run_at") or "")
+        return at.astimezone() > datetime.now(UTC)
+    except (TypeError, ValueError, OverflowError, OSError):
+        return False
+
+
+def _is_time(value: object) -> bool:
+    try:
+        return isinstance(value, str) and bool(datetime.fromisoformat(value))
     except ValueError:
+        return False
+
+
+def mended_fields(entry: dict[str, Any], key: str, store: Store) -> bool:
+    """Put the fields of an entry right in place; False when that cannot be."""
+    mended = [_mended(entry, key, field, store) for field in wrong(entry, store)]
+    return all(mended)
+
+
+def _mended(entry: dict[str, Any], key: str, field: str, store: Store) -> bool:
+    kind = store.needs[field]
+    if kind in (_TIME, _SOURCE):
+        entry[field] = None
+    elif kind == _NAME:
+        entry[field] = entry.pop("job_id", None) or made_up(entry)
+    elif kind == _SCHEDULE and isinstance(entry[field], dict):
+        entry |= {"enabled": False, "state": "paused"}
+    elif kind == _SCHEDULE:
+        entry[field], entry["next_run_at"] = {"display": str(entry[field])}, None
+    elif kind == _MOMENT:
+        entry[field] = _other_moment(entry, store)
+        return bool(entry[field])
+    elif field == "session_key":
+        entry[field] = key
+    else:
         return False
     return True
 
 
-def mended_fields(entry: dict[str, Any], store: Store) -> bool:
-    """Put the fields of an entry right in place; False when that cannot be."""
-    for field in wrong(entry, store):
-        kind = store.needs[field]
-        if kind == TIME:
-            entry[field] = None
-        elif kind == NAME:
-            entry[field] = entry.pop("job_id", None) or _made_up(entry)
-        elif kind == SCHEDULE:
-            entry[field], entry["next_run_at"] = {"display": str(entry[field])}, None
-        else:
-            others = [entry.get(one) for one, kind in store.needs.items() if kind == TEXT]
-            said = next((one for one in others if isinstance(one, str)), None)
-            if said is None:
-                return False
-            entry[field] = said
-    return True
+def _other_moment(entry: dict[str, Any], store: Store) -> str | None:
+    """Another time of the entry, or the one that its conversation is named after."""
+    others = [entry.get(one) for one, kind in store.needs.items() if kind == _MOMENT]
+    said = next((str(one) for one in others if _is_time(one)), None)
+    try:
+        begun = datetime.strptime(str(entry.get("session_id"))[:15], "%Y%m%d_%H%M%S")
+    except ValueError:
+        return said
+    return said or begun.isoformat()
 
 
-def _made_up(entry: dict[str, Any]) -> str:
+def made_up(entry: dict[str, Any], number: int = 0) -> str:
     """A name as Hermes makes them, the same whenever it is asked for."""
     import json
     from hashlib import sha256
 
-    return sha256(json.dumps(entry).encode()).hexdigest()[:12]
+    return sha256((json.dumps(entry) + str(number or "")).encode()).hexdigest()[:12]

@@ -4,15 +4,22 @@ from __future__ import annotations
 
 import codecs
 import json
+from collections.abc import Container, Iterator
 from typing import Any
 
 from hermes_doctor.stores.described import ANY, LIST, Store
-from hermes_doctor.stores.fields import wrong
+from hermes_doctor.stores.fields import FIELD, LEFT, ORIGIN, wrong
 from hermes_doctor.values import NamedTuple
 
 BOM, PADDING, TORN, TAIL, CONTROL = "bom", "padding", "torn", "tail", "control"
 EMPTY, BINARY, NULL, BARE, TEXT, NUMBER = "empty", "binary", "null", "list", "text", "number"
-WITHOUT, HOLDER, ENTRY, FIELD, DEEP = "without", "holder", "entry", "field", "deep"
+WITHOUT, HOLDER, ENTRY, TWICE, DEEP = "without", "holder", "entry", "twice", "deep"
+_ENTRIES = {
+    ENTRY: "are no objects",
+    FIELD: "have a field that is not what it must be",
+    ORIGIN: "have an origin that is none",
+    LEFT: "lack something without which Hermes leaves them out",
+}
 _BLANKS = b" \t\r\n"
 _UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
@@ -23,6 +30,10 @@ class Flaw(NamedTuple):
     kind: str
     what: str
     """For people; holds nothing of the file's own words."""
+    sound: int = 0
+    """How many entries have no flaw themselves."""
+    behind: int = 0
+    """How many of these stand behind the first that has."""
 
 
 class Judged(NamedTuple):
@@ -33,8 +44,11 @@ class Judged(NamedTuple):
     flaw: Flaw | None
 
 
-def judge(data: bytes, store: Store) -> Judged:
-    """What these bytes mean to Hermes, and the first flaw that it would stumble over."""
+def judge(data: bytes, store: Store, harmless: Container[str] = ()) -> Judged:
+    """What these bytes mean to Hermes, and the first flaw that it would stumble over.
+
+    The kinds that are called harmless are no flaws to the release that is meant.
+    """
     if not data.strip(_BLANKS):
         return Judged(None, Flaw(EMPTY, "it is empty"))
     if not data.strip(b"\0" + _BLANKS):
@@ -47,7 +61,8 @@ def judge(data: bytes, store: Store) -> Judged:
         return Judged(None, Flaw(BINARY, kind))
     found = _parsed(text)
     if found.flaw is None:
-        found = Judged(found.values, _shape(found.values, store))
+        flaws = (one for one in _shape(found.values, store) if one.kind not in harmless)
+        found = Judged(found.values, next(flaws, None))
     if found.flaw is None and marked:
         return Judged(found.values, Flaw(BOM, "its first three bytes are a byte order mark"))
     return found
@@ -89,29 +104,59 @@ def _decoded(text: str) -> Judged:
     return Judged(values, Flaw(TAIL, f"{len(text.lstrip()) - end} characters follow its end"))
 
 
-def _shape(values: Any, store: Store) -> Flaw | None:
-    """What is wrong with the form of a document that parses."""
+def _shape(values: Any, store: Store) -> Iterator[Flaw]:
+    """What is wrong with the form of a document that parses, what costs most first."""
     if not is_a(values, store.top):
-        wanted = "a list" if store.top == LIST else "an object"
-        what = f"it is {_name(values)} at the top, not {wanted}"
-        if values is None:
-            return Flaw(NULL, "it says `null`")
-        if isinstance(values, dict | list):
-            return Flaw(BARE, what)
-        return Flaw(TEXT if isinstance(values, str) else NUMBER, what)
+        yield _top(values, store)
+        return
     odd = [path[0] for path in store.entries if path and _odd_holder(values, path[0], store)]
     held = not store.one_of or any(_holds(values, key, store) for key in store.one_of)
     if values and not held and (not odd or len(store.entries) > 1):
-        return Flaw(WITHOUT, f"it has no {' or '.join(store.one_of)}")
-    if odd:
+        yield Flaw(WITHOUT, f"it has no {' or '.join(store.one_of)}")
+    elif odd:
         kind = "list" if store.inside == LIST else "object"
-        return Flaw(HOLDER, f"its {odd[0]} are no {kind}")
-    count = sum(not is_a(one, store.entry) for one in raw_entries(values, store))
+        yield Flaw(HOLDER, f"its {odd[0]} are no {kind}")
+    else:
+        yield from _of_entries(raw_entries(values, store), store)
+
+
+def _top(values: Any, store: Store) -> Flaw:
+    wanted = "a list" if store.top == LIST else "an object"
+    what = f"it is {_name(values)} at the top, not {wanted}"
+    if values is None:
+        return Flaw(NULL, "it says `null`")
+    if isinstance(values, dict | list):
+        return Flaw(BARE, what)
+    return Flaw(TEXT if isinstance(values, str) else NUMBER, what)
+
+
+def _of_entries(entries: list[Any], store: Store) -> Iterator[Flaw]:
+    """The flaws of single entries."""
+    faults = [
+        {*wrong(one, store).values()} if is_a(one, store.entry) else {ENTRY} for one in entries
+    ]
+    sound = sum(not fault for fault in faults)
+    for kind, words in _ENTRIES.items():
+        hit = [number for number, fault in enumerate(faults) if kind in fault]
+        if hit:
+            behind = sum(not fault for fault in faults[hit[0] :])
+            yield Flaw(kind, f"{len(hit)} of its entries {words}", sound, behind)
+    count = len(namesakes(entries, store))
     if count:
-        return Flaw(ENTRY, f"{count} of its entries are no objects")
-    count = sum(bool(wrong(one, store)) for one in raw_entries(values, store))
-    what = f"{count} of its entries have a field that is not what it must be"
-    return Flaw(FIELD, what) if count else None
+        yield Flaw(TWICE, f"{count} of its entries have the id of another", sound)
+
+
+def namesakes(entries: list[Any], store: Store) -> list[int]:
+    """The places of entries that are in use and have the id of one before them."""
+    if "id" not in store.needs:
+        return []
+    ids = [str(one.get("id")) if isinstance(one, dict) else "" for one in entries]
+    first = {id: number for number, id in reversed([*enumerate(ids)])}
+    return [
+        number
+        for number, id in enumerate(ids)
+        if id and first[id] < number and entries[number].get("enabled", True)
+    ]
 
 
 def _holds(values: Any, key: str, store: Store) -> bool:

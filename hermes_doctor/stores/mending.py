@@ -11,7 +11,7 @@ from hermes_doctor.patterns import pattern
 from hermes_doctor.stores import tearing
 from hermes_doctor.stores.described import LIST, Store
 from hermes_doctor.stores.entries import named
-from hermes_doctor.stores.fields import SCHEDULE, mended_fields, wrong
+from hermes_doctor.stores.fields import FIELD, LEFT, ORIGIN, made_up, mended_fields, wrong
 from hermes_doctor.stores.joining import joined
 from hermes_doctor.stores.judging import (
     BARE,
@@ -20,14 +20,15 @@ from hermes_doctor.stores.judging import (
     CONTROL,
     DEEP,
     ENTRY,
-    FIELD,
     HOLDER,
     PADDING,
     TAIL,
     TORN,
+    TWICE,
     inside,
     is_a,
     judge,
+    namesakes,
     raw_entries,
 )
 from hermes_doctor.stores.salvaging import called, salvage
@@ -56,8 +57,11 @@ class Mended(NamedTuple):
         return not (self.lost or self.cut or self.guessed)
 
 
-def mend(data: bytes, store: Store) -> Mended | None:
-    """The same entries in a file that Hermes reads; None when that cannot be had."""
+def mend(data: bytes, store: Store, often: int = 3) -> Mended | None:
+    """The same entries in a file that Hermes reads; None when that cannot be had.
+
+    Behind one flaw there may be others, which are mended in turn.
+    """
     values, flaw = judge(data, store)
     bench = _Bench(data, data.removeprefix(codecs.BOM_UTF8), values, store)
     way = _WAYS.get(flaw.kind) if flaw else None
@@ -68,8 +72,20 @@ def mend(data: bytes, store: Store) -> Mended | None:
     if made is None:
         return None
     found = judge(made.data, store)
+    if found.flaw and flaw and found.flaw.kind != flaw.kind and often:
+        return _on(made, mend(made.data, store, often - 1))
     sound = found.flaw is None and named(found.values, store)
     return made._replace(values=found.values) if sound else None
+
+
+def _on(first: Mended, then: Mended | None) -> Mended | None:
+    """One repair after another."""
+    return then and then._replace(
+        how=f"{first.how}, {then.how}",
+        lost=first.lost + then.lost,
+        cut=first.cut or then.cut,
+        guessed=first.guessed or then.guessed,
+    )
 
 
 class _Bench(NamedTuple):
@@ -155,15 +171,35 @@ class _Bench(NamedTuple):
     def _no_holder(self, key: str) -> bool:
         return key in self.values and not is_a(self.values[key], self.store.inside)
 
-    def put_right(self) -> Mended | None:
+    def put_right(self) -> Mended:
         """A field that Hermes stumbles over is what it would be without it."""
         kept = json.loads(json.dumps(self.values))
-        entries = raw_entries(kept, self.store)
         how = "with such fields left for Hermes to fill in"
-        if any(SCHEDULE in wrong(entry, self.store) for entry in entries):
+        if any("schedule" in wrong(entry, self.store) for entry in raw_entries(kept, self.store)):
             how += " (a job whose schedule is none runs when it is given one)"
-        sound = all(mended_fields(entry, self.store) for entry in entries)
-        return Mended(written(kept), None, how) if sound else None
+        lost: list[str] = []
+        for path in self.store.entries:
+            holder = inside(kept, path)
+            if isinstance(holder, list):
+                lost += [f"number {n}" for n, one in enumerate(holder, 1) if not self._righted(one)]
+                holder[:] = [one for one in holder if not wrong(one, self.store)]
+            elif holder is not None:
+                bad = [key for key, one in holder.items() if not self._righted(one, key)]
+                lost += bad
+                for key in bad:
+                    del holder[key]
+        return Mended(written(kept), None, how, tuple(lost))
+
+    def _righted(self, entry: dict[str, Any], key: str = "") -> bool:
+        return mended_fields(entry, key, self.store)
+
+    def renamed(self) -> Mended:
+        """An entry with the id of another gets one of its own."""
+        kept = json.loads(json.dumps(self.values))
+        entries = raw_entries(kept, self.store)
+        for number in namesakes(entries, self.store):
+            entries[number]["id"] = made_up(entries[number], number)
+        return Mended(written(kept), None, "with an id of its own for each entry")
 
     def without_odd(self) -> Mended:
         """What is no entry goes; a note of Hermes' own is not missed."""
@@ -226,4 +262,7 @@ _WAYS: Mapping[str, Callable[[_Bench], Mended | None]] = {
     HOLDER: _Bench.reheld,
     DEEP: _Bench.salvaged,
     FIELD: _Bench.put_right,
+    ORIGIN: _Bench.put_right,
+    LEFT: _Bench.put_right,
+    TWICE: _Bench.renamed,
 }

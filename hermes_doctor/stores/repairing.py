@@ -23,6 +23,8 @@ class Repair(NamedTuple):
     """Nothing that Hermes or anybody could still read is gone with it."""
     lines: tuple[str, ...]
     """What becomes of each entry."""
+    entries: int = 0
+    """How many there would be."""
 
 
 def best(home: Home, file: StoreFile) -> Repair | None:
@@ -90,7 +92,7 @@ def _made(
     after = named(judge(data, file.store).values, file.store)
     head = f"{file.path.name}, {file.store.holds} one by one:"
     lines = (head, *difference(before, after, cut, file.store))
-    return Repair(data, why, lossless=False, lines=lines)
+    return Repair(data, why, lossless=False, lines=lines, entries=len(after))
 
 
 def rejoin(home: Home, file: StoreFile) -> Repair | None:

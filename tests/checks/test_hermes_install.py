@@ -160,12 +160,14 @@ def test_two_environments(home: Path, tmp_path: Path) -> None:
     assert "used by hermes-gateway.service" in finding.evidence[0].what
 
 
-def test_conflict(home: Path, tmp_path: Path) -> None:
-    """The marks of a merge in a file without which nothing starts."""
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+@pytest.mark.parametrize("before", ["", "x = 1\n"])
+def test_conflict(home: Path, tmp_path: Path, before: str, end: str) -> None:
+    """The marks of a merge in a file without which nothing starts, also with ends of Windows."""
     root = checkout(tmp_path / "hermes-agent")
     environment(root / "venv")
-    text = "x = 1\n<<<<<<< Updated upstream\ny = 2\n=======\ny = 3\n>>>>>>> Stashed changes\n"
-    support.put(root / "hermes_cli/main.py", text)
+    text = f"{before}<<<<<<< Updated upstream\ny = 2\n=======\ny = 3\n>>>>>>> Stashed changes\n"
+    support.put(root / "hermes_cli/main.py", text.replace("\n", end).encode())
 
     found = codes("hermes-install", home, service(home, root / "venv"))
 

@@ -16,6 +16,8 @@ from tests.curing import SECRET
 from tests.looking import ask
 
 BOM = b"\xef\xbb\xbf"
+CHATS = "sessions/sessions.json"
+NOTED = json.dumps({"_README": "x", "k": stored.session("k")}).encode()
 PAIRED = "platforms/pairing/telegram-approved.json"
 
 
@@ -70,8 +72,8 @@ def test_damaged(home: Path, name: str, code: str, severity: str, spare: bool) -
         ("0.15.2", "cron/jobs.json", json.dumps([stored.job("a")]).encode(), True),
         ("0.16.0", "cron/jobs.json", json.dumps([stored.job("a")]).encode(), False),
         ("0.13.0", "cron/jobs.json", b'{"jobs": [{"id": "a", "name": "x\x07"}]}', False),
-        ("0.17.0", "sessions/sessions.json", b'{"_README": "x", "k": {}}', True),
-        ("0.18.0", "sessions/sessions.json", b'{"_README": "x", "k": {}}', False),
+        ("0.17.0", "sessions/sessions.json", NOTED, True),
+        ("0.18.0", "sessions/sessions.json", NOTED, False),
         ("0.15.2", "gateway_state.json", b"\x80\x81" * 9, True),
     ],
 )
@@ -189,3 +191,142 @@ def test_not_a_file(home: Path) -> None:
 
     assert (result.status, found) == ("unknown", [])
     assert "jobs.json" in (result.reason or "")
+
+
+def chats(home: Path, *odd: object, **more: object) -> None:
+    """Two chats, with others between them (a text: an entry that is none)."""
+    one, two = stored.CHATS
+    between = {f"odd{n}": entry for n, entry in enumerate(odd)}
+    data = {one: stored.session(one), **between, two: stored.session(two), **more}
+    stored.write(home, CHATS, json.dumps(data).encode())
+
+
+def lacking(*fields: str, **odd: object) -> dict[str, object]:
+    """A chat without these fields, or with odd ones."""
+    whole = stored.session("odd0", "20261115_001248_af794ef7") | odd
+    return {field: value for field, value in whole.items() if field not in fields}
+
+
+@pytest.mark.parametrize("version", ["0.13.0", "0.16.0", "0.18.0", "0.19.0"])
+@pytest.mark.parametrize(
+    ("odd", "severity", "fix"),
+    [
+        (lacking("created_at"), "warning", "mend-store"),
+        (lacking("created_at", "updated_at"), "warning", "mend-store"),
+        (lacking("session_key"), "warning", "mend-store"),
+        (lacking(updated_at="yesterday"), "warning", "mend-store"),
+        (lacking(origin={"platform": "telegram"}), "warning", "mend-store"),
+        (lacking("session_id"), "info", None),
+        ({}, "info", None),
+    ],
+)
+def test_chats_that_are_left_out(
+    home: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    version: str,
+    odd: object,
+    severity: str,
+    fix: str | None,
+) -> None:
+    """Entries without an id or a date: only these are dropped, with a save that says nothing."""
+    stored.installed(monkeypatch, version)
+    chats(home, odd)
+
+    [found] = ask("store-files", home)[1]
+
+    assert (found.code, found.severity, found.fix) == ("SESSION-ROUTE-STALE", severity, fix)
+    assert ("Do not restart the gateway yet" in found.detail) is (fix is not None)
+    assert "1 of its entries" in found.evidence[0].what
+
+
+@pytest.mark.parametrize("odd", ["text", 7, None, [], lacking(created_at=7), lacking(origin="x")])
+def test_up_to_an_odd_chat(home: Path, monkeypatch: pytest.MonkeyPatch, odd: object) -> None:
+    """Up to 0.17 an odd entry costs those behind it; the last one costs only itself."""
+    stored.installed(monkeypatch, "0.17.0")
+    chats(home, odd)
+    [found] = ask("store-files", home)[1]
+    assert found.severity == "critical"
+    assert "the chats behind it begin anew" in found.detail
+
+    chats(home, zz=odd)
+    [found] = ask("store-files", home)[1]
+
+    mendable = isinstance(odd, dict)
+    assert found.severity == ("warning" if mendable else "info")
+    assert found.fix == ("mend-store" if mendable else None)
+    assert "these entries" in found.detail
+
+
+def test_note_behind_the_chats(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A note of newer releases that stands last costs 0.17 nothing."""
+    stored.installed(monkeypatch, "0.17.0")
+    chats(home, _README="a note")
+
+    assert ask("store-files", home)[1] == []
+
+
+def test_flaw_behind_a_harmless_one(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The note that 0.18 writes itself hides no entry that it drops."""
+    stored.installed(monkeypatch, "0.18.0")
+    chats(home, lacking("created_at"), _README="a note")
+
+    assert [one.severity for one in ask("store-files", home)[1]] == ["warning"]
+
+
+@pytest.mark.parametrize(
+    ("version", "platform", "severity"),
+    [
+        ("0.16.0", "photon", "warning"),
+        ("0.17.0", "photon", None),
+        ("0.13.0", "irc", None),
+        ("0.13.0", "Telegram", None),
+        ("0.18.0", "local", None),
+        ("0.18.0", "pigeons", "info"),
+    ],
+)
+def test_unknown_platform(
+    home: Path, monkeypatch: pytest.MonkeyPatch, version: str, platform: str, severity: str | None
+) -> None:
+    """Chats of a platform that this release does not know; somebody's own plugin is none."""
+    stored.installed(monkeypatch, version)
+    chats(home, lacking(origin={"platform": platform, "chat_id": "1"}))
+
+    found = ask("store-files", home)[1]
+
+    assert [one.severity for one in found] == ([severity] if severity else [])
+    support.put(home / "plugins/pigeons/plugin.yaml", "name: pigeons\n")
+    left = ask("store-files", home)[1]
+    assert left == [one for one in found if one.severity == "warning"]
+
+
+def test_one_id_twice(home: Path) -> None:
+    """Of two jobs with one id the second runs every minute; one that is switched off does not."""
+    first, second = stored.job("a"), stored.job("b", id="ida")
+    for more, found in (({}, ["error"]), ({"enabled": False}, [])):
+        support.put(home / "cron/jobs.json", json.dumps({"jobs": [first, second | more]}))
+        assert [one.severity for one in ask("store-files", home)[1]] == found
+
+
+@pytest.mark.parametrize(
+    ("version", "planned", "found"),
+    [
+        ("0.18.2", "2020-01-01T00:00:00+00:00", True),
+        ("0.18.2", None, True),
+        ("0.18.2", stored.LATER, False),
+        ("0.19.0", None, False),
+    ],
+)
+def test_schedule_that_stops_every_look(
+    home: Path, monkeypatch: pytest.MonkeyPatch, version: str, planned: str | None, found: bool
+) -> None:
+    """Up to 0.18.2 a schedule that tells no time stops all jobs as soon as it is due."""
+    stored.installed(monkeypatch, version)
+    garbage = {"kind": "cron", "expr": "every noon"}
+    odd = stored.job("a", schedule=garbage, next_run_at=planned)
+    support.put(home / "cron/jobs.json", json.dumps({"jobs": [odd, stored.job("b")]}))
+
+    said = ask("store-files", home)[1]
+
+    assert [one.fix for one in said] == (["mend-store"] if found else [])
+    left = [] if found else [("CRON-JOB-FAILED", "warning")]
+    assert [(one.code, one.severity) for one in ask("cron-jobs", home)[1]] == left

@@ -11,6 +11,8 @@ import pytest
 from hermes_doctor.home import Home
 from hermes_doctor.model import Gateway
 from hermes_doctor.probes import Probes
+from hermes_doctor.stores.described import store
+from hermes_doctor.stores.mending import mend
 from tests import planned, stored, support
 from tests.curing import cure
 
@@ -88,3 +90,46 @@ def test_gateway(
     steps = planned.sentences(Probes(Home(home)), planned.finding(CODES[name], "mend-store", name))
 
     assert any("restart the gateway" in one for one in steps) is restarts
+
+
+def test_id_of_its_own(home: Path) -> None:
+    """Jobs with the id of another get one each; nothing else of them changes."""
+    same = stored.job("a")
+    made = [same, stored.job("b", id="ida"), same, stored.job("c")]
+    stored.write(home, "cron/jobs.json", json.dumps({"jobs": made}).encode())
+
+    cured = cure(home, "CRON-JOBS-CORRUPT", "mend-store", "cron/jobs.json")
+
+    found = json.loads((home / "cron/jobs.json").read_text())["jobs"]
+    ids = [job.pop("id") for job in found]
+    assert (ids[0], ids[3], len({*ids})) == ("ida", "idc", 4)
+    assert found == [{key: job[key] for key in job if key != "id"} for job in made]
+    cured.undo()
+
+
+def test_senseless_schedule() -> None:
+    """A job whose schedule tells no time is paused as it is; the others run."""
+    odd = stored.job("a", schedule={"kind": "cron", "expr": "every noon"}, next_run_at=None)
+
+    made = mend(json.dumps({"jobs": [odd, stored.job("b")]}).encode(), store("jobs"))
+
+    assert made is not None
+    assert made.lossless
+    assert made.values["jobs"] == [odd | {"enabled": False, "state": "paused"}, stored.job("b")]
+
+
+def test_chats_that_are_left_out(home: Path) -> None:
+    """What an entry lacks and can be told otherwise is filled in, behind a note as well."""
+    id, name = "20261115_001248_af794ef7", "sessions/sessions.json"
+    whole = {key: stored.session(key, id) for key in stored.CHATS}
+    keys = ("session_key", "created_at", "updated_at")
+    odd = {key: value for key, value in whole[stored.CHATS[0]].items() if key not in keys}
+    data = {"_README": "a note", **whole, stored.CHATS[0]: odd | {"origin": "x"}}
+    stored.write(home, name, json.dumps(data).encode())
+
+    cured = cure(home, "SESSION-ROUTE-STALE", "mend-store", name)
+
+    found = json.loads((home / name).read_text())
+    assert found[stored.CHATS[0]].pop("origin") is None
+    assert found == whole
+    cured.undo()

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import tempfile
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 
@@ -15,6 +18,7 @@ from tests import stored, support
 from tests.conftest import RELEASES, need_release
 from tests.real.patients import MakeHome, Patient, undo
 from tests.real.steering import ward
+from tests.stores.test_schedules import BAD, GOOD
 from tools import learn_stores, real_home
 
 pytestmark = pytest.mark.real
@@ -118,20 +122,74 @@ def test_torn(version: str, hermes_home: MakeHome) -> None:
     assert asked(patient, LOAD) == first | {"auth": WHOLE["auth"]}
 
 
-@pytest.mark.parametrize("flaw", ["named", "timeless"])
+@pytest.mark.parametrize("flaw", ["named", "timeless", "senseless"])
 def test_jobs_that_stop_every_look(hermes_home: MakeHome, flaw: str) -> None:
-    """Jobs under names, and one whose next run is no time, stop 0.16 until they are put right."""
+    """Jobs under names, one whose next run is no time, one whose schedule tells none: they stop
+    0.16 until they are put right."""
     patient = Patient("0.16.0", hermes_home("0.16.0"))
     jobs = stored.WHOLE["cron/jobs.json"]["jobs"]
     odd = {job["id"]: job for job in jobs} if flaw == "named" else [*jobs]
     if isinstance(odd, list):
-        odd[0] = {**odd[0], "next_run_at": "soon"}
+        garbage = {"kind": "cron", "expr": "every noon"}
+        wrong = {"next_run_at": None, "schedule": garbage}
+        odd[0] = {**odd[0], **(wrong if flaw == "senseless" else {"next_run_at": "soon"})}
     stored.write(patient.home, "cron/jobs.json", json.dumps({"jobs": odd}).encode())
     assert asked(patient, LOAD)["jobs"] != WHOLE["jobs"]
 
     assert patient.doctor("fix", "CRON-JOBS-CORRUPT", "--apply").code == 0
 
     assert asked(patient, LOAD)["jobs"] == WHOLE["jobs"]
+
+
+@pytest.mark.parametrize("version", RELEASES)
+def test_schedules(version: str) -> None:
+    """What is called a schedule that tells no time is none to the release either."""
+    asked = "import json; from cron import jobs\nsaid = []\n"
+    asked += f"for one in {[*GOOD, *BAD]!r}:\n"
+    asked += "    try: said.append(bool(jobs.compute_next_run({'kind': 'cron', 'expr': one})))\n"
+    asked += "    except Exception: said.append(False)\n"
+    with tempfile.TemporaryDirectory() as folder:
+        told = real_home.run(version, Path(folder), asked + "print(); print(json.dumps(said))")
+
+    assert json.loads(told.splitlines()[-1]) == [True] * len(GOOD) + [False] * len(BAD)
+
+
+@pytest.mark.parametrize("version", ["0.13.0", "0.16.0", "0.18.2", "0.19.0"])
+def test_one_id_twice(version: str, hermes_home: MakeHome) -> None:
+    """The second of two jobs with one id is due whenever it is looked for, until the repair."""
+    patient = Patient(version, hermes_home(version))
+    past = (datetime.now(UTC) - timedelta(seconds=60)).isoformat()
+    first, second = stored.WHOLE["cron/jobs.json"]["jobs"]
+    odd = [first, {**second, "id": first["id"], "next_run_at": past}]
+    stored.write(patient.home, "cron/jobs.json", json.dumps({"jobs": odd}).encode())
+    look = (
+        "import json; from cron import jobs\nfound = {'due': []}\nfor _ in range(3):\n"
+        "    due = jobs.get_due_jobs()\n    found['due'].append([job['name'] for job in due])\n"
+        "    for job in due: jobs.advance_next_run(job['id'])\n"
+    )
+    assert asked(patient, look)["due"] == [["beta"]] * 3
+
+    assert patient.doctor("fix", "CRON-JOBS-CORRUPT", "--apply").code == 0
+
+    assert asked(patient, look)["due"] == [["beta"], [], []]
+
+
+@pytest.mark.parametrize("version", ["0.13.0", "0.16.0", "0.18.0", "0.19.0"])
+def test_chats_that_are_dropped(version: str, hermes_home: MakeHome) -> None:
+    """Without a date or a key Hermes drops a chat at its next save; after the repair it is kept."""
+    patient = Patient(version, hermes_home(version))
+    whole = stored.WHOLE["sessions/sessions.json"]
+    one, two = stored.CHATS
+    lacking = {key: value for key, value in whole[one].items() if key != "created_at"}
+    data = {one: lacking, two: {**whole[two], "origin": {"platform": "telegram"}}}
+    stored.write(patient.home, "sessions/sessions.json", json.dumps(data).encode())
+    gone = asked(patient, LOAD + SAVE % (NAMES[2:3],))
+    assert gone["chats"] == []
+    assert one not in json.loads(str(gone["left"]["sessions/sessions.json"]))  # type: ignore[index]
+
+    assert patient.doctor("fix", "SESSION-ROUTE-STALE", "--apply").code == 0
+
+    assert asked(patient, LOAD)["chats"] == WHOLE["chats"]
 
 
 def test_a_note_of_a_newer_release(hermes_home: MakeHome) -> None:

@@ -1,0 +1,49 @@
+"""Chats of platforms that the installed Hermes does not know: it drops them without a word."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from hermes_doctor.knowledge import load_knowledge
+from hermes_doctor.probes.installation import release as numbers
+from hermes_doctor.values import NamedTuple
+
+_COMPLETE = (0, 16)
+"""Before that, what is a platform depends on how Hermes was installed."""
+_ALWAYS = "local"
+
+
+class Stranger(NamedTuple):
+    """A platform that a release does not know, and has chats all the same."""
+
+    name: str
+    chats: int
+    since: str | None
+    """The release that brought it; None: it was never one of Hermes' own."""
+
+
+def strangers(values: Any, release: tuple[int, ...]) -> list[Stranger]:
+    """The platforms of chats that this release does not know by itself."""
+    if not isinstance(values, dict):
+        return []
+    known = load_knowledge("enabling")
+    found = []
+    for name, count in Counter(filter(None, map(_platform, values.values()))).items():
+        if name not in known:
+            found.append(Stranger(name, count, None))
+            continue
+        since = min((one for form in known[name] for one in form["releases"]), key=numbers)
+        if max(release, _COMPLETE) < numbers(since):
+            found.append(Stranger(name, count, since))
+    return found
+
+
+def _platform(entry: object) -> str | None:
+    """Where a chat is, if Hermes would look that up and could not otherwise fail on it."""
+    origin = entry.get("origin") if isinstance(entry, dict) else None
+    if not isinstance(origin, dict) or "chat_id" not in origin:
+        return None
+    name = origin.get("platform")
+    plain = name.strip().lower() if isinstance(name, str) else _ALWAYS
+    return plain if plain != _ALWAYS else None
