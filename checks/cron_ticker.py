@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
-from hermes_doctor.api import Evidence, Finding, Probes, Severity, Skip, check
+from hermes_doctor.api import Evidence, Finding, Gateway, Probes, Severity, Skip, check, snapshot
 
 _SILENT = timedelta(seconds=300)
 """It looks once a minute; Hermes itself worries after 200 seconds."""
+_SIGNS = (0, 18)
+"""Since then it leaves the times at which it looked, the first one when it begins."""
+_BUILT_IN = ("", "builtin", "in-process", "inprocess")
+_BEAT = "cron/ticker_heartbeat"
 
 
 @check(id="cron-ticker", group="cron", codes=["CRON-TICKER-DEAD"])
@@ -17,11 +21,15 @@ def cron_ticker(probes: Probes) -> Iterator[Finding]:
     gateways = probes.gateways()
     if not gateways:
         raise Skip("no gateway is seen to run")
-    provider = probes.settings().config.get("cron")
-    if isinstance(provider, dict) and provider.get("provider") not in (None, "", "builtin"):
+    block = probes.settings().config.get("cron")
+    provider = block.get("provider") if isinstance(block, dict) else None
+    if str(provider or "").strip() not in _BUILT_IN:
         raise Skip("jobs are begun by another provider")
     ticker, began = probes.ticker(), gateways[0].started_at
     now = datetime.now(UTC)
+    if _never_began(probes, gateways[0], now):
+        yield _never(probes, began)
+        return
     if ticker.beat is None or now - began < _SILENT:
         raise Skip("there is no telling yet, or this release leaves no sign of it")
     dead = now - ticker.beat > _SILENT
@@ -29,10 +37,10 @@ def cron_ticker(probes: Probes) -> Iterator[Finding]:
     if not dead and (last is None or now - last < _SILENT):
         return
     assert last is not None
-    name = "ticker_heartbeat" if dead else "ticker_last_success"
+    name = _BEAT if dead else "cron/ticker_last_success"
     yield Finding(
         code="CRON-TICKER-DEAD",
-        severity=Severity.ERROR if probes.jobs() else Severity.WARNING,
+        severity=_severity(probes),
         title=(
             "no job is begun: the part of the gateway that looks for them has stopped"
             if dead
@@ -44,8 +52,47 @@ def cron_ticker(probes: Probes) -> Iterator[Finding]:
             if dead
             else "errors.log says why (`Cron tick error`). A restart helps only if that is gone."
         ),
-        evidence=(Evidence(f"cron/{name}", f"of {max(last, began):%Y-%m-%d %H:%M:%S} UTC"),),
+        evidence=(Evidence(name, f"of {max(last, began):%Y-%m-%d %H:%M:%S} UTC"),),
         since=max(last, began),
         fix="restart-gateway" if dead else None,
         data={"pid": gateways[0].pid},
+    )
+
+
+def _severity(probes: Probes) -> Severity:
+    return Severity.ERROR if probes.jobs() else Severity.WARNING
+
+
+def _never_began(probes: Probes, gateway: Gateway, now: datetime) -> bool:
+    """Whether a gateway that is up for long never left the sign that it leaves at its start.
+
+    One that was updated since, and not restarted, may be of a release that leaves none.
+    """
+    installed = probes.installation()
+    if (
+        now - gateway.started_at < 2 * _SILENT
+        or installed is None
+        or not installed.running
+        or installed.release < _SIGNS
+        or snapshot(probes.home / _BEAT).kind != "absent"
+        or probes.runtime().state not in ("running", "degraded")
+    ):
+        return False
+    change = probes.code_change()
+    return change is None or change.at <= gateway.started_at
+
+
+def _never(probes: Probes, began: datetime) -> Finding:
+    return Finding(
+        code="CRON-TICKER-DEAD",
+        severity=_severity(probes),
+        title="no job is begun: the part of the gateway that looks for them never began",
+        subject="cron",
+        detail=(
+            "The gateway goes on without it. Its error output says why, below `Exception in thread "
+            "cron-scheduler`: in 0.19 a damaged cron/executions.db does that at each start. A "
+            "folder cron that it cannot write into is the other cause."
+        ),
+        evidence=(Evidence(_BEAT, f"not there; up since {began:%Y-%m-%d %H:%M:%S} UTC"),),
+        since=began,
     )

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import json
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
+from hermes_doctor.probes import Probes
+from hermes_doctor.probes.changes import Change
+from hermes_doctor.probes.installation import Installation
 from tests import stored, support
 from tests.ticking import findings, jobs, running, ticked
 
@@ -46,5 +51,44 @@ def test_no_sign(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     running(monkeypatch, 60)
     assert findings("cron-ticker", home) == []
     ticked(home, 30, 30)
+    support.put(home / "config.yaml", "cron: {provider: chronos}\n")
+    assert findings("cron-ticker", home) == []
+
+
+@pytest.mark.parametrize(
+    ("version", "minutes", "state", "changed", "found"),
+    [
+        ("0.19.0", 60, "running", None, True),
+        ("0.18.0", 60, "degraded", 90, True),
+        ("0.17.0", 60, "running", None, False),
+        ("0.19.0", 6, "running", None, False),
+        ("0.19.0", 60, "starting", None, False),
+        ("0.19.0", 60, "running", 30, False),
+    ],
+)
+def test_never_began(
+    home: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    version: str,
+    minutes: float,
+    state: str,
+    changed: float | None,
+    found: bool,
+) -> None:
+    """No sign beside a gateway that is up: not of an old release, a young one, one that still
+    starts, or one that was updated under the running gateway."""
+    running(monkeypatch, minutes)
+    installed = Installation(version, Path("/nowhere"), running=True)
+    monkeypatch.setattr(Probes, "installation", lambda _: installed)
+    at = datetime.now(UTC) - timedelta(minutes=changed or 0)
+    change = Change(Path("/nowhere/x.py"), at) if changed else None
+    monkeypatch.setattr(Probes, "code_change", lambda _: change)
+    support.put(home / "gateway_state.json", json.dumps({"gateway_state": state}))
+    jobs(home, stored.job("a"))
+
+    said = findings("cron-ticker", home)
+
+    assert [one.severity for one in said] == (["error"] if found else [])
+    assert all("never began" in one.title and one.fix is None for one in said)
     support.put(home / "config.yaml", "cron: {provider: chronos}\n")
     assert findings("cron-ticker", home) == []

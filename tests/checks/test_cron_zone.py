@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -74,6 +75,40 @@ def test_utc(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_clock_of_the_gateway(home: Path, zone: str, found: list[str]) -> None:
     """The time zone that the gateway is given counts, not that of whoever looks."""
     support.put(home / ".env", f"TZ={zone}\n")
+    daily(home)
+
+    assert [one.severity for one in findings("cron-zone", home)] == found
+
+
+@pytest.mark.parametrize(
+    ("target", "running_for", "found"),
+    [
+        ("/usr/share/zoneinfo/Etc/UTC", 60, ["info"]),
+        ("/usr/share/zoneinfo/Asia/Tokyo", 60, []),
+        ("/nowhere/Asia/Tokyo", 60, ["info"]),
+        ("/usr/share/zoneinfo/Etc/UTC", None, []),
+    ],
+)
+def test_clock_of_the_machine(
+    home: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    target: str,
+    running_for: float | None,
+    found: list[str],
+) -> None:
+    """A gateway without a TZ of its own goes by /etc/localtime, without one by UTC; the TZ of the
+    shell that looks counts only where no gateway runs that was started elsewhere."""
+    there = {"/etc/localtime": target}
+    real, exists = os.path.realpath, os.path.exists
+    monkeypatch.setattr(
+        "hermes_doctor.probes.cron.os.path.realpath",
+        lambda path, **more: there.get(str(path)) or real(path, **more),
+    )
+    monkeypatch.setattr(
+        "hermes_doctor.probes.cron.os.path.exists",
+        lambda path: not target.startswith("/nowhere") if path == target else exists(path),
+    )
+    running(monkeypatch, running_for)
     daily(home)
 
     assert [one.severity for one in findings("cron-zone", home)] == found
