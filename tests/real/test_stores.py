@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import tempfile
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -11,11 +12,14 @@ import pytest
 
 from hermes_doctor.home import Home
 from hermes_doctor.knowledge import load_knowledge
+from hermes_doctor.model import Gateway
 from hermes_doctor.probes import Probes
 from hermes_doctor.probes.installation import release as numbers
 from hermes_doctor.stores.described import outcome
 from tests import stored, support
 from tests.conftest import RELEASES, need_release
+from tests.looking import ask
+from tests.real import gateways
 from tests.real.patients import MakeHome, Patient, undo
 from tests.real.steering import ward
 from tests.stores.test_schedules import BAD, GOOD
@@ -319,6 +323,31 @@ def test_chat_of_an_ended_conversation(hermes_home: MakeHome) -> None:
 
     assert done.code == 0, done
     assert patient.ask(ENDED % False).split() == ["None"]
+
+
+@pytest.mark.parametrize(
+    ("version", "damaged"), [("0.18.2", False), ("0.19.0", False), ("0.19.0", True)]
+)
+def test_first_sign_of_the_ticker(
+    hermes_home: MakeHome, monkeypatch: pytest.MonkeyPatch, version: str, damaged: bool
+) -> None:
+    """It is left as soon as a gateway looks for jobs; with a damaged list of runs, never."""
+    home = hermes_home(version)
+    shutil.rmtree(home / "cron", ignore_errors=True)
+    if damaged:
+        support.put(home / "cron/executions.db", b"no database " * 999)
+    with gateways.gateway(version, home) as one:
+        output, sign = home.parent / f"{home.name}.out", home / "cron/ticker_heartbeat"
+        gateways.until(
+            lambda: b"in thread cron-scheduler" in output.read_bytes() or sign.exists(), "a sign"
+        )
+        long_up = [Gateway(one.pid, datetime.now(UTC) - timedelta(hours=1))]
+        monkeypatch.setattr(Probes, "gateways", lambda _: long_up)
+        monkeypatch.setattr(Probes, "code_change", lambda _: None)
+
+        found = ask("cron-ticker", home)[1]
+
+    assert ["never began" in said.title for said in found] == ([True] if damaged else [])
 
 
 def test_running_gateway(hermes_home: MakeHome) -> None:
