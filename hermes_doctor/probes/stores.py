@@ -12,7 +12,7 @@ from hermes_doctor.model import CouldNotLook
 from hermes_doctor.probes import copies
 from hermes_doctor.probes.copies import TextCopy
 from hermes_doctor.stores.described import NONE, PART, WHOLE, Store, harmless, outcome, stores
-from hermes_doctor.stores.judging import Flaw, judge
+from hermes_doctor.stores.judging import OF_ENTRIES, Flaw, judge
 from hermes_doctor.values import NamedTuple
 
 LIMIT = 16 * MEGABYTE
@@ -74,7 +74,8 @@ def _outcome(store: Store, values: Any, flaw: Flaw | None, release: tuple[int, .
     if flaw is None:
         return WHOLE
     said = outcome(store.kind, flaw.kind, release)
-    if said != NONE or flaw.behind or "stops" not in store.says or not isinstance(values, dict):
+    single = flaw.kind in OF_ENTRIES and "stops" in store.says
+    if said != NONE or not single or flaw.behind:
         return said
     notes = flaw.sound + sum(key.startswith("_") for key in values) == len(values)
     return WHOLE if notes else PART

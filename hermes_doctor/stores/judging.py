@@ -14,12 +14,13 @@ from hermes_doctor.values import NamedTuple
 BOM, PADDING, TORN, TAIL, CONTROL = "bom", "padding", "torn", "tail", "control"
 EMPTY, BINARY, NULL, BARE, TEXT, NUMBER = "empty", "binary", "null", "list", "text", "number"
 WITHOUT, HOLDER, ENTRY, TWICE, DEEP = "without", "holder", "entry", "twice", "deep"
-_ENTRIES = {
+OF_ENTRIES = {
     ENTRY: "are no objects",
     FIELD: "have a field that is not what it must be",
     ORIGIN: "have an origin that is none",
     LEFT: "lack something without which Hermes leaves them out",
 }
+"""The flaws of single entries, what costs most first."""
 _BLANKS = b" \t\r\n"
 _UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
@@ -33,7 +34,7 @@ class Flaw(NamedTuple):
     sound: int = 0
     """How many entries have no flaw themselves."""
     behind: int = 0
-    """How many of these stand behind the first that has."""
+    """How many of these stand behind the first at which some releases stop."""
 
 
 class Judged(NamedTuple):
@@ -136,11 +137,12 @@ def _of_entries(entries: list[Any], store: Store) -> Iterator[Flaw]:
         {*wrong(one, store).values()} if is_a(one, store.entry) else {ENTRY} for one in entries
     ]
     sound = sum(not fault for fault in faults)
-    for kind, words in _ENTRIES.items():
-        hit = [number for number, fault in enumerate(faults) if kind in fault]
-        if hit:
-            behind = sum(not fault for fault in faults[hit[0] :])
-            yield Flaw(kind, f"{len(hit)} of its entries {words}", sound, behind)
+    stops = next((number for number, fault in enumerate(faults) if fault - {LEFT}), len(faults))
+    behind = sum(not fault for fault in faults[stops:])
+    for kind, words in OF_ENTRIES.items():
+        count = sum(kind in fault for fault in faults)
+        if count:
+            yield Flaw(kind, f"{count} of its entries {words}", sound, behind)
     count = len(namesakes(entries, store))
     if count:
         yield Flaw(TWICE, f"{count} of its entries have the id of another", sound)

@@ -248,6 +248,9 @@ def test_up_to_an_odd_chat(home: Path, monkeypatch: pytest.MonkeyPatch, odd: obj
     assert found.severity == "critical"
     assert "the chats behind it begin anew" in found.detail
 
+    chats(home, lacking(created_at=7), zz=odd)
+    assert [one.severity for one in ask("store-files", home)[1]] == ["critical"]
+
     chats(home, zz=odd)
     [found] = ask("store-files", home)[1]
 
@@ -255,6 +258,21 @@ def test_up_to_an_odd_chat(home: Path, monkeypatch: pytest.MonkeyPatch, odd: obj
     assert found.severity == ("warning" if mendable else "info")
     assert found.fix == ("mend-store" if mendable else None)
     assert "these entries" in found.detail
+
+
+@pytest.mark.parametrize("version", ["0.13.0", "0.17.0", "0.18.0"])
+@pytest.mark.parametrize(("before", "after"), [(BOM, b""), (b"", b"\0" * 9), (b"", b"}")])
+def test_flaw_around_the_chats(
+    home: Path, monkeypatch: pytest.MonkeyPatch, version: str, before: bytes, after: bytes
+) -> None:
+    """What is wrong with the file itself costs every chat, whatever they are."""
+    stored.installed(monkeypatch, version)
+    stored.write(home, CHATS, before + stored.text(CHATS) + after)
+
+    [found] = ask("store-files", home)[1]
+
+    assert (found.severity, found.fix) == ("critical", "mend-store")
+    assert "every chat begins anew" in found.detail
 
 
 def test_note_behind_the_chats(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
