@@ -306,8 +306,6 @@ def _sentence(why: object) -> str:
 def _planned(home: Home, update: Update, *, keep_data: bool) -> tuple[Plan, Backup | None]:
     """Everything that can be known to fail, before anything is changed."""
     from hermes_doctor.model import Trouble
-    from hermes_doctor.probes import Probes
-    from hermes_doctor.probes.installation import at
     from hermes_doctor.updating import going_back, hermes
     from hermes_doctor.vault import Vault
 
@@ -315,8 +313,7 @@ def _planned(home: Home, update: Update, *, keep_data: bool) -> tuple[Plan, Back
         raise Trouble(f"Which Hermes was there before update {update.id} is not known.")
     if update.backup is None and not keep_data:
         raise Trouble("That update had no backup. --keep-data brings only the old Hermes back.")
-    found = at(Path(update.before.where)) or Probes(home).installation()
-    plan = going_back.plan(home, update, hermes.look(found) if found else None)
+    plan = going_back.plan(home, update, hermes.there(update.before))
     going_back.refuse_holders(home, keep_data=keep_data)
     if keep_data or update.backup is None:
         return plan, None

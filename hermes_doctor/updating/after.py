@@ -6,7 +6,6 @@ import os
 import re
 import time
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hermes_doctor import examination, services
@@ -15,12 +14,12 @@ from hermes_doctor.journal import ItemRecord
 from hermes_doctor.lock import locked
 from hermes_doctor.model import CannotFix, CouldNotLook, Finding, Report, Severity, Trouble
 from hermes_doctor.probes import Probes
-from hermes_doctor.probes.installation import at
 from hermes_doctor.repair import Item, Run
 from hermes_doctor.services.commands import owner_of
 from hermes_doctor.steps import GatewayStep
 from hermes_doctor.updating import amounts, hermes, requirements
 from hermes_doctor.updating.before import others
+from hermes_doctor.updating.hermes import Installed
 from hermes_doctor.updating.records import CHECKED, UPDATED, Records, Update, process
 from hermes_doctor.values import NamedTuple
 from hermes_doctor.vault import Vault
@@ -70,14 +69,15 @@ def examine(
     """Compare with what was there before; bring the gateway up on the new code."""
     records = Records(home)
     probes = Probes(home)
-    found = (at(Path(update.before.where)) if update.before else None) or probes.installation()
     lost = amounts.lost(update.sizes, probes)
-    update.after = hermes.look(found) if found else None
+    update.after = _now(update, probes)
     update.stage = UPDATED
     update.guard = process(os.getpid()) or []
     records.save(update)
     missing: tuple[str, ...] = ()
-    if update.after is not None:
+    if update.after is None and update.before is not None:
+        missing = (f"there is none in {update.before.where} any more",)
+    elif update.after is not None:
         tell("looking whether everything is there that the new Hermes needs")
         missing = requirements.unmet(update.after, owner_of(home))
     said, up = _gateway(home, update, tell) if restart and not missing else _left(home, update)
@@ -94,6 +94,17 @@ def examine(
     update.guard = []
     records.save(update)
     return Outcome(update, report, broke, missing, lost, _elsewhere(home, update), said, up)
+
+
+def _now(update: Update, probes: Probes) -> Installed | None:
+    """What became of the Hermes of before: in its place, or in one where there was none then."""
+    there = hermes.there(update.before) if update.before else None
+    if there is not None:
+        return there
+    found = probes.installation()
+    if found is None or os.path.realpath(found.where) in update.others:
+        return None
+    return hermes.look(found)
 
 
 def _nameless(subject: str) -> str:

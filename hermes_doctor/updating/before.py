@@ -173,7 +173,9 @@ def record(
     found = concerned(home, command)
     seen = hermes.look(found) if found else None
     if seen is not None and seen.kind == hermes.GIT and seen.checkout is not None:
-        seen = replace(seen, clean=checkouts.is_clean(seen.checkout, owner_of(home)))
+        owner = owner_of(home)
+        revision = seen.revision or checkouts.commit_of(seen.checkout, owner)
+        seen = replace(seen, clean=checkouts.is_clean(seen.checkout, owner), revision=revision)
     records = Records(home)
     update = Update(
         id=Vault(home, vault).next_id(records.ids()),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -79,6 +80,18 @@ def test_what_the_new_hermes_needs_and_lacks_is_named(place: Path) -> None:
     done = guarded(place, *command)
     assert done.code == 1
     assert "a-package-that-nobody-has is missing" in done.err
+    assert "hermes-doctor rollback" in done.err
+
+
+def test_a_hermes_that_is_gone_is_no_good_end(place: Path, tmp_path: Path) -> None:
+    """Not even where another one lies elsewhere: it was there before, too."""
+    other = tmp_path / ".local" / "share" / "uv" / "tools" / "hermes-agent"
+    shutil.copytree(root(place), other, symlinks=True)
+    environments.become(other, "0.17.0")
+    where = {"HOME": str(tmp_path)}
+    done = guarded(place, "rm", "-rf", str(root(place)), **where)
+    assert done.code == 1
+    assert "Hermes 0.18.2 is gone" in done.err
     assert "hermes-doctor rollback" in done.err
 
 
