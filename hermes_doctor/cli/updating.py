@@ -183,7 +183,7 @@ def began_in_chat(home: Home, update: Update) -> None:
 def after_last(home: Home, *, json: bool, from_chat: bool) -> int:
     """Look at what became of the last update."""
     from hermes_doctor.model import Trouble
-    from hermes_doctor.updating.records import Records
+    from hermes_doctor.updating.records import BACK, GOING_BACK, Records
 
     records = Records(home)
     update = records.last() if from_chat else records.newest()
@@ -191,9 +191,26 @@ def after_last(home: Home, *, json: bool, from_chat: bool) -> int:
         return 0  # an ordinary start
     if update is None:
         raise Trouble("No update was begun with the guard: hermes-doctor hook run pre-update")
+    if update.stage == BACK:
+        raise Trouble(
+            f"Update {update.id} was taken back, so there is nothing of it to look at. "
+            "See: hermes-doctor check"
+        )
     _refuse_attended(update)
     with records.held():
+        if update.stage == GOING_BACK:
+            _settle_data(home, json=json)
         return int(not after(home, update, json=json, restart=not from_chat))
+
+
+def _settle_data(home: Home, *, json: bool) -> None:
+    """A rollback that was cut off among the files: all of them, or none, before anything starts."""
+    from hermes_doctor import plugins
+    from hermes_doctor.cli.restoring import recovered
+    from hermes_doctor.lock import locked
+
+    with locked(home), recovered(home, plugins.load(), json=json):
+        pass
 
 
 def _is_of_chat(home: Home, update: Update | None) -> bool:
@@ -280,7 +297,7 @@ def rollback(
             "Nothing was changed."
         )
     _refuse_attended(which)
-    with records.held():
+    with records.held() as hold:
         try:
             plan, backup = _planned(where, which, keep_data=keep_data)
         except (CannotFix, CouldNotLook, Trouble) as why:
@@ -295,7 +312,7 @@ def rollback(
         if not yes and not sure("Go on? What is there now is backed up first."):
             say("  ", "faint", "Nothing was changed.")
             return 1
-        return _go_back(where, which, plan, backup, json=json)
+        return _go_back(where, which, plan, backup, hold, json=json)
 
 
 def _sentence(why: object) -> str:
@@ -314,7 +331,7 @@ def _planned(home: Home, update: Update, *, keep_data: bool) -> tuple[Plan, Back
     if update.backup is None and not keep_data:
         raise Trouble("That update had no backup. --keep-data brings only the old Hermes back.")
     plan = going_back.plan(home, update, hermes.there(update.before))
-    going_back.refuse_holders(home, keep_data=keep_data)
+    going_back.refuse_holders(home, update, keep_data=keep_data)
     if keep_data or update.backup is None:
         return plan, None
     store = Vault(home, Path(update.vault) if update.vault else None)
@@ -325,7 +342,9 @@ def _planned(home: Home, update: Update, *, keep_data: bool) -> tuple[Plan, Back
     return plan, backup
 
 
-def _go_back(home: Home, update: Update, plan: Plan, backup: Backup | None, *, json: bool) -> int:
+def _go_back(
+    home: Home, update: Update, plan: Plan, backup: Backup | None, hold: int, *, json: bool
+) -> int:
     from hermes_doctor import plugins
     from hermes_doctor.cli import ending
     from hermes_doctor.cli.restoring import recovered
@@ -344,7 +363,7 @@ def _go_back(home: Home, update: Update, plan: Plan, backup: Backup | None, *, j
         ending.changed()
         try:
             with down(home, update, tell) as up_again:
-                going_back.bring_back(home, plan.commands, update.before, tell)
+                going_back.bring_back(home, plan.commands, update.before, tell, hold=hold)
                 if backup is not None:
                     _restore(home, update, backup, ended, json=json)
                 up_again()

@@ -17,7 +17,7 @@ from hermes_doctor.probes import Probes
 from hermes_doctor.repair import Item, Run
 from hermes_doctor.services.commands import owner_of
 from hermes_doctor.steps import GatewayStep
-from hermes_doctor.updating import amounts, hermes, requirements
+from hermes_doctor.updating import amounts, downtime, hermes, requirements
 from hermes_doctor.updating.before import others
 from hermes_doctor.updating.hermes import Installed
 from hermes_doctor.updating.records import CHECKED, UPDATED, Records, Update, process
@@ -80,10 +80,11 @@ def examine(
     elif update.after is not None:
         tell("looking whether everything is there that the new Hermes needs")
         missing = requirements.unmet(update.after, owner_of(home))
-    said, up = _gateway(home, update, tell) if restart and not missing else _left(home, update)
+    said, up = _gateways(home, update, tell, restart=restart and not missing)
     if up and Probes(home).gateways():
         tell(f"giving the gateway {settle:.0f} s, then reading its logs")
         time.sleep(settle)
+        said, up = _settled(home, said)
     report = examination.report(Probes(home), plugins, plugins.checks)
     before = {(code, _nameless(subject)) for code, subject in update.known}
     broke = tuple(
@@ -121,35 +122,72 @@ def _elsewhere(home: Home, update: Update) -> tuple[str, ...]:
     )
 
 
-def _left(home: Home, update: Update) -> tuple[str, bool]:
-    """The gateway as it is, where it is not to be restarted."""
+def _gateways(home: Home, update: Update, tell: Tell, *, restart: bool) -> tuple[str, bool]:
+    """Every gateway of this Hermes, that of the home first; what became of them, and if all run."""
+    found = []
+    if restart:
+        try:
+            downtime.up(home, update, tell)
+        except (CannotFix, CouldNotLook) as why:
+            tell(f"a gateway could not be started again: {why}")
+    for one in downtime.concerned(home, update):
+        before = update.gateway if one is home else update.beside.get(str(one.path))
+        try:
+            running = Probes(one).gateways()
+        except CouldNotLook as why:
+            found.append((f"Whether {_name(one)} runs cannot be told: {why}.", False))
+            continue
+        if one is home or running or before is not None:
+            look = _gateway(one, before, tell) if restart else _left(one, before)
+            found.append(look)
+    return " ".join(text for text, _ in found), all(up for _, up in found)
+
+
+def _name(home: Home) -> str:
+    return f"the gateway of {home.profile}" if home.profile else "the gateway"
+
+
+def _settled(home: Home, said: str) -> tuple[str, bool]:
+    """The same after a while: one that came up and went again is not up."""
+    now = Probes(home).gateways()
+    if not now:
+        return f"{said} It ended again soon after.", False
+    if f"(process {now[0].pid})" not in said:
+        return f"{said} Soon after, it was started once more (process {now[0].pid}).", True
+    return said, True
+
+
+def _left(home: Home, before: int | None) -> tuple[str, bool]:
+    """A gateway as it is, where it is not to be restarted."""
+    name = _name(home)
     running = Probes(home).gateways()
     if running:
-        return f"The gateway runs (process {running[0].pid}); it was not restarted.", True
-    return "No gateway runs.", update.gateway is None
+        return f"T{name[1:]} runs (process {running[0].pid}); it was not restarted.", True
+    return f"No {name[4:]} runs.", before is None
 
 
-def _gateway(home: Home, update: Update, tell: Tell) -> tuple[str, bool]:
-    """The gateway on the new code: restarted where the update did not, started where it is gone."""
+def _gateway(home: Home, before: int | None, tell: Tell) -> tuple[str, bool]:
+    """One on the new code: restarted where the update did not, started where it is gone."""
     probes = Probes(home)
+    name = _name(home)
     running = probes.gateways()
     change = probes.code_change()
     if running and (change is None or change.at <= running[0].started_at):
-        new = running[0].pid != update.gateway
+        new = running[0].pid != before
         done = "restarted by the update" if new else "not concerned: its code is the same"
-        return f"The gateway (process {running[0].pid}) was {done}.", True
-    if not running and update.gateway is None and not update.down:
+        return f"T{name[1:]} (process {running[0].pid}) was {done}.", True
+    if not running and before is None:
         return "No gateway ran before, and none runs now.", True
-    tell("restarting the gateway on the new code" if running else "starting the gateway again")
+    tell(f"restarting {name} on the new code" if running else f"starting {name} again")
     try:
         service = services.of(probes)
         _run(home, GatewayStep(service, restart=bool(running), why="Hermes was updated"))
     except (CannotFix, CouldNotLook, Trouble) as why:
-        return f"The gateway could not be brought up on the new code: {why}", False
+        return f"T{name[1:]} could not be brought up on the new code: {why}", False
     now = Probes(home).gateways()
     if not now:
-        return "The gateway did not stay up on the new code.", False
-    return f"The gateway runs on the new code (process {now[0].pid}).", True
+        return f"T{name[1:]} did not stay up on the new code.", False
+    return f"T{name[1:]} runs on the new code (process {now[0].pid}).", True
 
 
 def _run(home: Home, step: GatewayStep) -> None:

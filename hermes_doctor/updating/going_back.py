@@ -6,13 +6,12 @@ import os
 import shutil
 from collections.abc import Callable, Collection, Sequence
 
-from hermes_doctor import services
 from hermes_doctor.home import Home
 from hermes_doctor.model import CannotFix
 from hermes_doctor.probes import Probes
 from hermes_doctor.services.commands import Account, Said, ask, login, owner_of
 from hermes_doctor.steps import sidecars
-from hermes_doctor.updating import checkouts, hermes, packages
+from hermes_doctor.updating import checkouts, downtime, hermes, packages
 from hermes_doctor.updating.checkouts import Way
 from hermes_doctor.updating.hermes import GIT, IMAGE, Installed
 from hermes_doctor.updating.records import Update
@@ -65,18 +64,16 @@ def _runnable(made: Sequence[Command], notes: tuple[str, ...] = ()) -> Plan:
     return Plan(tuple(made), notes)
 
 
-def refuse_holders(home: Home, *, keep_data: bool) -> None:
-    """Nobody but the gateway, which is stopped for it, may have what comes back open."""
+def refuse_holders(home: Home, update: Update, *, keep_data: bool) -> None:
+    """Nobody but the gateways, which are stopped for it, may have what comes back open."""
     from hermes_doctor.probes import processes
 
-    probes = Probes(home)
-    running = probes.gateways()
-    if running:
-        services.of(probes)  # one that cannot be stopped is said before anything is changed
+    downtime.halts(home, update)  # one that cannot be stopped is said before anything is changed
     if keep_data:
         return
-    mine = {gateway.pid for gateway in running}
-    databases = probes.databases().paths
+    inside = [Probes(one) for one in downtime.concerned(home, update)]
+    mine = {gateway.pid for probes in inside for gateway in probes.gateways()}
+    databases = [path for probes in inside for path in probes.databases().paths]
     names = {beside: path for path in databases for beside in (path, *sidecars(path))}
     for name, pids in processes.holders(names).items():
         others = [pid for pid in pids if pid not in mine and not _is_below(pid, mine)]
@@ -104,13 +101,21 @@ def _same(before: Installed, after: Installed) -> bool:
 
 
 def bring_back(
-    home: Home, todo: Sequence[Command], before: Installed, tell: Callable[[str], None]
+    home: Home,
+    todo: Sequence[Command],
+    before: Installed,
+    tell: Callable[[str], None],
+    *,
+    hold: int,
 ) -> None:
-    """Run them one after the other; CannotFix where the old Hermes is not there afterwards."""
+    """Run them one after the other; CannotFix where the old Hermes is not there afterwards.
+
+    They get the descriptor that keeps others away: one that outlives us keeps them away, too.
+    """
     owner = owner_of(home)
     for one in todo:
         tell(f"running {one.words[0]} to bring Hermes {before.version} back")
-        said = _ask(one, owner)
+        said = _ask(one, owner, hold)
         if said.code:
             raise CannotFix(f"`{one}` failed with {said.code}: {said.text or 'it said nothing'}")
     there = hermes.there(before)
@@ -125,7 +130,7 @@ def bring_back(
         raise CannotFix(f"{name} {version}{more} is not there afterwards")
 
 
-def _ask(one: Command, owner: Account) -> Said:
+def _ask(one: Command, owner: Account, hold: int) -> Said:
     """As the home's owner: with the environment of this shell where that is us, else of a login."""
     env = dict(os.environ) if owner.is_us else login(owner)
-    return ask(one.words, user=owner, env=env, limit=LIMIT)
+    return ask(one.words, user=owner, env=env, limit=LIMIT, keep=(hold,))
