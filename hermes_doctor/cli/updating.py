@@ -122,9 +122,9 @@ def _before(
 
     moment = first.preflight(Probes(home), loaded(None), patience=patience, tell=tell)
     for text in moment.obstacles:
-        say("✗ ", "error", text[:1].upper() + text[1:])
+        say("✗ ", "error", text if is_name(text) else text[:1].upper() + text[1:])
     if moment.obstacles and not force:
-        _stopped("This is no moment for an update", json=json)
+        _stopped("This is no moment for an update", command, json=json)
         return None
     with contextlib.suppress(OSError):  # where there is no room for it, the backup says so
         hold.enter_context(Records(home).held())
@@ -133,7 +133,7 @@ def _before(
     except (Trouble, CouldNotLook, OSError) as why:
         say("✗ ", "error", str(why))
         if not force:
-            _stopped("There is no backup, so there is no update", json=json)
+            _stopped("There is no backup, so there is no update", command, json=json)
             return None
         update = first.record(home, None, vault, moment, command)
     if update.others and update.before is not None:
@@ -163,8 +163,13 @@ def _backed_up(
         )
 
 
-def _stopped(why: str, *, json: bool) -> None:
-    text = f"{why}. Nothing was changed. --force goes on all the same."
+def _stopped(why: str, command: Sequence[str], *, json: bool) -> None:
+    """Whoever typed `hermes update` has no option of ours, so the whole command is told."""
+    import shlex
+
+    words = ("hermes-doctor", "update-guard", "--force", "--", *command)
+    force = shlex.join(words) if command else "--force"
+    text = f"{why}. Nothing was changed. This goes on all the same: {force}"
     if json:
         _echo({"schema": "hermes-doctor/update/1", "update": None, "error": text})
     else:
@@ -196,6 +201,8 @@ def after_last(home: Home, *, json: bool, from_chat: bool) -> int:
             f"Update {update.id} was taken back, so there is nothing of it to look at. "
             "See: hermes-doctor check"
         )
+    if from_chat and update.is_attended():
+        return 0  # another gateway that it started looks already
     _refuse_attended(update)
     with records.held():
         if update.stage == GOING_BACK:
@@ -317,7 +324,13 @@ def rollback(
 
 def _sentence(why: object) -> str:
     text = str(why)
-    return f"{text[:1].upper()}{text[1:]}{'' if text.endswith('.') else '.'}"
+    first = text[:1] if is_name(text) else text[:1].upper()
+    return f"{first}{text[1:]}{'' if text.endswith('.') else '.'}"
+
+
+def is_name(text: str) -> bool:
+    """Whether a sentence begins with the name of a file, which stays as it is."""
+    return "." in text.split(" ")[0].rstrip(".:")
 
 
 def _planned(home: Home, update: Update, *, keep_data: bool) -> tuple[Plan, Backup | None]:
