@@ -15,6 +15,7 @@ from hermes_doctor.cli.options import HomeOption, JsonOption, VaultOption, YesOp
 
 if TYPE_CHECKING:
     from hermes_doctor.home import Home
+    from hermes_doctor.journal import Journal
     from hermes_doctor.recovery import Ended
     from hermes_doctor.updating.before import Moment
     from hermes_doctor.updating.going_back import Plan
@@ -340,7 +341,11 @@ def _planned(home: Home, update: Update, *, keep_data: bool) -> tuple[Plan, Back
     from hermes_doctor.vault import Vault
 
     if update.before is None:
-        raise Trouble(f"Which Hermes was there before update {update.id} is not known.")
+        data = f" Its data: hermes-doctor backup restore {update.backup}" if update.backup else ""
+        raise Trouble(
+            f"Which Hermes was there before update {update.id} is not known: in a container it "
+            f"lies in the image, which has to be exchanged by hand.{data}"
+        )
     if update.backup is None and not keep_data:
         raise Trouble("That update had no backup. --keep-data brings only the old Hermes back.")
     plan = going_back.plan(home, update, hermes.there(update.before))
@@ -374,11 +379,12 @@ def _go_back(
         update.guard = process(os.getpid()) or []
         records.save(update)
         ending.changed()
+        runs: list[Journal] = []
         try:
             with down(home, update, tell) as up_again:
                 going_back.bring_back(home, plan.commands, update.before, tell, hold=hold)
                 if backup is not None:
-                    _restore(home, update, backup, ended, json=json)
+                    _restore(home, update, backup, ended, runs, json=json)
                 up_again()
         except (CannotFix, CouldNotLook, Trouble) as why:
             said = _sentence(why)
@@ -391,6 +397,7 @@ def _go_back(
             )
             for note in plan.notes:
                 say("  ", "faint", note)
+            _report(home, update, plan, runs, ended, error=said, json=json)
             return 1
         update.stage = BACK
         update.guard = []
@@ -398,7 +405,38 @@ def _go_back(
     say("✓ ", "good", f"Back to Hermes {_named(update.before)}.")
     for note in plan.notes:
         say("  ", "faint", note)
+    _report(home, update, plan, runs, ended, error=None, json=json)
     return 0
+
+
+def _report(
+    home: Home,
+    update: Update,
+    plan: Plan,
+    runs: Sequence[Journal],
+    ended: Sequence[Ended],
+    *,
+    error: str | None,
+    json: bool,
+) -> None:
+    """The one document, whether data came back or not, and whether all went well or not."""
+    from hermes_doctor.render import repaired
+
+    if not json:
+        return
+    _echo(
+        {
+            "schema": "hermes-doctor/rollback/1",
+            "home": str(home.path),
+            "update": update.id,
+            "hermes": update.before.version if update.before else None,
+            "commands": [list(one.words) for one in plan.commands],
+            "notes": list(plan.notes),
+            "run": repaired.run_document(runs[0]) if runs else None,
+            "recovered": [one.text for one in ended],
+            "error": error,
+        }
+    )
 
 
 def _named(before: Installed) -> str:
@@ -406,7 +444,13 @@ def _named(before: Installed) -> str:
 
 
 def _restore(
-    home: Home, update: Update, backup: Backup, ended: Sequence[Ended], *, json: bool
+    home: Home,
+    update: Update,
+    backup: Backup,
+    ended: Sequence[Ended],
+    runs: list[Journal],
+    *,
+    json: bool,
 ) -> None:
     from hermes_doctor import restoring
     from hermes_doctor.cli.restoring import carry_out
@@ -423,7 +467,10 @@ def _restore(
         json=json,
         vault=Path(update.vault) if update.vault else None,
         repeat="",
+        report=not json,
     )
+    if done is not None:
+        runs.append(done)
     if done is None or done.state != "done":
         raise CannotFix("the data could not be brought back")
 

@@ -15,9 +15,9 @@ from hermes_doctor.lock import locked
 from hermes_doctor.model import CannotFix, CouldNotLook, Finding, Report, Severity, Trouble
 from hermes_doctor.probes import Probes
 from hermes_doctor.repair import Item, Run
-from hermes_doctor.services.commands import owner_of
+from hermes_doctor.services.commands import Account, owner_of
 from hermes_doctor.steps import GatewayStep
-from hermes_doctor.updating import amounts, downtime, hermes, requirements
+from hermes_doctor.updating import amounts, checkouts, downtime, hermes, requirements
 from hermes_doctor.updating.before import others
 from hermes_doctor.updating.hermes import Installed
 from hermes_doctor.updating.records import CHECKED, UPDATED, Records, Update, process
@@ -79,7 +79,8 @@ def examine(
         missing = (f"there is none in {update.before.where} any more",)
     elif update.after is not None:
         tell("looking whether everything is there that the new Hermes needs")
-        missing = requirements.unmet(update.after, owner_of(home))
+        owner = owner_of(home)
+        missing = (*requirements.unmet(update.after, owner), *_unmerged(update.after, owner))
     said, up = _gateways(home, update, tell, restart=restart and not missing)
     if up and Probes(home).gateways():
         tell(f"giving the gateway {settle:.0f} s, then reading its logs")
@@ -106,6 +107,17 @@ def _now(update: Update, probes: Probes) -> Installed | None:
     if found is None or os.path.realpath(found.where) in update.others:
         return None
     return hermes.look(found)
+
+
+def _unmerged(after: Installed, owner: Account) -> list[str]:
+    if after.kind != hermes.GIT or after.checkout is None:
+        return []
+    try:
+        names = checkouts.unmerged(after.checkout, owner)
+    except CannotFix:
+        return []
+    more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+    return [f"a merge is unfinished in {after.checkout}: {names[0]}{more}"] if names else []
 
 
 def _nameless(subject: str) -> str:

@@ -76,10 +76,14 @@ def way_back(before: Installed, now: Installed | None, name: str, user: Account)
     return Way(tuple(made), tuple(notes))
 
 
+def unmerged(checkout: str, user: Account) -> list[str]:
+    """Files that a merge has left half-done."""
+    lines = _lines(checkout, user, "ls-files", "--unmerged")
+    return sorted({line.partition("\t")[2] for line in lines})
+
+
 def _refuse_half_done(checkout: str, user: Account) -> None:
-    names = sorted(
-        {line.partition("\t")[2] for line in _lines(checkout, user, "ls-files", "--unmerged")}
-    )
+    names = unmerged(checkout, user)
     if names:
         shown = " ".join(names[:5]) + (" …" if len(names) > 5 else "")
         raise CannotFix(

@@ -218,7 +218,8 @@ def _parse(document: dict[str, Any]) -> Update:
         raise ValueError("not written by this tool")
     if update.backup is not None and not _ID.fullmatch(update.backup):
         raise ValueError("a backup's name is a path")
-    datetime.fromisoformat(update.started_at)
+    if datetime.fromisoformat(update.started_at).tzinfo is None:
+        raise ValueError("a time without a zone")
     _refuse_others(list, update.known, update.guard, update.child, update.down)
     _refuse_others(dict, update.sizes, update.others, update.beside)
     _refuse_others(list, *update.known)

@@ -8,15 +8,19 @@ import shutil
 import signal
 import subprocess
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
+from hermes_doctor import plugins
 from hermes_doctor.home import Home
+from hermes_doctor.model import Gateway
 from hermes_doctor.probes import Probes
 from hermes_doctor.probes.installation import behind
 from hermes_doctor.services.commands import account
-from hermes_doctor.updating import amounts, launcher, requirements
+from hermes_doctor.updating import after, amounts, launcher, requirements
+from hermes_doctor.updating.before import Moment, record
 from hermes_doctor.updating.hermes import Installed, look
 from hermes_doctor.updating.records import Records
 from hermes_doctor.vault import Vault
@@ -104,6 +108,14 @@ def test_a_package_that_has_lost_its_files_is_named(place: Path) -> None:
     environments.become(root(place), "0.19.0", "some")
     [said] = requirements.unmet(installed(place), account(os.geteuid()))
     assert said == "some has lost files: some/__init__.py and 1 more"
+    needing = "Metadata-Version: 2.1\nName: first\nVersion: 1.0\nRequires-Dist: some\n"
+    needing += "Requires-Dist: none; extra == 'x'\nRequires-Dist: gone\n"
+    support.put(folder / "first-1.0.dist-info" / "METADATA", needing)
+    environments.become(root(place), "0.19.0", "first")
+    assert requirements.unmet(installed(place), account(os.geteuid())) == (
+        ("some has lost files: some/__init__.py and 1 more", "gone is missing")
+    )
+    environments.become(root(place), "0.19.0", "some")
     for name in ("__init__", "a"):
         support.put(folder / "some" / f"{name}.py", "x = 1234\n")
     assert requirements.unmet(installed(place), account(os.geteuid())) == ()
@@ -355,3 +367,17 @@ def test_no_secret_of_the_home_is_in_the_record(place: Path) -> None:
     said += "".join(p.read_text() for p in (place / "backups/doctor/updates").iterdir())
     assert "zQ9" not in said
     assert os.stat(place / "backups/doctor/updates").st_mode & 0o077 == 0
+
+
+def test_a_gateway_that_ends_while_it_settles_is_not_up(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was there when it was asked for, and is not when its logs are read."""
+    seen = Gateway(pid=42, started_at=datetime.now(UTC))
+    now: list[Gateway] = [seen]
+    monkeypatch.setattr(Probes, "gateways", lambda _: list(now))
+    monkeypatch.setattr("time.sleep", lambda _: now.clear())
+    update = record(Home(home), None, None, Moment((), ()))
+    outcome = after.examine(Home(home), update, plugins.load(), restart=False)
+    assert not outcome.gateway_up
+    assert "ended again" in outcome.gateway

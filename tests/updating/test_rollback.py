@@ -109,9 +109,10 @@ def test_what_was_changed_by_hand_is_in_the_stash(checkout: Checkout) -> None:
 def test_an_unfinished_merge_is_said_first(checkout: Checkout) -> None:
     """Before anything is changed."""
     support.put(checkout.path / "run.py", "mine\n")
-    checkout.update("git stash -q; git merge -q up; git stash pop")
+    said = checkout.update("git stash -q; git merge -q up; git stash pop")
     before = checkout.git("status", "--porcelain")
     assert "UU run.py" in before
+    assert "a merge is unfinished" in said.err
     done = checkout.doctor("rollback", "--yes")
     assert done.code == 2
     assert "run.py" in done.err
@@ -332,6 +333,33 @@ def test_back_already(tmp_path: Path) -> None:
     refused(home, "taken back already")
     [id] = Records(Home(home)).ids()
     assert rollback(home, id).code == 0
+
+
+def test_one_document_for_programs(tmp_path: Path) -> None:
+    """With the data and without; and where it cannot be, too."""
+    home = support.healthy(tmp_path / "home")
+    root = environments.make(home)
+    assert support.doctor("hook", "run", "pre-update", "--home", str(home)).code == 0
+    [id] = Records(Home(home)).ids()
+    done = rollback(home, "--json", "--keep-data").json
+    assert (done["schema"], done["update"]) == ("hermes-doctor/rollback/1", id)
+    assert (done["run"], done["error"]) == (None, None)
+    assert rollback(home, "--json", id).json["run"]["state"] == "done"
+    environments.become(root, "0.19.0")
+    failed = rollback(home, "--json", id)  # there is no pip in this environment
+    assert failed.code == 1
+    assert "failed with" in failed.json["error"]
+
+
+def test_a_hermes_that_was_not_seen_is_for_the_operator_to_exchange(tmp_path: Path) -> None:
+    """It lies in an image; where the data is, is said."""
+    home = support.healthy(tmp_path / "home")
+    made = before.record(Home(home), "20261115-000000-000aa", None, before.Moment((), ()))
+    made.before = None
+    Records(Home(home)).save(made)
+    done = rollback(home)
+    assert done.code == 2
+    assert "hermes-doctor backup restore 20261115-000000-000aa" in done.err
 
 
 def test_a_damaged_record_is_not_passed_over(place: Path) -> None:
