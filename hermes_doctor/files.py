@@ -12,7 +12,9 @@ from pathlib import Path
 from hermes_doctor.model import CouldNotLook
 from hermes_doctor.values import NamedTuple
 
+StrPath = str | os.PathLike[str]
 MEGABYTE = 1024 * 1024
+_KINDS = {stat.S_IFREG: "file", stat.S_IFDIR: "directory", stat.S_IFLNK: "symlink"}
 _NOATIME = getattr(os, "O_NOATIME", 0)
 
 
@@ -33,31 +35,30 @@ class Snapshot(NamedTuple):
     @classmethod
     def of(cls, st: os.stat_result) -> Snapshot:
         """The snapshot that a stat result tells of."""
-        kinds = {stat.S_IFREG: "file", stat.S_IFDIR: "directory", stat.S_IFLNK: "symlink"}
         return cls(
-            kind=kinds.get(stat.S_IFMT(st.st_mode), "other"),
-            dev=st.st_dev,
-            ino=st.st_ino,
-            size=st.st_size,
-            mode=stat.S_IMODE(st.st_mode),
-            uid=st.st_uid,
-            gid=st.st_gid,
-            mtime_ns=st.st_mtime_ns,
-            ctime_ns=st.st_ctime_ns,
+            _KINDS.get(st.st_mode & 0o170000, "other"),
+            st.st_dev,
+            st.st_ino,
+            st.st_size,
+            st.st_mode & 0o7777,
+            st.st_uid,
+            st.st_gid,
+            st.st_mtime_ns,
+            st.st_ctime_ns,
         )
 
 
 ABSENT = Snapshot("absent")
 
 
-def snapshot(path: Path) -> Snapshot:
+def snapshot(path: StrPath) -> Snapshot:
     """What `path` is now, without following a symlink."""
     try:
         return Snapshot.of(os.lstat(path))
     except (FileNotFoundError, NotADirectoryError):
         return ABSENT
     except (OSError, ValueError) as error:
-        raise CouldNotLook(reason(error, path)) from error
+        raise CouldNotLook(reason(error, Path(path))) from error
 
 
 def reason(error: OSError | ValueError, path: Path) -> str:

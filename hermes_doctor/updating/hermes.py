@@ -8,7 +8,6 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from urllib.parse import unquote
 
 from hermes_doctor.files import MEGABYTE, listing, read
 from hermes_doctor.model import CouldNotLook
@@ -105,6 +104,8 @@ def _source(info: Path) -> tuple[str, Path | None]:
         if isinstance(kept, dict):
             return f"hermes-agent @ {kept['vcs']}+{url}@{kept['commit_id']}", None
         if isinstance(folder, dict) and url.startswith("file:///"):
+            from urllib.parse import unquote
+
             editable = folder.get("editable") is True
             return EDITABLE if editable else COPIED, Path(unquote(url[7:]))
     except (ValueError, RecursionError, AttributeError, KeyError):
