@@ -381,3 +381,17 @@ def test_a_gateway_that_ends_while_it_settles_is_not_up(
     outcome = after.examine(Home(home), update, plugins.load(), restart=False)
     assert not outcome.gateway_up
     assert "ended again" in outcome.gateway
+
+
+def test_a_profile_whose_gateway_is_gone_afterwards_is_named(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The update was of the Hermes that it ran from."""
+    profile = support.healthy(home / "profiles" / "work")
+    monkeypatch.setattr(Probes, "gateways", lambda _: [])
+    update = record(Home(home), None, None, Moment((), ()))
+    assert after.examine(Home(home), update, plugins.load(), restart=False).gateway_up
+    update.beside = {str(profile): 42}
+    outcome = after.examine(Home(home), update, plugins.load(), restart=False)
+    assert not outcome.gateway_up
+    assert "No gateway of work runs." in outcome.gateway
