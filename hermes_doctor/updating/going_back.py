@@ -11,7 +11,7 @@ from hermes_doctor.model import CannotFix
 from hermes_doctor.probes import Probes
 from hermes_doctor.services.commands import Account, Said, ask, login, owner_of
 from hermes_doctor.steps import sidecars
-from hermes_doctor.updating import checkouts, downtime, hermes, packages
+from hermes_doctor.updating import checkouts, downtime, hermes, packages, requirements
 from hermes_doctor.updating.checkouts import Way
 from hermes_doctor.updating.hermes import GIT, IMAGE, Installed
 from hermes_doctor.updating.records import Update
@@ -47,9 +47,9 @@ def plan(home: Home, update: Update, after: Installed | None) -> Plan:
     way = Way()
     if before.kind == GIT:
         way = checkouts.way_back(before, after, update.id, owner)
-    if after is not None and _same(before, after):
-        return Plan(tuple(Command(words) for words in way.commands), way.notes)
     if before.kind == IMAGE:
+        if after is not None and _same(before, after):
+            return Plan()
         raise CannotFix(
             f"Hermes lies in the image of a container: start it from the image of {before.version}"
         )
@@ -128,6 +128,8 @@ def bring_back(
         name, version = left[0]
         more = f" and {len(left) - 1} more" if len(left) > 1 else ""
         raise CannotFix(f"{name} {version}{more} is not there afterwards")
+    if todo and (broken := requirements.damaged(there, owner)):
+        raise CannotFix(f"{broken[0]} is not whole afterwards")
 
 
 def _ask(one: Command, owner: Account, hold: int) -> Said:

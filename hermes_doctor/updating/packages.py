@@ -10,6 +10,7 @@ from hermes_doctor.home import Home
 from hermes_doctor.model import CannotFix
 from hermes_doctor.services.commands import Account
 from hermes_doctor.services.detached import python_of
+from hermes_doctor.updating import requirements
 from hermes_doctor.updating.hermes import COPIED, EDITABLE, PIPX, UV, UV_TOOL, Installed
 
 NAME = "hermes-agent"
@@ -23,16 +24,41 @@ def way_back(
     """The commands, none where all is there; CannotFix where nothing could carry them out."""
     others = [f"{name}=={version}" for name, version in missing(before, now) if name != NAME]
     itself = _itself(before, now)
-    if not others and not itself:
-        return []
+    if now is None or not _has_python(before):
+        again = []
+    else:
+        again = [one for one in _damaged(before, now, user) if one not in (*others, *itself)]
     if before.kind == PIPX:
-        made: list[tuple[str, ...]] = [("pipx", "install", "--force", f"{NAME}=={before.version}")]
-        if others:
-            made.append(("pipx", "runpip", NAME, "install", "--no-deps", "--quiet", *others))
-        return made
+        return _by_pipx(before, others, itself, again)
+    if not others and not itself and not again:
+        return []
     if not _has_python(before):
         return [*_anew(home, before, user), (*_by_uv(home, before, user), *others, *itself)]
-    return [(*_installer(home, before, now, user), *others, *itself)]
+    install = _installer(home, before, now, user)
+    made = [(*install, *others, *itself)] if others or itself else []
+    return [*made, (*install, "--force-reinstall", *again)] if again else made
+
+
+def _by_pipx(
+    before: Installed, others: list[str], itself: list[str], again: list[str]
+) -> list[tuple[str, ...]]:
+    made: list[tuple[str, ...]] = []
+    by_pip = ("pipx", "runpip", NAME, "install", "--no-deps", "--quiet")
+    if itself:
+        made.append(("pipx", "install", "--force", f"{NAME}=={before.version}"))
+    if others:
+        made.append((*by_pip, *others))
+    if again:
+        made.append((*by_pip, "--force-reinstall", *again))
+    return made
+
+
+def _damaged(before: Installed, now: Installed, user: Account) -> list[str]:
+    """What has the version of before and lacks files; of a checkout, git sees to that."""
+    names = requirements.damaged(now, user)
+    kept = [NAME] if before.source in (EDITABLE, COPIED) else []
+    found = [name for name in names if name in before.packages and name not in kept]
+    return [f"{name}=={before.packages[name]}" for name in found]
 
 
 def missing(before: Installed, now: Installed | None) -> list[tuple[str, str]]:

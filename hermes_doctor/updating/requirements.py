@@ -129,6 +129,7 @@ while needed:
     seen.add((name, more))
     needed.extend((one, more, False) for one in metadata.requires(name) or [])
 if "hermes-agent itself is not installed" not in wrong:
+    wrong.extend(incomplete("hermes-agent"))
     wrong.extend(uncompiled())
 print(json.dumps([*dict.fromkeys(wrong)]))
 """
@@ -157,3 +158,17 @@ def unmet(installed: Installed, user: Account) -> tuple[str, ...]:
     except (OSError, ValueError):
         return (f"{python} does not run any more",)
     return tuple(clean(str(one))[:200] for one in found)
+
+
+def damaged(installed: Installed, user: Account) -> list[str]:
+    """The packages that are there by name and version only."""
+    found = []
+    for said in unmet(installed, user):
+        name, _, rest = said.partition(" ")
+        if rest.startswith("has lost files"):
+            found.append(name.replace("_", "-").lower())
+        elif said.startswith("the module ") or rest.startswith(
+            ("cannot be compiled", "cannot be r")
+        ):
+            found.append("hermes-agent")
+    return [*dict.fromkeys(found)]

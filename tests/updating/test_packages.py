@@ -99,6 +99,24 @@ def test_an_environment_that_is_gone_is_made_anew(
         packages.way_back(Home(here), before, None, owner_of(Home(here)))
 
 
+def test_what_has_only_its_name_left_is_installed_again(
+    here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The version is that of before, so nothing else would bring the files back."""
+    said = ("idna has lost files: idna/core.py", "gateway.run cannot be compiled (line 2)")
+    monkeypatch.setattr("hermes_doctor.updating.requirements.unmet", lambda *_: said)
+    by_pip = "python -m pip install --no-deps --quiet"
+    wanted = "--force-reinstall idna==3.10 hermes-agent==0.18.2"
+    assert back(here, installed(here, "pip"), packages=OLD) == [f"{by_pip} {wanted}"]
+    both = back(here, installed(here, "pip"), packages=OLD | {"idna": "3.15"})
+    assert both == [f"{by_pip} idna==3.10", f"{by_pip} --force-reinstall hermes-agent==0.18.2"]
+    checkout = installed(here, "git", source=hermes.EDITABLE, checkout="/src")
+    assert back(here, checkout, packages=OLD) == [f"{by_pip} --force-reinstall idna==3.10"]
+    assert back(here, installed(here, "pipx"), packages=OLD) == [
+        f"pipx runpip hermes-agent install --no-deps --quiet {wanted}"
+    ]
+
+
 def test_neither_pip_nor_uv_is_said_before_anything_is_changed(
     here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

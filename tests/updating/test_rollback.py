@@ -290,7 +290,9 @@ def test_what_brings_packages_back_outlives_a_killed_rollback(tmp_path: Path) ->
     environments.become(root, "0.19.0")
     python = root / "bin" / "python"
     python.unlink()
-    support.put(python, f"#!/bin/sh\nkill -9 $PPID\nread line <{tmp_path}/fifo\n").chmod(0o755)
+    asked = f'[ "$1" = -m ] || exec {sys.executable} "$@"'
+    script = f"#!/bin/sh\n{asked}\nkill -9 $PPID\nread line <{tmp_path}/fifo\n"
+    support.put(python, script).chmod(0o755)
     os.mkfifo(tmp_path / "fifo")
     assert rollback(home).code == -9
     assert "another update or rollback" in rollback(home).err.lower()
