@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import UnionType
 from typing import Any
 
 from hermes_doctor import durable
@@ -225,6 +226,7 @@ def _parse(document: dict[str, Any]) -> Update:
     _refuse_others(list, *update.known)
     _refuse_others(str, update.vault, *update.down, *(word for one in update.known for word in one))
     _refuse_others(int, *update.guard, *update.child, *update.sizes.values())
+    _refuse_others(int | None, update.gateway, update.exit_code, *update.beside.values())
     return update
 
 
@@ -235,8 +237,8 @@ def _installed(one: Installed) -> Installed:
     return one
 
 
-def _refuse_others(kind: type, *values: object) -> None:
+def _refuse_others(kind: type | UnionType, *values: object) -> None:
     """Somebody else's words in a record make it a damaged one."""
     for value in values:
         if not isinstance(value, kind):
-            raise TypeError(f"{type(value).__name__} is no {kind.__name__}")
+            raise TypeError(f"{type(value).__name__} is no {kind}")

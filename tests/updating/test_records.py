@@ -70,6 +70,7 @@ def test_the_newest_one_that_can_be_read_is_the_last(home: Path) -> None:
         {"guard": ["x", 1]},
         {"sizes": {"messages": "many"}},
         {"vault": 5},
+        {"gateway": "x"},
         {"before": {"version": "1", "where": 5, "kind": "pip"}},
         {"before": {"version": "1", "where": "/x", "kind": "pip", "packages": [1]}},
         {"more": 1},
