@@ -48,6 +48,8 @@ class Snapshot(NamedTuple):
 
 
 ABSENT = Snapshot("absent")
+LONGEST_NAME = 255
+"""Bytes, on most disks."""
 
 
 def snapshot(path: Path) -> Snapshot:
@@ -57,6 +59,9 @@ def snapshot(path: Path) -> Snapshot:
     except (FileNotFoundError, NotADirectoryError):
         return ABSENT
     except (OSError, ValueError) as error:
+        long = isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG
+        if long and len(os.fsencode(path.name)) > LONGEST_NAME:  # no file can have such a name
+            return ABSENT
         raise CouldNotLook(reason(error, path)) from error
 
 

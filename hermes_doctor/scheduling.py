@@ -205,6 +205,6 @@ def prepare(
 
 def _checked(at: str) -> str:
     hour, _, minute = at.partition(":")
-    if not (hour.isdigit() and minute.isdigit() and int(hour) < 24 and int(minute) < 60):
+    if not (hour.isdecimal() and minute.isdecimal() and int(hour) < 24 and int(minute) < 60):
         raise Trouble(f"--at takes a time of the day (03:30), not {at!r}.")
     return f"{int(hour):02}:{int(minute):02}"

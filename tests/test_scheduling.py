@@ -95,7 +95,9 @@ def test_the_command_line(tmp_path: Path) -> None:
         assert list((home / "backups" / "doctor").glob("*/manifest.json"))
 
 
-@pytest.mark.parametrize("args", [["--at", "25:00"], ["--at", "noon"], ["--daily", "0"]])
+@pytest.mark.parametrize(
+    "args", [["--at", "25:00"], ["--at", "noon"], ["--at", "²:00"], ["--daily", "0"]]
+)
 def test_refusals(args: list[str]) -> None:
     """Nonsense is refused, and so is keeping nothing."""
     with lasting_home() as home:
@@ -160,3 +162,19 @@ def test_prune_by_the_same_rule(home: Path) -> None:
     assert support.doctor(*words).code == 2
 
     assert support.doctor(*words, "--yes").json["removed"] == ids[:2]
+
+
+def test_a_part_does_not_stand_for_the_whole(home: Path) -> None:
+    """A backup of what was chosen is the newest of the day, and the whole one before it stays."""
+    whole = support.doctor("backup", "create", "--json", "--home", home).json["id"]
+    words = ("backup", "create", "--exclude", "state.db", "--daily", "1", "--json", "--home", home)
+    parts = [support.doctor(*words).json for _ in range(2)]
+    newest = support.doctor("backup", "create", "--json", "--home", home).json["id"]
+
+    assert [one["removed"] for one in parts] == [[], [parts[0]["id"]]]
+    prune = ("backup", "prune", "--daily", "1", "--yes", "--json", "--home", home)
+    assert support.doctor(*prune).json == {
+        "schema": "hermes-doctor/prune/1",
+        "removed": [whole],
+        "kept": [parts[1]["id"], newest],
+    }

@@ -61,6 +61,25 @@ def test_a_log_beside_it(home: Path) -> None:
     assert {file: file.read_bytes() for file in copies} == copies
 
 
+def test_names_that_are_odd(home: Path) -> None:
+    """A log without its database, names as long as names can be, and names of our own files."""
+    support.put(home / "lost.db-wal", "no log of anything")
+    for name in ("x" * 255, "y" * 252 + ".db", "home", "manifest.json"):
+        support.put(home / "skills" / name, "")
+    saved = support.contents(home)
+    made = back_up(home)
+    for file in (home / "skills").iterdir():
+        file.unlink()
+
+    assert deep(home).code == 0
+    done = support.doctor("backup", "restore", made.id, "--yes", "--home", home)
+
+    assert done.code == 0, done.err
+    assert support.contents(home) == saved
+    assert support.doctor("undo", "--yes", "--home", home).code == 0
+    assert list((home / "skills").iterdir()) == []
+
+
 @pytest.mark.parametrize("name", ["auth.json", "cron/jobs.json", "config.yaml"])
 def test_a_store_that_hermes_could_not_read(home: Path, name: str) -> None:
     """A store that is no JSON or YAML is named; what it says is not."""

@@ -51,6 +51,7 @@ def carry_out(
     json: bool,
     vault: Path | None,
     repeat: str,
+    left: Sequence[str] = (),
 ) -> Journal | None:
     """Restore from a backup as a run like any other; None when the operator did not agree."""
     from hermes_doctor import restoring
@@ -92,7 +93,10 @@ def carry_out(
         made = {"schema": "hermes-doctor/run-report/1", "home": str(home.path)}
         typer.echo(
             document.dump(
-                made | repaired.run_document(done) | {"recovered": [one.text for one in ended]}
+                made
+                | repaired.run_document(done)
+                | {"recovered": [one.text for one in ended]}
+                | ({"left": list(left)} if left else {})
             )
         )
     else:
