@@ -72,7 +72,7 @@ def _owned(entry: Entry, owner: os.stat_result) -> Entry:
     mine = (os.getegid(), *os.getgroups())
     if entry.uid == owner.st_uid and (os.geteuid() == 0 or entry.gid in mine):
         return entry
-    return replace(entry, uid=owner.st_uid, gid=owner.st_gid)
+    return entry._replace(uid=owner.st_uid, gid=owner.st_gid)
 
 
 def refuse_odd(backup: Backup, what: str) -> None:

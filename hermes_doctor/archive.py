@@ -88,7 +88,7 @@ def write(backup: Backup, target: Path, lock: Lock) -> None:
 
 def _fill(backup: Backup, out: IO[bytes]) -> None:
     """The tar: the manifest, then every copy as one whole file."""
-    entries = tuple(replace(entry, blocks=False, seen=()) for entry in backup.entries)
+    entries = tuple(entry._replace(blocks=False, seen=()) for entry in backup.entries)
     sealed = seal(replace(backup, entries=entries, shares=None))
     with tarfile.open(fileobj=out, mode="w|", format=tarfile.PAX_FORMAT) as tar:
         _add(tar, MANIFEST, len(sealed), [sealed])

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from hermes_doctor import ondisk, rights
-from hermes_doctor.files import open_regular
+from hermes_doctor.files import StrPath, open_regular
 from hermes_doctor.rights import acting_for
 
 if TYPE_CHECKING:
@@ -26,14 +26,16 @@ if TYPE_CHECKING:
 CHUNK = 1024 * 1024
 _NOT_BY_KERNEL = (errno.EXDEV, errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.EPERM)
 """How it says that it cannot copy between two files; reading and writing may work."""
-FEW = 64
-"""Files up to which each is brought onto the disk by itself."""
+FEW = 32
+"""Files and folders up to which each is brought onto the disk by itself."""
+DIRECT = 256 * 1024
+"""From so many bytes on a copy goes past the memory."""
 FILE_MODE = 0o600
 FOLDER_MODE = 0o700
 Progress = Callable[[int], None]
 
 
-def write(fd: int, data: bytes) -> None:
+def write(fd: int, data: bytes | memoryview) -> None:
     """All of the data; a disk that is full raises before anything is renamed."""
     view = memoryview(data)
     while view:
@@ -69,7 +71,7 @@ def settle(folder: Path, fresh: Collection[Path] | None = None) -> None:
     found = [(Path(base), files) for base, _, files in os.walk(folder)]
     if fresh is None:
         fresh = [base / file for base, files in found for file in files]
-    if len(fresh) > FEW and _sync_disk(folder):
+    if len(fresh) + len(found) > FEW and _sync_disk(folder):
         return
     for path in fresh:
         sync_file(path)
@@ -106,13 +108,17 @@ def link(old: Path, new: Path) -> None:
         os.link(here.with_name(old.name), here, follow_symlinks=False)
 
 
-def share(old: Path, new: Path) -> None:
+def share(old: StrPath, new: StrPath) -> None:
     """A second name, in another folder of the same owner, for a file that nobody will change."""
-    if rights.of(old) != rights.of(new):
+    user = rights.of(new)
+    if rights.of(old) != user:
         raise PermissionError(errno.EPERM, os.strerror(errno.EPERM), str(new))
-    with acting_for(new) as here:
-        if here != new:  # its folder is held by a descriptor
-            old = here.parent / os.path.relpath(old, new.parent)
+    if user is None:
+        os.link(old, new, follow_symlinks=False)
+        return
+    with acting_for(Path(new)) as here:
+        if here != Path(new):  # its folder is held by a descriptor
+            old = here.parent / os.path.relpath(old, Path(new).parent)
         os.link(old, here, follow_symlinks=False)
 
 
@@ -169,7 +175,11 @@ def make_folder(path: Path, *, lasting: bool = True) -> None:
         path = path.parent
     for folder in reversed(missing):
         with acting_for(folder) as here:
-            os.mkdir(here, FOLDER_MODE)
+            try:
+                os.mkdir(here, FOLDER_MODE)
+            except FileExistsError:  # a process of ours, at work beside us, was first
+                if not os.path.isdir(here):
+                    raise
         if lasting:
             sync_folder(folder.parent)
 
@@ -180,7 +190,7 @@ def fresh(path: Path, mode: int = FILE_MODE, *, lasting: bool = True) -> Iterato
 
     One that is not `lasting` is worked on further: whoever finishes it syncs it.
     """
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
+    flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
     with acting_for(path) as here:
         fd = os.open(here, flags, mode)
     try:
@@ -214,6 +224,48 @@ def copy(source: Path, target: int, progress: Progress | None = None) -> tuple[s
         fd = open_regular(here, follow=False)
     with os.fdopen(fd, "rb", buffering=0) as file:
         return drain(file, target, progress)
+
+
+def copy_read_back(
+    source: Path, target: int, progress: Progress | None = None
+) -> tuple[str, int, bool]:
+    """The same for an empty target; and whether the disk has been seen to hold just that.
+
+    A large file goes past the memory, and each piece of it is read back while it is at hand:
+    it is hashed once, and does not push out of a small machine's memory what a gateway reads.
+    """
+    with acting_for(source) as here:
+        fd = open_regular(here, follow=False)
+    with os.fdopen(fd, "rb", buffering=0) as file:
+        if os.fstat(fd).st_size < DIRECT or not ondisk.past_memory(target):
+            return (*drain(file, target, progress), False)
+        digest, total, held = _sha256(), 0, True
+        rooms = ondisk.Rooms.of_thread()
+        while count := rooms.fill(fd):
+            padded = rooms.padded(count)
+            digest.update(padded[:count])
+            held = _write_past_memory(target, padded) and held
+            if len(padded) != count:
+                os.ftruncate(target, total + count)
+            held = held and rooms.held_by(target, total, count)
+            total += count
+            if progress:
+                progress(count)
+        return digest.hexdigest(), total, held
+
+
+def _write_past_memory(fd: int, data: memoryview) -> bool:
+    """All of the data; through memory, and False, on a disk that takes none of it otherwise."""
+    try:
+        data = data[os.write(fd, data) :]
+    except OSError as error:
+        if error.errno != errno.EINVAL:
+            raise
+        ondisk.through_memory(fd)
+        write(fd, data)
+        return False
+    write(fd, data)
+    return True
 
 
 def drain(source: IO[bytes], target: int, progress: Progress | None = None) -> tuple[str, int]:

@@ -209,7 +209,7 @@ def _carried(backup: Backup, partial: Path) -> Backup:
             found = None
         if found != entry.sha256:
             raise Trouble(f"What came back of {entry.path} is not what was saved.")
-        entries.append(replace(entry, blocks=False, seen=()))
+        entries.append(entry._replace(blocks=False, seen=()))
     return replace(backup, folder=partial, entries=tuple(entries))
 
 

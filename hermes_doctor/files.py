@@ -12,7 +12,9 @@ from pathlib import Path
 from hermes_doctor.model import CouldNotLook
 from hermes_doctor.values import NamedTuple
 
+StrPath = str | os.PathLike[str]
 MEGABYTE = 1024 * 1024
+_KINDS = {stat.S_IFREG: "file", stat.S_IFDIR: "directory", stat.S_IFLNK: "symlink"}
 _NOATIME = getattr(os, "O_NOATIME", 0)
 
 
@@ -33,17 +35,16 @@ class Snapshot(NamedTuple):
     @classmethod
     def of(cls, st: os.stat_result) -> Snapshot:
         """The snapshot that a stat result tells of."""
-        kinds = {stat.S_IFREG: "file", stat.S_IFDIR: "directory", stat.S_IFLNK: "symlink"}
         return cls(
-            kind=kinds.get(stat.S_IFMT(st.st_mode), "other"),
-            dev=st.st_dev,
-            ino=st.st_ino,
-            size=st.st_size,
-            mode=stat.S_IMODE(st.st_mode),
-            uid=st.st_uid,
-            gid=st.st_gid,
-            mtime_ns=st.st_mtime_ns,
-            ctime_ns=st.st_ctime_ns,
+            _KINDS.get(st.st_mode & 0o170000, "other"),
+            st.st_dev,
+            st.st_ino,
+            st.st_size,
+            st.st_mode & 0o7777,
+            st.st_uid,
+            st.st_gid,
+            st.st_mtime_ns,
+            st.st_ctime_ns,
         )
 
 
@@ -52,7 +53,7 @@ LONGEST_NAME = 255
 """Bytes, on most disks."""
 
 
-def snapshot(path: Path) -> Snapshot:
+def snapshot(path: StrPath) -> Snapshot:
     """What `path` is now, without following a symlink."""
     try:
         return Snapshot.of(os.lstat(path))
@@ -60,9 +61,9 @@ def snapshot(path: Path) -> Snapshot:
         return ABSENT
     except (OSError, ValueError) as error:
         long = isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG
-        if long and len(os.fsencode(path.name)) > LONGEST_NAME:  # no file can have such a name
+        if long and len(os.fsencode(Path(path).name)) > LONGEST_NAME:  # no file can have it
             return ABSENT
-        raise CouldNotLook(reason(error, path)) from error
+        raise CouldNotLook(reason(error, Path(path))) from error
 
 
 def reason(error: OSError | ValueError, path: Path) -> str:

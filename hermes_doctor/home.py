@@ -70,7 +70,7 @@ def main_of(path: Path) -> Path:
 
 def is_database(path: Path) -> bool:
     """Whether a path is one of Hermes' databases or a sidecar of one."""
-    return main_of(path).name.endswith(".db")
+    return ".db" in path.name and main_of(path).name.endswith(".db")
 
 
 class Home(NamedTuple):

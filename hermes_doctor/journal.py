@@ -14,10 +14,9 @@ from hermes_doctor import __version__, durable
 from hermes_doctor.files import MEGABYTE, listing, read
 from hermes_doctor.home import Home
 from hermes_doctor.model import CouldNotLook, Trouble
-from hermes_doctor.probes.runs import FINAL
+from hermes_doctor.probes.runs import FILE, FINAL
 
 SCHEMA = "hermes-doctor/run/1"
-FILE = "run.json"
 
 BACKING_UP = "backing-up"
 STAGING = "staging"

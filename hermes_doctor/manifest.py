@@ -4,23 +4,24 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from hermes_doctor.files import Snapshot
 from hermes_doctor.model import Trouble
+from hermes_doctor.values import NOTHING, NamedTuple
 
 SCHEMA = "hermes-doctor/backup/1"
 MANIFEST = "manifest.json"
 BASE, CHANGED = "base", "changed"
 """The two parts of a copy that is kept in blocks."""
+_MAYBE = {str, type(None)}
 
 
-@dataclass(frozen=True)
-class Entry:
+class Entry(NamedTuple):
     """One path as it was: enough to give it back exactly."""
 
     path: str
@@ -34,7 +35,7 @@ class Entry:
     mtime_ns: int = 0
     sha256: str | None = None
     target: str | None = None
-    xattrs: Mapping[str, str] = field(default_factory=dict)
+    xattrs: Mapping[str, str] = NOTHING
     method: str = "bytes"
     """bytes (as it lay there) or sqlite (through SQLite, from a database in use)."""
     integrity: str | None = None
@@ -89,14 +90,16 @@ class Backup:
 
 def place_of(folder: Path, name: str, *, blocks: bool = False) -> Path:
     """Where the copy of a path lies in the folder of a backup."""
-    inside = name.lstrip("/") if name.startswith("/") else name
-    if blocks:
-        return folder / "blocks" / ("outside" if name.startswith("/") else "files") / inside
-    return folder / ("outside" if name.startswith("/") else "files") / inside
+    return Path(f"{folder}/{within(name, blocks=blocks)}")
 
 
-@dataclass(frozen=True)
-class Source:
+def within(name: str, *, blocks: bool = False) -> str:
+    """The same, seen from that folder."""
+    kind = "outside" if name.startswith("/") else "files"
+    return f"{'blocks/' if blocks else ''}{kind}/{name.lstrip('/')}"
+
+
+class Source(NamedTuple):
     """One path to back up."""
 
     path: Path
@@ -123,9 +126,9 @@ def seal(backup: Backup) -> bytes:
         "shares": backup.shares,
         "left_out": list(backup.left_out),
     }
-    lines = _lines([vars(entry) for entry in backup.entries])
-    closing = hashlib.sha256(_canonical(document, lines)).hexdigest()
-    return _canonical(document | {"seal": closing}, lines)
+    lines = _lines(backup.entries)
+    closing = hashlib.sha256(_head(document) + lines).hexdigest()
+    return _head(document | {"seal": closing}) + lines
 
 
 def parse(folder: Path, data: bytes) -> Backup:
@@ -142,7 +145,7 @@ def parse(folder: Path, data: bytes) -> Backup:
             reason=document["reason"],
             hermes=document["hermes"],
             tool=document["tool"],
-            entries=tuple(_entry(**entry) for entry in document["entries"]),
+            entries=tuple([entry_of(**entry) for entry in document["entries"]]),
             whole=document.get("whole") is True,
             shares=document.get("shares"),
             left_out=tuple(document.get("left_out", ())),
@@ -154,48 +157,63 @@ def parse(folder: Path, data: bytes) -> Backup:
 
 
 def _is_sealed(document: Mapping[str, Any], data: bytes) -> bool:
+    """By the bytes themselves: those after the head are never read and written again to compare."""
     rest = {name: value for name, value in document.items() if name != "entries"}
-    lines = _lines(document["entries"])
-    if _canonical(rest, lines) == data:
+    head = _head(rest)
+    if data.startswith(head):
         closing = rest.pop("seal")
-        return bool(closing == hashlib.sha256(_canonical(rest, lines)).hexdigest())
+        sealed = hashlib.sha256(_head(rest))
+        sealed.update(memoryview(data)[len(head) :])
+        return bool(closing == sealed.hexdigest())
     opened = {name: value for name, value in document.items() if name != "seal"}
     closing = hashlib.sha256(_formerly(opened)).hexdigest()
     return bool(document["seal"] == closing) and _formerly(document) == data
 
 
-def _entry(**fields: Any) -> Entry:
+def entry_of(*, seen: Sequence[int] = (), **fields: Any) -> Entry:
     """An entry whose every field is what this tool writes."""
-    seen = fields.pop("seen", [])
     entry = Entry(**fields, seen=tuple(seen))
-    texts = [entry.path, entry.kind, entry.method, *entry.xattrs, *entry.xattrs.values()]
-    maybe = [entry.sha256, entry.target, entry.integrity]
-    numbers = [entry.size, entry.mode, entry.uid, entry.gid, entry.mtime_ns]
-    numbers += [entry.read_at, entry.examined_at, *entry.seen]
+    path, kind, size, mode, uid, gid, mtime_ns, sha256, target, xattrs, method, integrity = entry[
+        :12
+    ]
+    numbers = (size, mode, uid, gid, mtime_ns, entry.read_at, entry.examined_at, *entry.seen)
     if (
-        not all(isinstance(text, str) for text in texts)
-        or not all(text is None or isinstance(text, str) for text in maybe)
-        or not all(type(number) is int for number in numbers)
+        not {type(path), type(kind), type(method)} == {str}
+        or not {type(sha256), type(target), type(integrity)} <= _MAYBE
+        or set(map(type, numbers)) != {int}
         or type(entry.blocks) is not bool
-        or entry.kind not in ("file", "symlink", "absent", "mode")
-        or entry.mode & ~0o777  # a forged manifest must not make root set a user id
-        or any(name.startswith(("security.", "trusted.")) for name in entry.xattrs)
-        or not entry.path
-        or ".." in Path(entry.path).parts
+        or kind not in ("file", "symlink", "absent", "mode")
+        or mode & ~0o777  # a forged manifest must not make root set a user id
+        or not path
+        or (".." in path and ".." in path.split("/"))
+        or not _are_attributes(xattrs)
     ):
         raise ValueError("not an entry")
     return entry
 
 
-def _canonical(rest: Mapping[str, Any], lines: str) -> bytes:
-    """An entry a line, which is quick to write and can be read."""
+def _are_attributes(found: Mapping[str, object]) -> bool:
+    """Extended attributes that belong to a file, not to the machine."""
+    texts = all(isinstance(text, str) for text in found.values())  # names are, in JSON
+    return texts and not any(name.startswith(("security.", "trusted.")) for name in found)
+
+
+def _head(rest: Mapping[str, Any]) -> bytes:
+    """All but the entries, up to where they begin."""
     head = json.dumps(rest, sort_keys=True, ensure_ascii=True)
-    return f'{head[:-1]}, "entries": [\n{lines}\n]}}\n'.encode("ascii")
+    return f'{head[:-1]}, "entries": [\n'.encode("ascii")
 
 
-def _lines(entries: Iterable[Mapping[str, Any]]) -> str:
-    write = json.JSONEncoder(sort_keys=True, ensure_ascii=True).encode
-    return ",\n".join(write(entry) for entry in entries)
+def _lines(entries: Iterable[Entry]) -> bytes:
+    """An entry a line, which can be read; written in one go, which is quick.
+
+    Where one ends and the next begins no text in an entry can look like: there its quotes would
+    be escaped.
+    """
+    found = [entry._asdict() for entry in entries]
+    text = json.dumps(found, sort_keys=True, ensure_ascii=True, default=dict)[1:-1]
+    begin = f'{{"{min(Entry._fields)}": '
+    return (text.replace(f"}}, {begin}", f"}},\n{begin}") + "\n]}\n").encode("ascii")
 
 
 def _formerly(document: Mapping[str, Any]) -> bytes:

@@ -1,10 +1,11 @@
-"""What a file holds as the disk has it, which need not be what memory has."""
+"""What a file holds as the disk has it, which need not be what memory has; past the memory."""
 
 from __future__ import annotations
 
 import errno
 import fcntl
 import os
+import threading
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,8 @@ CHUNK = 1024 * 1024
 BLOCK = 4 * CHUNK
 LARGE = 16 * CHUNK
 """From here on it is worth going past the memory."""
+PAGE = 4096
+_here = threading.local()
 _DIRECT = getattr(os, "O_DIRECT", 0)
 
 
@@ -35,7 +38,8 @@ def _ahead(fd: int) -> Iterator[memoryview]:
 
     here, other = (mmap.mmap(-1, BLOCK) for _ in range(2))  # a disk fills only whole pages
     at = 0
-    _past_memory(fd, on=True)
+    if not past_memory(fd):
+        _forget(fd)
     with ThreadPoolExecutor(1) as reader:
         coming = reader.submit(_read, fd, here, at)
         while count := coming.result():
@@ -51,19 +55,65 @@ def _read(fd: int, into: mmap.mmap, at: int) -> int:
     except OSError as error:
         if error.errno != errno.EINVAL:
             raise
-    _past_memory(fd, on=False)  # a disk that cannot, or not from here
+    through_memory(fd)  # a disk that cannot, or not from here
+    _forget(fd)
     return os.preadv(fd, [into], at)
 
 
-def _past_memory(fd: int, *, on: bool) -> None:
-    """Have reads come from the disk itself, or through memory; then at least not out of it."""
-    flags = fcntl.fcntl(fd, fcntl.F_GETFL) & ~_DIRECT
+def past_memory(fd: int) -> bool:
+    """Have reads and writes go to the disk itself, whole pages only; False where they cannot."""
     try:
-        fcntl.fcntl(fd, fcntl.F_SETFL, flags | (_DIRECT if on else 0))
+        fcntl.fcntl(fd, fcntl.F_SETFL, fcntl.fcntl(fd, fcntl.F_GETFL) | _DIRECT)
     except OSError:
-        on = False
-    if not on or not _DIRECT:
-        _forget(fd)
+        return False
+    return bool(_DIRECT)
+
+
+def through_memory(fd: int) -> None:
+    """The opposite."""
+    fcntl.fcntl(fd, fcntl.F_SETFL, fcntl.fcntl(fd, fcntl.F_GETFL) & ~_DIRECT)
+
+
+class Rooms:
+    """Two rooms for a piece of a file each: one to copy it by, and one to read it back into."""
+
+    def __init__(self) -> None:
+        import mmap  # of whole pages, which is what a disk takes and gives
+        from ctypes import CDLL, c_char
+
+        self.piece, self.back = mmap.mmap(-1, CHUNK), mmap.mmap(-1, CHUNK)
+        form = c_char * CHUNK
+        self._both = form.from_buffer(self.piece), form.from_buffer(self.back)
+        self._differ = CDLL(None).memcmp  # which lets other threads work meanwhile
+
+    @classmethod
+    def of_thread(cls) -> Rooms:
+        """Every thread has its own."""
+        if not hasattr(_here, "rooms"):
+            _here.rooms = cls()
+        found: Rooms = _here.rooms
+        return found
+
+    def fill(self, fd: int) -> int:
+        """Read until the room is full or the file ends."""
+        count, view = 0, memoryview(self.piece)
+        while count < CHUNK and (more := os.readv(fd, [view[count:]])):
+            count += more
+        return count
+
+    def padded(self, count: int) -> memoryview:
+        """What was read, and nothing behind it up to a whole page."""
+        end = count + -count % PAGE
+        self.piece[count:end] = bytes(end - count)
+        return memoryview(self.piece)[:end]
+
+    def held_by(self, fd: int, at: int, count: int) -> bool:
+        """Whether the disk gives back at one place what was read; False if it cannot tell."""
+        try:
+            read = os.preadv(fd, [memoryview(self.back)[: count + -count % PAGE]], at)
+        except OSError:
+            return False
+        return read == count and not self._differ(*self._both, count)
 
 
 def _forget(fd: int) -> None:

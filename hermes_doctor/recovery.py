@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import contextlib
-import os
-import re
 from dataclasses import dataclass
 
-from hermes_doctor import acting, durable, journal as journals, lock, paths
-from hermes_doctor.files import listing
+from hermes_doctor import acting, journal as journals, lock, paths
 from hermes_doctor.handover import ASKED, bring_back, forget
 from hermes_doctor.home import Home, is_database
 from hermes_doctor.interrupts import interruptible, uninterrupted
 from hermes_doctor.journal import Journal, Journals
+from hermes_doctor.leftovers import tidy
 from hermes_doctor.model import CouldNotLook, Trouble
 from hermes_doctor.repair import Verify, tell_left
 from hermes_doctor.vault import PARTIAL, Vault
-
-ID = re.compile(r"[0-9]{8}-[0-9]{6}-[0-9a-f]+")
 
 
 @dataclass(frozen=True)
@@ -44,24 +40,6 @@ def recover(home: Home, verify: Verify) -> list[Ended]:
             with contextlib.suppress(Trouble):  # its receipt is gone; so be it
                 mark_undone(book, journal.of, journal.id)
     return ended
-
-
-def tidy(vault: Vault) -> None:
-    """Remove what commands that were killed left in the vault; the home's lock must be held.
-
-    A run without a journal had not begun, and half a backup is none.
-    """
-    runs = vault.home.runs
-    for id in filter(ID.fullmatch, listing(runs)):
-        with contextlib.suppress(OSError):
-            durable.remove(runs / id / (journals.FILE + ".new"))
-            if not os.path.lexists(runs / id / journals.FILE):
-                durable.remove_folder(runs / id)
-    for name in listing(vault.root):
-        id = name.removesuffix(PARTIAL)
-        if name != id and ID.fullmatch(id) and vault.began(name):
-            with contextlib.suppress(OSError):
-                vault.discard(name)
 
 
 def mark_undone(book: Journals, id: str, by: str) -> None:

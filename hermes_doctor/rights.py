@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from hermes_doctor.files import StrPath
 from hermes_doctor.model import Trouble
 
 _NOBODY = 65534
@@ -57,7 +58,7 @@ def remembered() -> Iterator[None]:
         _known = before
 
 
-def of(path: Path) -> Rights | None:
+def of(path: StrPath) -> Rights | None:
     """Whose rights to use for a path; None for our own.
 
     Down from the root, every folder that is root's alone can be trusted to stay what it is. The
@@ -65,15 +66,15 @@ def of(path: Path) -> Rights | None:
     """
     if os.geteuid() != 0:
         return None
-    folder = os.path.dirname(os.path.abspath(path))
-    if _known is not None and folder in _known:
-        return _known[folder]
+    named = os.fspath(path).rpartition("/")[0]
+    if _known is not None and named in _known:
+        return _known[named]
     try:
-        found = _of(folder, links=40)
+        found = _of(os.path.dirname(os.path.abspath(path)), links=40)
     except _Missing:
         return None  # nobody's yet: whoever makes it owns it
-    if _known is not None:
-        _known[folder] = found
+    if _known is not None and named.startswith("/"):
+        _known[named] = found
     return found
 
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 
-from hermes_doctor import blocks, durable, rights, sharing
+from hermes_doctor import beside, blocks, durable, growing, rights, sharing
 from hermes_doctor.files import Snapshot, read_head, snapshot
 from hermes_doctor.home import SIDECARS, Home, is_database, main_of
 from hermes_doctor.manifest import BASE, CHANGED, Entry, Source, place_of
@@ -35,6 +34,8 @@ class Saving:
         self.progress = progress
         self.unread: dict[Path, str] = {}
         """What was written and not read back so far, each with its hash."""
+        self.fresh: set[Path] = set()
+        """What was written and has to be brought onto the disk."""
         self._folders: set[Path] = set()
 
     def all(self, sources: Sequence[Source]) -> tuple[Entry, ...]:
@@ -45,28 +46,43 @@ class Saving:
 
     def _found(self, sources: Sequence[Source]) -> Iterator[list[Entry]]:
         """Databases one by one, then what can be shared; of many others several at once."""
-        left = []
-        for group in _groups(sources):
-            if is_database(group[0].path):
-                yield self._group(group)
-            elif shared := self._unchanged(group[0]):
-                yield [shared]
+        own = self._own_rights(sources)
+        groups = _groups(sources)
+        databases = [group for group in groups if is_database(group[0].path)]
+        large = [group for group in databases if own and self._is_large(group)]
+        with beside.saved(self, large) as finished:
+            # Their processes are begun before any thread is.
+            yield from (self.group(group) for group in databases if group not in large)
+            with self.earlier.reading_again(AT_ONCE if own else 0):
+                left = []
+                for group in groups:
+                    if is_database(group[0].path):
+                        continue
+                    if shared := self._unchanged(group[0]):
+                        yield [shared]
+                    else:
+                        left.append(group)
+            if len(left) <= MANY or not own:
+                yield from map(self.group, left)
             else:
-                left.append(group)
-        if len(left) <= MANY or not self._own_rights(sources):
-            yield from map(self._group, left)
-            return
+                yield from self._at_once(left)
+            yield finished()
+
+    def _at_once(self, groups: Sequence[Sequence[Source]]) -> Iterator[list[Entry]]:
         from concurrent.futures import ThreadPoolExecutor
 
-        for group in left:
+        for group in groups:
             self._place(self.home.name_of(group[0].path))
         with ThreadPoolExecutor(AT_ONCE) as savers:
-            yield from savers.map(self._group, left)
+            yield from savers.map(self.group, groups)
+
+    def _is_large(self, group: Sequence[Source]) -> bool:
+        return any(source.content and source.expect.size >= blocks.LEAST for source in group)
 
     def _own_rights(self, sources: Sequence[Source]) -> bool:
         """Whether all is read and written with our own rights: others are the whole process's."""
-        folders = {source.path.parent for source in sources}
-        return all(rights.of(folder / "any") is None for folder in (*folders, self.partial))
+        folders = {os.fspath(source.path).rpartition("/")[0] for source in sources}
+        return all(rights.of(f"{folder}/any") is None for folder in (*folders, self.partial))
 
     def wanted(self, sources: Sequence[Source]) -> int:
         """Bytes for which there must be room; a live database's log is merged into its copy."""
@@ -96,7 +112,7 @@ class Saving:
 
     # -- one database with its sidecars, or one file -----------------------------------------
 
-    def _group(self, group: Sequence[Source]) -> list[Entry]:
+    def group(self, group: Sequence[Source]) -> list[Entry]:
         """A database with its sidecars, or a single file: all of one moment.
 
         A run compares them with what it planned for; a patient copy is repeated until nothing
@@ -109,7 +125,7 @@ class Saving:
         live = any(source.live for source in group) and _keeps_log(database)
         for _ in range(0 if live else 5):
             before = _moment(database)
-            found = [self._save(replace(source, live=False)) for source in group]
+            found = [self._save(source._replace(live=False)) for source in group]
             if before == _moment(database) and not in_use(database):
                 return [entry for entry in found if entry is not None]
             for source in group:
@@ -120,7 +136,7 @@ class Saving:
         main = next((source for source in group if source.path == database), None)
         if main is None or not _keeps_log(database):
             raise Trouble(f"{database.name} is being written to. Nothing was changed; try again.")
-        entry = self._save(replace(main, live=True))
+        entry = self._save(main._replace(live=True))
         return [entry] if entry else []
 
     def _save(self, source: Source) -> Entry | None:
@@ -149,7 +165,7 @@ class Saving:
             return entry
         if source.live:
             return self._live(entry, path, taken)
-        if shared := self._unchanged(replace(source, expect=taken)):
+        if shared := self._unchanged(source._replace(expect=taken)):
             return shared
         return self._still(entry, path, taken, patient=source.patient)
 
@@ -161,7 +177,7 @@ class Saving:
             return shared
         made = self._live_blocks(entry, path) or self._live_whole(entry, path)
         still = sharing.sight(snapshot(path), sharing.log_of(path))[1:] == seen[1:]
-        return replace(made, seen=seen if still else (), read_at=time.time_ns())
+        return made._replace(seen=seen if still else (), read_at=time.time_ns())
 
     def _live_blocks(self, entry: Entry, path: Path) -> Entry | None:
         """Only what is different from the copy before, where that is little."""
@@ -178,10 +194,9 @@ class Saving:
             self._drop(entry.path)
             return None
         verdict, made = done
-        self.unread[changed] = made.changes
+        self._written(changed, made.changes)
         examined_at = time.time_ns() if examine or like is None else like.examined_at
-        return replace(
-            entry,
+        return entry._replace(
             method="sqlite",
             blocks=True,
             size=made.size,
@@ -195,8 +210,7 @@ class Saving:
 
         copy = self._place(entry.path)
         made = live.copy(path, copy, self.progress)
-        return replace(
-            entry,
+        return entry._replace(
             method="sqlite",
             integrity=made.verdict,
             size=copy.stat().st_size,
@@ -208,7 +222,7 @@ class Saving:
 
     def _still(self, entry: Entry, path: Path, taken: Snapshot, *, patient: bool) -> Entry:
         """The bytes of a file that stood still while they were read."""
-        for _ in range(10 if patient else 1):
+        for attempt in range(10 if patient else 1):
             seen = sharing.sight(taken)
             made = self._still_blocks(entry, path) or self._still_whole(entry, path)
             now = snapshot(path)
@@ -217,14 +231,27 @@ class Saving:
                 if like is not None and like.sha256 == made.sha256:
                     self._drop(entry.path)
                     if shared := self._shared(like, taken):
-                        return replace(
-                            shared, seen=seen, mtime_ns=taken.mtime_ns, xattrs=entry.xattrs
+                        return shared._replace(
+                            seen=seen, mtime_ns=taken.mtime_ns, xattrs=entry.xattrs
                         )
                     made = self._still_whole(entry, path)
-                return replace(made, seen=seen, mtime_ns=taken.mtime_ns, read_at=time.time_ns())
+                return made._replace(seen=seen, mtime_ns=taken.mtime_ns, read_at=time.time_ns())
             self._drop(entry.path)
+            if patient and attempt and (grown := self._grown(entry, path)):
+                return grown
             taken = now
         raise Trouble(f"{path.name} is being written to. Nothing was changed; try again.")
+
+    def _grown(self, entry: Entry, path: Path) -> Entry | None:
+        """What a file holds that somebody keeps adding to; None where that is not all he does."""
+        copy, taken = self._place(entry.path), snapshot(path)
+        with durable.fresh(copy, lasting=False) as fd:
+            made = growing.copy(path, fd, self.progress) if taken.kind == "file" else None
+        if made is None:
+            self._drop(entry.path)
+            return None
+        self._written(copy, made[0])
+        return entry._replace(sha256=made[0], size=made[1], mtime_ns=taken.mtime_ns)
 
     def _still_blocks(self, entry: Entry, path: Path) -> Entry | None:
         base = self.earlier.base(entry.path, entry.size)
@@ -241,15 +268,15 @@ class Saving:
         if made is None:
             self._drop(entry.path)
             return None
-        self.unread[changed] = made.changes
-        return replace(entry, blocks=True, size=made.size, sha256=made.sha256)
+        self._written(changed, made.changes)
+        return entry._replace(blocks=True, size=made.size, sha256=made.sha256)
 
     def _still_whole(self, entry: Entry, path: Path) -> Entry:
         copy = self._place(entry.path)
         with durable.fresh(copy, lasting=False) as fd:
-            digest, count = durable.copy(path, fd, self.progress)
-        self.unread[copy] = digest
-        return replace(entry, size=count, sha256=digest)
+            digest, count, read_back = durable.copy_read_back(path, fd, self.progress)
+        self._written(copy, digest, read_back=read_back)
+        return entry._replace(size=count, sha256=digest)
 
     # -- places --------------------------------------------------------------------------------
 
@@ -269,7 +296,7 @@ class Saving:
         owner = (given.mode, given.uid, given.gid)
         if owner == (taken.mode & 0o777, taken.uid, taken.gid):
             return given
-        return replace(given, mode=taken.mode & 0o777, uid=taken.uid, gid=taken.gid)
+        return given._replace(mode=taken.mode & 0o777, uid=taken.uid, gid=taken.gid)
 
     def _begin_blocks(self, name: str, base: Path | None) -> Path | None:
         """Where the changes of a file go, beside a name for what they are against."""
@@ -285,12 +312,18 @@ class Saving:
             self._folders.add(copy.parent)
         return copy
 
+    def _written(self, copy: Path, sha256: str, *, read_back: bool = False) -> None:
+        self.fresh.add(copy)
+        if not read_back:
+            self.unread[copy] = sha256
+
     def _drop(self, name: str) -> None:
         """Take away what was saved of a path."""
         folder = place_of(self.partial, name, blocks=True)
         for path in (place_of(self.partial, name), folder / BASE, folder / CHANGED):
             durable.remove(path)
             self.unread.pop(path, None)
+            self.fresh.discard(path)
         durable.remove_folder(folder)
 
 
@@ -305,11 +338,10 @@ def _reads(one: tuple[Path, str]) -> bool:
 
 def _groups(sources: Iterable[Source]) -> list[list[Source]]:
     """The sources, each database together with its sidecars."""
-    groups: dict[Path, list[Source]] = {}
+    groups: dict[str, list[Source]] = {}
     for source in sources:
-        groups.setdefault(
-            main_of(source.path) if is_database(source.path) else source.path, []
-        ).append(source)
+        main = main_of(source.path) if is_database(source.path) else source.path
+        groups.setdefault(str(main), []).append(source)
     return list(groups.values())
 
 

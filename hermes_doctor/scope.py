@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from hermes_doctor.belongings import Choice
-from hermes_doctor.files import snapshot
+from hermes_doctor.files import Snapshot, snapshot
 from hermes_doctor.home import SIDECARS, Home, is_database, main_of
 from hermes_doctor.model import CouldNotLook, Trouble
 from hermes_doctor.rights import acting_for, remembered
@@ -86,29 +86,30 @@ def everything(
 
     places = {vault or home.vault, home.vault}
     with remembered():
-        paths = list(_with_targets(home, _walk(home, places, choice, unwanted)))
-    databases = [path for path in paths if is_database(path) and main_of(path) == path]
+        found = list(_with_targets(home, _walk(home, places, choice, unwanted)))
+    databases = [path for path, _ in found if is_database(path) and main_of(path) == path]
     beside = {side: path for path in databases for side in _sides(path)}
     held = processes.holders([*databases, *beside])
     live = {beside.get(path, path) for path in held} | {p for p in databases if in_use(p)}
     sources = []
-    for path in paths:
-        main = main_of(path)
+    for path, taken in found:
+        main = main_of(path) if live else path
         if main in live and main != path:
             continue  # the copy through SQLite has what the log holds
         if main in live and not header.read(main).magic:
             live.discard(main)  # SQLite would refuse it; the bytes are all there is
-        taken = snapshot(path)
-        if taken.kind in ("file", "symlink"):
-            sources.append(Source(path, taken, live=path in live, patient=True))
+        sources.append(Source(path, taken, live=path in live, patient=True))
     return sources
 
 
-def _with_targets(home: Home, found: Iterable[Path]) -> Iterator[Path]:
+Found = tuple[Path, Snapshot]
+
+
+def _with_targets(home: Home, found: Iterable[Found]) -> Iterator[Found]:
     """The paths, and behind each symlink that leads out of the home what it leads to."""
-    for path in found:
-        yield path
-        if not path.is_symlink():
+    for path, taken in found:
+        yield path, taken
+        if taken.kind != "symlink":
             continue
         try:
             real = path.resolve(strict=True)
@@ -120,19 +121,19 @@ def _with_targets(home: Home, found: Iterable[Path]) -> Iterator[Path]:
         for base, folders, files in os.walk(real) if real.is_dir() else ():
             folders[:] = sorted(name for name in folders if name not in ANYWHERE)
             behind += [Path(base) / name for name in sorted(files)]
-        yield from (one for one in behind if _lent(home, one))
+        seen = [(one, snapshot(one)) for one in behind]
+        yield from (one for one in seen if _lent(home, one[1]))
 
 
-def _lent(home: Home, path: Path) -> bool:
+def _lent(home: Home, taken: Snapshot) -> bool:
     """Whether a file outside is the home's: root must not copy anybody's file into the vault."""
-    taken = snapshot(path)
     owner = home.path.stat().st_uid
     return taken.kind == "file" and (os.geteuid() != 0 or owner == 0 or taken.uid == owner)
 
 
 def _walk(
     home: Home, vaults: set[Path], choice: Choice, unwanted: list[str] | None
-) -> Iterator[Path]:
+) -> Iterator[Found]:
     """The files of the home, profiles included, in a stable order."""
     unreadable: list[Path] = []
     me = os.geteuid() or None  # root acts for others
@@ -156,7 +157,7 @@ def _walk(
         )
         links = [name for name in folders if (here / name).is_symlink()]
         for name in sorted(files + links):
-            if OURS.fullmatch(name) or (top and name in MOMENTARY):
+            if (name[0] == "." and OURS.fullmatch(name)) or (top and name in MOMENTARY):
                 continue
             path = here / name
             if not choice.wants(home.name_of(path), anyway=not out):
@@ -169,10 +170,10 @@ def _walk(
                 unreadable.append(path)
                 continue
             if taken.kind == "symlink":
-                yield path
+                yield path, taken
             elif taken.kind == "file":
                 if (taken.uid == me and taken.mode & 0o400) or _readable(path):
-                    yield path
+                    yield path, taken
                 else:
                     unreadable.append(path)
     if unreadable:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-import secrets
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -55,7 +54,7 @@ def new_id(known: Iterable[str] = ()) -> str:
         day, clock, thousandths = max(stamps, default="").split("-")
         last = datetime.fromisoformat(f"{day}T{clock}.{thousandths}+00:00")
         now = max(now, last + timedelta(milliseconds=1))
-    return f"{now:%Y%m%d-%H%M%S}-{now.microsecond // 1000:03d}{secrets.token_hex(1)}"
+    return f"{now:%Y%m%d-%H%M%S}-{now.microsecond // 1000:03d}{os.urandom(1).hex()}"
 
 
 class Vault:
@@ -202,7 +201,7 @@ class Vault:
             durable.save(partial / BEGUN, str(self.home.path).encode("utf-8", "surrogateescape"))
             with rights.remembered():
                 entries = saving.all(sources)
-                durable.settle(partial, saving.unread)
+                durable.settle(partial, saving.fresh)
                 # What went whole through SQLite was read back, and examined, as it was written.
                 wrong = saving.read_back()
             if wrong:

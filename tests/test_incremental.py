@@ -138,7 +138,7 @@ def test_changed_within_a_tick_of_the_clock(
         marks = sharing.sight(snapshot(path))
         assert len(marks) == len(found.seen)
         forged = tuple(
-            replace(one, seen=(found.seen[0], *marks[1:])) if one.path == "auth.json" else one
+            one._replace(seen=(found.seen[0], *marks[1:])) if one.path == "auth.json" else one
             for one in first.entries
         )
         seal = manifest.seal(replace(first, entries=forged))
@@ -216,7 +216,7 @@ def test_every_copy_has_its_turn(home: Path) -> None:
     for _ in range(sharing.SHARE + 1):
         last = back_up(home)
 
-    # Each turn takes at least an eighth, so a few files may be read earlier than needed.
+    # Each turn takes at least its share, so a few files may be read earlier than needed.
     unread = [one.path for one in last.entries if one.kind == "file" and one.read_at < begun]
     assert unread == []
 

@@ -136,3 +136,52 @@ def test_a_full_disk_is_no_shorter_copy(tmp_path: Path, monkeypatch: pytest.Monk
     ):
         durable.transfer(file.fileno(), fd, 0, 5000)
     assert not (tmp_path / "copy").exists()
+
+
+COPIED = [0, 1, durable.DIRECT - 1, durable.DIRECT, ondisk.CHUNK, 3 * ondisk.CHUNK + 4096 + 5]
+
+
+@pytest.mark.parametrize("size", COPIED)
+def test_copied_and_read_back(folder: Path, size: int) -> None:
+    """Every byte arrives, none behind the last, and the hash is theirs."""
+    known, told = filled(folder / "file", size), list[int]()
+    with durable.fresh(folder / "copy") as fd:
+        found, count, _ = durable.copy_read_back(folder / "file", fd, told.append)
+    assert (found, count, sum(told)) == (known, size, size)
+    assert (folder / "copy").read_bytes() == (folder / "file").read_bytes()
+
+
+def test_a_disk_that_takes_it_only_through_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Then it is written so, and counts as not read back yet."""
+    filled(tmp_path / "file", 3 * ondisk.CHUNK + 7)
+    real, refused = os.write, list[int]()
+
+    def write(fd: int, data: memoryview) -> int:
+        if not refused:
+            refused.append(fd)
+            raise OSError(errno.EINVAL, "not like this")
+        return real(fd, data)
+
+    with durable.fresh(tmp_path / "copy") as fd, monkeypatch.context() as patched:
+        patched.setattr(os, "write", write)
+        _, _, read_back = durable.copy_read_back(tmp_path / "file", fd)
+    assert refused and not read_back
+    assert (tmp_path / "copy").read_bytes() == (tmp_path / "file").read_bytes()
+
+
+def test_a_disk_that_holds_something_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One byte that comes back different, and the copy does not count as read back."""
+    filled(tmp_path / "file", 3 * ondisk.CHUNK)
+    real = os.preadv
+
+    def preadv(fd: int, into: list[memoryview], at: int) -> int:
+        count = real(fd, into, at)
+        if at == ondisk.CHUNK:
+            into[0][77] ^= 1
+        return count
+
+    monkeypatch.setattr(os, "preadv", preadv)
+    with durable.fresh(tmp_path / "copy") as fd:
+        assert not durable.copy_read_back(tmp_path / "file", fd)[2]

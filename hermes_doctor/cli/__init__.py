@@ -40,5 +40,5 @@ def _run() -> object:
         return run(**asked)
     from hermes_doctor.cli.commands import app, build_only
 
-    build_only(sys.argv[1] if len(sys.argv) > 1 else None)
+    build_only(sys.argv[1:])
     return app(standalone_mode=False)

@@ -85,7 +85,7 @@ def create(
     json: JsonOption = False,
 ) -> int:
     """Back up all that cannot be made anew, and verify it. Then old ones may go."""
-    from hermes_doctor import home as homes, recovery, scope
+    from hermes_doctor import home as homes, leftovers, scope
     from hermes_doctor.belongings import Choice, important
     from hermes_doctor.cli import ending
     from hermes_doctor.cli.copying import bar, sending_bar
@@ -101,7 +101,7 @@ def create(
     unwanted: list[str] = []
     with locked(where), interruptible():
         store = Vault(where, vault)
-        recovery.tidy(store)
+        leftovers.tidy(store)
         sources = scope.everything(where, store.root, choice, unwanted)
         found = Probes(where).installation()
         with bar("backing up", total(sources), quiet=json) as progress:
@@ -439,7 +439,7 @@ def prune(
     json: JsonOption = False,
 ) -> int:
     """Remove old backups. The newest that verifies stays, and the newest of the whole home."""
-    from hermes_doctor import home as homes, recovery
+    from hermes_doctor import home as homes, leftovers
     from hermes_doctor.cli import ending
     from hermes_doctor.cli.options import sure
     from hermes_doctor.interrupts import interruptible
@@ -452,7 +452,7 @@ def prune(
     where = homes.find(home)
     with locked(where), interruptible():
         store = _vault(home, vault)
-        recovery.tidy(store)
+        leftovers.tidy(store)
         rule = Retention(daily, weekly, monthly)
         doomed = _outlived(store, rule) if rule else _doomed(store, keep, age)
         if not json:

@@ -253,14 +253,14 @@ def list_others(home: Home, restic: str | None, *, json: bool) -> int:
 def at_work(store: Vault) -> Iterator[None]:
     """Alone with the vault, and what killed ones have left there gone; a home that is lost has
     nobody at work on it."""
-    from hermes_doctor import recovery
+    from hermes_doctor import leftovers
     from hermes_doctor.interrupts import interruptible
     from hermes_doctor.lock import locked
 
     there = store.home.path.is_dir()
     with locked(store.home) if there else nullcontext(), interruptible():
         if there:
-            recovery.tidy(store)
+            leftovers.tidy(store)
         yield
 
 

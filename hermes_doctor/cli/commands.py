@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -21,6 +22,9 @@ from hermes_doctor.cli import (
     updating,
     watching,
 )
+
+if TYPE_CHECKING:
+    from typer.models import CommandInfo
 
 EPILOG = """\b
 Start here:
@@ -84,8 +88,18 @@ def _options(
     pass
 
 
-def build_only(word: str | None) -> None:
+def build_only(words: Sequence[str], among: typer.Typer = app) -> None:
     """Leave out the commands that are not called: building each costs a millisecond or two."""
-    if any(command.name == word for command in app.registered_commands):
-        app.registered_commands = [c for c in app.registered_commands if c.name == word]
-        app.registered_groups = []
+    called = words[0] if words else None
+    commands = [one for one in among.registered_commands if _name_of(one) == called]
+    groups = [one for one in among.registered_groups if one.name == called]
+    if not commands and not groups:
+        return
+    among.registered_commands, among.registered_groups = commands, groups
+    for group in groups:
+        if group.typer_instance is not None:
+            build_only(words[1:], group.typer_instance)
+
+
+def _name_of(command: CommandInfo) -> str | None:
+    return command.name or (command.callback.__name__ if command.callback else None)

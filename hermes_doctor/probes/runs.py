@@ -11,6 +11,7 @@ from hermes_doctor.model import CouldNotLook
 from hermes_doctor.probes import locks
 from hermes_doctor.values import NamedTuple
 
+FILE = "run.json"
 FINAL = frozenset({"done", "partly", "rolled-back", "abandoned", "undone"})
 GOING = frozenset({"backing-up", "staging", "committing", "verifying", "ending"})
 LIMIT = 32 * MEGABYTE
@@ -41,7 +42,7 @@ def left_down(home: Home) -> LeftDown | None:
     """The latest run that had to do with the gateway, if it left that down."""
     for name in sorted(listing(home.runs), reverse=True)[:MOST]:
         try:
-            said = json.loads(read(home.runs / name / "run.json", LIMIT)[0])
+            said = json.loads(read(home.runs / name / FILE, LIMIT)[0])
             word, ended = said.get("gateway"), _time(said.get("ended_at"))
         except (FileNotFoundError, CouldNotLook, ValueError, AttributeError, RecursionError):
             continue
@@ -57,13 +58,13 @@ def unfinished(home: Home) -> list[UnfinishedRun]:
     busy = bool(locks.holders([home.path]))
     for name in listing(home.runs):
         try:
-            data, _ = read(home.runs / name / "run.json", LIMIT)
+            data, _ = read(home.runs / name / FILE, LIMIT)
             journal = json.loads(data)
             state, started = journal["state"], journal.get("started_at")
             if state not in (*FINAL, *GOING):
                 raise ValueError("an unknown state")
         except FileNotFoundError:
-            if snapshot(home.runs / name / "run.json").kind != "absent":  # a link to nowhere
+            if snapshot(home.runs / name / FILE).kind != "absent":  # a link to nowhere
                 found.append(UnfinishedRun(name, "unreadable", None, busy))
             continue
         except (CouldNotLook, ValueError, KeyError, TypeError, RecursionError):

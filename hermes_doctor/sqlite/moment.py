@@ -62,9 +62,14 @@ def read(source: Path) -> Iterator[bytes]:
         held, size = os.fstat(book.main).st_size, size_of(book, log)
         for start in range(0, size, PIECE):
             end = min(start + PIECE, size)
-            piece = bytearray(_bytes(book.main, start, min(end, held)))
+            plain = _bytes(book.main, start, min(end, held))
+            laid = list(_pages(book, log, start, end))
+            if start and not laid and len(plain) == end - start:
+                yield plain
+                continue
+            piece = bytearray(plain)
             piece.extend(bytes(end - start - len(piece)))
-            for at, page in _pages(book, log, start, end):
+            for at, page in laid:
                 piece[at - start : at - start + len(page)] = page
             if not start and piece[18:20] == _KEEPS_LOG:
                 piece[18:20] = _KEEPS_NONE

@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hermes_doctor import examination, recovery, scope
+from hermes_doctor import examination, leftovers, scope
 from hermes_doctor.files import MEGABYTE, size
 from hermes_doctor.home import Home
 from hermes_doctor.lock import locked
@@ -137,7 +137,7 @@ def back_up(
     """A verified backup of everything that cannot be rebuilt, and the record of what was there."""
     with locked(home):
         store = Vault(home, vault)
-        recovery.tidy(store)
+        leftovers.tidy(store)
         sources = scope.everything(home, store.root)
         found = concerned(home, command)
         made = store.create(

@@ -1,0 +1,84 @@
+"""A large database is saved by a process of its own: what goes wrong there ends the backup."""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from hermes_doctor import blocks, durable
+from hermes_doctor.home import Home
+from hermes_doctor.manifest import Entry
+from hermes_doctor.model import Trouble
+from hermes_doctor.vault import Vault
+from tests import support
+from tests.writing import back_up
+
+ODD = "an  odd\tname.db"
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A home whose databases count as large; one has a name with spaces that must be kept."""
+    monkeypatch.setattr(blocks, "LEAST", 4096)
+    home = support.healthy(tmp_path / "home")
+    support.put(home / ODD, b"\0" * 8192)
+    return home
+
+
+def test_all_is_told(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Entries, hashes and progress are the same as without such a process."""
+    told: list[int] = []
+    beside = back_up(home, progress=told.append)
+    monkeypatch.setattr(blocks, "LEAST", 1 << 40)
+    here = back_up(home)
+
+    def facts(entry: Entry) -> Entry:
+        return entry._replace(read_at=0, seen=())
+
+    assert beside.entry(ODD) is not None
+    assert list(map(facts, beside.entries)) == list(map(facts, here.entries))
+    assert sum(told) == beside.size
+    assert Vault(Home(home)).verify(beside) == []
+
+
+def refuses(monkeypatch: pytest.MonkeyPatch, how: Callable[[], None]) -> None:
+    """What the other process does instead of copying; this one goes on as ever."""
+    here, real = os.getpid(), durable.copy_read_back
+
+    def copy(
+        source: Path, target: int, progress: Callable[[int], None] | None = None
+    ) -> tuple[str, int, bool]:
+        if os.getpid() != here:
+            how()
+        return real(source, target, progress)
+
+    monkeypatch.setattr(durable, "copy_read_back", copy)
+
+
+def test_a_full_disk(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is called one, and nothing is left."""
+
+    def full() -> None:
+        raise OSError(errno.ENOSPC, "full")
+
+    refuses(monkeypatch, full)
+    with pytest.raises(Trouble, match="no space left on device"):
+        back_up(home)
+    assert not [one for one in os.listdir(Home(home).vault) if one != "runs"]
+
+
+def test_one_that_is_killed(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """There is no backup without its databases."""
+
+    def die() -> None:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    refuses(monkeypatch, die)
+    with pytest.raises(Trouble, match="A database could not be saved"):
+        back_up(home)
+    assert not [one for one in os.listdir(Home(home).vault) if one != "runs"]
