@@ -20,6 +20,8 @@ AT_ONCE = 4
 """Files that are read or written side by side: a disk is idle while it is waited for."""
 MANY = 64
 """From so many on."""
+WAIT = 0.1
+"""Seconds after which a database that somebody writes to is looked at again; then ever longer."""
 
 
 class Saving:
@@ -123,7 +125,8 @@ class Saving:
             found = [self._save(source) for source in group]
             return [entry for entry in found if entry is not None]
         live = any(source.live for source in group) and _keeps_log(database)
-        for _ in range(0 if live else 5):
+        for attempt in range(0 if live else 5):
+            time.sleep(WAIT * (2**attempt - 1))
             before = _moment(database)
             found = [self._save(source._replace(live=False)) for source in group]
             if before == _moment(database) and not in_use(database):

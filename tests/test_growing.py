@@ -11,7 +11,7 @@ from hermes_doctor.home import Home
 from hermes_doctor.model import Trouble
 from hermes_doctor.vault import Vault
 from tests import support
-from tests.writing import back_up
+from tests.writing import back_up, writing
 
 LINE = b'{"a": "line"}\n'
 
@@ -63,3 +63,26 @@ def test_somebody_does_more_than_that(home: Path, transcript: Path, how: str) ->
     with pytest.raises(Trouble, match=r"one\.jsonl is being written to"):
         back_up(home, progress=change)
     assert Vault(Home(home)).ids() == []
+
+
+def test_a_database_that_is_written_to_just_now(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without a log nobody may read it meanwhile; that is waited for."""
+    with writing(home / "memory_store.db", "DELETE") as writer:
+        writer.write(1)
+        writer.tell("BEGIN EXCLUSIVE")
+        waited = []
+
+        def wait(seconds: float) -> None:
+            if seconds:
+                waited.append(seconds)
+                writer.tell("COMMIT")
+
+        monkeypatch.setattr("hermes_doctor.saving.time.sleep", wait)
+
+        made = back_up(home)
+
+    assert len(waited) == 1
+    assert made.entry("memory_store.db")
+    assert Vault(Home(home)).verify(made) == []

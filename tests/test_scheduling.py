@@ -49,6 +49,24 @@ def test_the_timer(home: Path) -> None:
     assert f"ReadWritePaths=-{home}" in strict
 
 
+def test_where_the_installed_one_puts_them(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Read back out of what is installed, whatever signs are in its name."""
+    unit, place = systemd(), tmp_path / 'a "$b" %c \\d'
+    mine = job(home, "--vault", str(place))
+    file = support.put(tmp_path / "b.service", unit.service_text(mine))
+    monkeypatch.setattr(unit, "_service", lambda _: file)
+
+    assert scheduling.vault_of(unit, mine) == place
+    file.unlink()
+    assert scheduling.vault_of(unit, mine) is None
+    plist = support.put(tmp_path / "b.plist", Calendar(system=False).text(mine))
+    calendar = Calendar(system=False)
+    monkeypatch.setattr(calendar, "place", lambda _: str(plist))
+    assert scheduling.vault_of(calendar, mine) == place
+
+
 def test_the_property_list(home: Path) -> None:
     """Once a day, and not kept running."""
     wanted = plistlib.loads(Calendar(system=False).text(job(home)).encode())
@@ -89,6 +107,12 @@ def test_the_command_line(tmp_path: Path) -> None:
         told = doctor("status")
         assert told.code == 0, told.out
         assert "(scheduled)" in told.out
+        other = tmp_path / "another disk"
+        assert doctor("install", "--vault", str(other)).code == 0
+        assert f"no backup of this home in {other}" in doctor("status").out
+        there = ("--home", str(home), "--vault", str(other))
+        assert support.doctor("backup", "create", *there).code == 0
+        assert doctor("status").code == 0
         assert doctor("remove").out.startswith("It is gone")
         assert not tab.exists()
         assert doctor("remove").out.startswith("It was not installed")

@@ -124,3 +124,21 @@ def test_nothing_of_the_living_home_is_opened(home: Path, monkeypatch: pytest.Mo
     inside = [path for path in opened if path.startswith(str(home))]
     assert inside
     assert [path for path in inside if not path.startswith(str(store.root))] == []
+
+
+def test_what_stands_in_the_way(home: Path) -> None:
+    """A folder where a file was, and the reverse: one line says so, and nothing is changed."""
+    file, inside = support.put(home / "skills/a", "a"), support.put(home / "skills/b/c", "c")
+    id = back_up(home).id
+    file.unlink()
+    support.put(file / "new", "x")
+    inside.unlink()
+    inside.parent.rmdir()
+    support.put(inside.parent, "x")
+    before = support.contents(home)
+
+    for name, said in (("skills/a", "is a folder by now"), ("skills/b", "is no folder")):
+        done = support.doctor("backup", "restore", id, name, "--yes", "--home", home)
+        assert done.code == 2
+        assert said in done.err
+    assert support.contents(home) == before
