@@ -124,9 +124,10 @@ def _unreadable(name: str, place: Path) -> str | None:
         if name.endswith(".json"):
             json.loads(data)
         elif name.endswith(("config.yaml", "config.yml")):
-            import yaml
+            from hermes_doctor.probes.configuration import parse  # which nothing explodes in
 
-            yaml.safe_load(data)
+            if parse(data)[1] is not None:
+                return "it cannot be parsed"
     except CouldNotLook:
         return None  # no store of Hermes' is as large as that
     except Exception as error:  # noqa: BLE001 - a parser may meet anything

@@ -80,6 +80,17 @@ def test_names_that_are_odd(home: Path) -> None:
     assert list((home / "skills").iterdir()) == []
 
 
+def test_a_store_that_explodes(home: Path) -> None:
+    """Its merges would unfold to more than any memory holds."""
+    more = [f"a{n}: &a{n} {{<<: [*a{n - 1}, *a{n - 1}], y{n}: 1}}" for n in range(1, 40)]
+    support.put(home / "config.yaml", "\n".join(["a0: &a0 {x: 1}", *more]))
+    made = back_up(home)
+
+    [wrong] = tried(Vault(Home(home)), made)
+
+    assert wrong == "config.yaml: it reads as it was saved, but it cannot be parsed"
+
+
 @pytest.mark.parametrize("name", ["auth.json", "cron/jobs.json", "config.yaml"])
 def test_a_store_that_hermes_could_not_read(home: Path, name: str) -> None:
     """A store that is no JSON or YAML is named; what it says is not."""
