@@ -12,6 +12,8 @@ _SETTLED = timedelta(minutes=5)
 """A gateway that has just started catches up first."""
 _CLAIM = timedelta(hours=2)
 """A run of a job that is to run once may take so long."""
+_SIGNS = (0, 18)
+"""Since then the part that looks for jobs leaves the times at which it did."""
 _CLAIMS_FROM_THE_FUTURE = ((0, 18, 1), (0, 18, 2))
 _MOST = 6
 
@@ -28,6 +30,7 @@ def cron_jobs(probes: Probes) -> Iterator[Finding]:
         raise Skip("there are no jobs, or their list cannot be read")
     yield from _scripts(probes, jobs)
     now = datetime.now(UTC)
+    yield from _never(jobs, now)
     late = [job for job in jobs if job.next_run and now - job.next_run > _LATE]
     if not late:
         return
@@ -37,6 +40,26 @@ def cron_jobs(probes: Probes) -> Iterator[Finding]:
             yield _nobody(late)
     elif now - gateways[0].started_at > _SETTLED:
         yield from _passed_over(probes, late, now)
+
+
+def _never(jobs: list[Job], now: datetime) -> Iterator[Finding]:
+    """A job that was to run once at a time which had passed already is never begun."""
+    found = [job for job in jobs if job.missed and now - job.missed > _LATE]
+    if found:
+        yield Finding(
+            code="CRON-JOB-FAILED",
+            severity=Severity.INFO,
+            title=f"{_count(found)} never begun: the time had passed when it was planned",
+            subject="cron/jobs.json",
+            detail="Give it another time, `hermes cron edit ID --schedule TIME`, or remove it.",
+            evidence=tuple(
+                Evidence(
+                    f"job {job.name}", f"once, {job.missed.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
+                )
+                for job in found[:_MOST]
+                if job.missed
+            ),
+        )
 
 
 def _looked_for(probes: Probes, now: datetime) -> bool:
@@ -86,7 +109,11 @@ def _passed_over(probes: Probes, late: list[Job], now: datetime) -> Iterator[Fin
         )
     names = {job.id for job in wedged}
     others = [job for job in late if job.id not in names and not _under_way(job, now)]
-    if others and _looked_for(probes, now):
+    if release and release < _SIGNS:
+        others = _long_due(others, probes.gateways()[0].started_at, now)
+        if others:
+            yield _unseen(others)
+    elif others and _looked_for(probes, now):
         yield Finding(
             code="CRON-JOB-FAILED",
             severity=Severity.WARNING,
@@ -96,6 +123,27 @@ def _passed_over(probes: Probes, late: list[Job], now: datetime) -> Iterator[Fin
             evidence=_evidence(others),
             since=min(job.next_run for job in others if job.next_run),
         )
+
+
+def _long_due(jobs: list[Job], began: datetime, now: datetime) -> list[Job]:
+    """Jobs that a gateway has passed over for longer than any other job would keep it."""
+    since = now - _CLAIM
+    return [job for job in jobs if job.next_run and job.next_run < since and began < since]
+
+
+def _unseen(late: list[Job]) -> Finding:
+    return Finding(
+        code="CRON-JOB-FAILED",
+        severity=Severity.WARNING,
+        title=f"{_count(late)} due for hours, and the running gateway does not begin them",
+        subject="cron",
+        detail=(
+            "This release leaves no sign of whether it looks for jobs, and begins or plans anew "
+            "whatever is due when it does. agent.log may say why; a restart begins to look again."
+        ),
+        evidence=_evidence(late),
+        since=min(job.next_run for job in late if job.next_run),
+    )
 
 
 def _under_way(job: Job, now: datetime) -> bool:

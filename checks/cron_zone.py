@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from datetime import datetime
 
@@ -31,7 +30,7 @@ def cron_zone(probes: Probes) -> Iterator[Finding]:
         )
     elif name:
         yield from _moved(jobs, name, where)
-    elif not settings.unsure and time.timezone == 0 and not time.daylight:
+    elif not settings.unsure and probes.clock_in_utc():
         yield Finding(
             code="CRON-TZ",
             severity=Severity.INFO,

@@ -32,7 +32,7 @@ def kanban_claims(probes: Probes) -> Iterator[Finding | CouldNotLook]:
             yield _finding(probes, path, held)
 
 
-def _held(probes: Probes, path: Path) -> list[str]:
+def _held(probes: Probes, path: Path) -> list[tuple[str, int, str]]:
     """The tasks whose worker, of this machine, has ended, and whose claim is long over."""
     here = f"{os.uname().nodename}:"
     late = time.time() - _PATIENCE
@@ -42,11 +42,11 @@ def _held(probes: Probes, path: Path) -> list[str]:
         ours = isinstance(lock, str) and lock.startswith(here)
         over = expires is None or (isinstance(expires, int) and expires < late)
         if whole and ours and over and not probes.exists(pid):
-            found.append(id)
+            found.append((id, pid, lock))
     return found
 
 
-def _finding(probes: Probes, path: Path, held: list[str]) -> Finding:
+def _finding(probes: Probes, path: Path, held: list[tuple[str, int, str]]) -> Finding:
     name = probes.home.name_of(path)
     try:
         running = bool(probes.gateways())
@@ -66,5 +66,5 @@ def _finding(probes: Probes, path: Path, held: list[str]) -> Finding:
         ),
         evidence=(Evidence(name, f"{len(held)} tasks are running, their processes are not there"),),
         fix="release-claims",
-        data={"tasks": held},
+        data={"tasks": [list(one) for one in held]},
     )

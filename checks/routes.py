@@ -24,6 +24,16 @@ _TABLE = (
     "WHEN json_valid(r.entry_json) THEN json_extract(r.entry_json, '$.session_id') END "
     "WHERE s.end_reason IS NOT NULL"
 )
+_TIPS = (
+    "WITH RECURSIVE went(root, id, depth) AS (SELECT id, id, 0 FROM sessions WHERE id IN ({}) "
+    "UNION ALL SELECT went.root, child.id, depth + 1 FROM went "
+    "JOIN sessions parent ON parent.id = went.id AND parent.end_reason = 'compression' "
+    "JOIN sessions child ON child.parent_session_id = parent.id "
+    "AND child.started_at >= parent.ended_at WHERE depth < 100) "
+    "SELECT went.root, went.id FROM went JOIN sessions s ON s.id = went.id "
+    "WHERE went.depth > 0 AND s.end_reason IS NULL ORDER BY s.started_at"
+)
+"""As Hermes finds them: a child that began after its parent was compressed; the latest is last."""
 
 
 @check(id="routes", group="stores", codes=["SESSION-ROUTE-STALE"])
@@ -76,6 +86,8 @@ def _in_file(probes: Probes) -> Iterator[Finding]:
         return
     ended = {row[0] for row in answer.rows}
     stale = [key for key, id in ids.items() if id in ended]
+    tips = _went_on(probes, {ids[key] for key in stale})
+    moved = {key: tips[ids[key]] for key in stale if ids[key] in tips}
     if stale:
         yield Finding(
             code="SESSION-ROUTE-STALE",
@@ -85,11 +97,24 @@ def _in_file(probes: Probes) -> Iterator[Finding]:
             detail=(
                 "What is said there goes into a conversation that is over, and is deleted with it "
                 "when old ones are pruned. From 0.18 on Hermes sees to it by itself."
+                + (f" {len(moved)} can go on where the conversation does." if moved else "")
             ),
             evidence=(Evidence(file.name, f"{len(stale)} entries; state.db says they ended"),),
             fix="drop-routes",
-            data={"keys": stale},
+            data={"keys": [key for key in stale if key not in moved], "moved": moved},
         )
+
+
+def _went_on(probes: Probes, ended: set[str]) -> dict[str, str]:
+    """Where conversations go on that ended only because they became too long."""
+    if not ended:
+        return {}
+    listed = ", ".join(f"'{id}'" for id in ended)
+    try:
+        answer = probes.ask(probes.home / "state.db", _TIPS.format(listed))
+    except (CouldNotLook, FileNotFoundError):
+        return {}
+    return {root: tip for root, tip in answer.rows if isinstance(tip, str) and _ID.fullmatch(tip)}
 
 
 def _chats(count: int) -> str:

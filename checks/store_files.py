@@ -82,13 +82,13 @@ def _weighed(probes: Probes, file: StoreFile) -> _Weight:
     store, outcome, name = file.store, file.outcome, file.name
     severity = Severity(store.worse.get(outcome, store.severity))
     says, title = store.says.get(outcome, ""), _TITLES[outcome].format(name=name)
-    if outcome == "part":
-        return _Weight(Severity.WARNING, title, says)
     if store.unless_set and probes.settings().is_set(store.unless_set):
         return _Weight(Severity.INFO, title, f"It is not needed while {store.unless_set} is set.")
     if _mirrored(probes, file):
         title = f"{name} is damaged; state.db has the same, and counts"
         return _Weight(Severity.INFO, title, "Hermes writes it anew.", settled=True)
+    if outcome == "part":
+        return _Weight(Severity.WARNING, title, says)
     if _in_memory(probes, file):
         title = f"{name} is damaged, and only the running gateway still knows what was in it"
         says = "Do not restart it yet: it writes the file anew with its next message."

@@ -18,15 +18,21 @@ from hermes_doctor.api import (
 
 @fix(id="drop-routes", codes=["SESSION-ROUTE-STALE"], safety=Safety.CONFIRM)
 def drop_routes(probes: Probes, finding: Finding) -> Iterator[Step]:
-    """Take the entries of these chats out of sessions.json; their next message begins anew."""
+    """Take these chats out of sessions.json, to begin anew; a compressed one goes on instead."""
     import json
 
     file = probes.stores().of("sessions")
     if file is None or file.flaw is not None:
         raise CannotFix("sessions.json cannot be read")
     gone = set(finding.data.get("keys") or ())
-    kept = {key: entry for key, entry in file.values.items() if key not in gone}
-    if len(kept) < len(file.values):
+    moved = finding.data.get("moved") or {}
+    kept = {
+        key: {**entry, "session_id": moved[key]} if key in moved else entry
+        for key, entry in file.values.items()
+        if key not in gone
+    }
+    if kept != file.values:
         data = f"{json.dumps(kept, indent=2)}\n".encode()
         why = "without the chats whose conversation has ended; what was said stays in state.db"
-        yield from replaced_store(probes, file, data, why, entry_lines(file, kept))
+        lines = entry_lines(file, kept, "goes on where its conversation does")
+        yield from replaced_store(probes, file, data, why, lines)

@@ -20,7 +20,8 @@ from hermes_doctor.api import (
 def release_claims(probes: Probes, finding: Finding) -> Iterator[Step]:
     """Make the tasks ready again, as the dispatcher would, so that somebody else begins them."""
     path = probes.home / finding.subject
-    tasks = [str(one) for one in finding.data.get("tasks") or ()]
+    held = finding.data.get("tasks") or ()
+    tasks = [(str(task), int(worker), str(lock)) for task, worker, lock in held]
     if tasks:
         count = "1 task" if len(tasks) == 1 else f"{len(tasks)} tasks"
         yield ReplaceDatabase(

@@ -441,7 +441,8 @@ _LATER = {
 def __getattr__(name: str) -> object:
     for module, names in _LATER.items():
         if name in names:
-            return later.named(module, name)
+            found = globals()[name] = later.named(module, name)
+            return found
     raise AttributeError(name)
 
 

@@ -31,8 +31,8 @@ from hermes_doctor.probes import Probes
 from hermes_doctor.probes.once import DEEP
 
 AT_ONCE = 8
-FEW = 2
-"""Checks at work while they get on: more would only fight over Python, which runs one thread."""
+FEW = 1
+"""Checks at work while they get on: a second would only fight over Python, which runs one."""
 STALLED = 0.01
 """Seconds without an end after which one more is begun: those at work are waiting."""
 LIMIT = 30.0

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Iterator
 
 from hermes_doctor.patterns import pattern
@@ -53,6 +52,10 @@ _ONE = pattern(r"\+?-?\d{1,20}|[\w.+@:-]{1,64}|\*")
 
 def clean(text: str) -> str:
     """Text from a file or a file name, safe for a terminal: one line, nothing that steers it."""
+    if text.isascii() and text.isprintable():
+        return text
+    import unicodedata
+
     return "".join(
         "�" if unicodedata.category(char) in ("Cc", "Cf", "Cs", "Zl", "Zp") else char
         for char in text

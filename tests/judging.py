@@ -63,6 +63,13 @@ def look(home: Path, version: str, *codes: str) -> list[Finding]:
     return [one for one in findings if one.code in codes]
 
 
+def severities(home: Path, check: str, given: dict[str, str]) -> list[str]:
+    """How bad one check finds a home whose service gives its gateway these variables."""
+    checks = [one for one in LOADED.checks if one.id == check]
+    _, findings = examine(Given(home, given), checks)
+    return [str(one.severity) for one in findings]
+
+
 def fitting(*codes: str) -> list[tuple[str, str]]:
     """The mistakes of these codes, each with every release that makes one of it."""
     return [

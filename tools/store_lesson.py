@@ -242,6 +242,8 @@ def flawed(kind: str, value: Any) -> Iterator[tuple[str, bytes]]:
     yield "binary", b"\x80\x81\xfe\xff" * 16
     yield "null", b"null"
     yield "text", b'"some text"'
+    yield "number", b"7"
+    yield "deep", b'{"a": ' + b"[" * 100_000 + b"]" * 100_000 + b"}"
     whole, holder = inner(kind, value)
     if kind == "jobs":
         yield "list", json.dumps(holder).encode()
@@ -254,6 +256,15 @@ def flawed(kind: str, value: Any) -> Iterator[tuple[str, bytes]]:
         holder["_odd"] = 7 if kind == "tokens" else "odd"
         holder.update({name: holder.pop(name) for name in [*holder] if name != "_odd"})
     yield "entry", json.dumps(whole).encode()
+    where = {"jobs": "jobs", "auth": "providers", "channels": "platforms"}.get(kind)
+    if where:
+        other = {"jobs": {"a": 1}, "auth": [1], "channels": None}[kind]
+        yield "holder", json.dumps({**value, where: other}).encode()
+    if kind in ("jobs", "sessions"):
+        whole, holder = inner(kind, value)
+        first = holder[0] if kind == "jobs" else next(iter(holder.values()))
+        first["next_run_at" if kind == "jobs" else "created_at"] = 7
+        yield "field", json.dumps(whole).encode()
 
 
 def outcome(load: Callable[[], list[str]], wanted: list[str]) -> str:

@@ -331,6 +331,12 @@ class Probes:
 
         return cron.zone_known(name, self.library_path("tzdata"))
 
+    def clock_in_utc(self) -> bool:
+        """Whether the clock that the gateway goes by is in UTC."""
+        from hermes_doctor.probes import cron
+
+        return cron.in_utc(self.settings(), running=bool(self.gateways()))
+
     @once(limit=2)
     def torn_transcripts(self) -> list[tuple[str, int]]:
         """Transcripts with lines that cannot be read, where this release still reads them."""

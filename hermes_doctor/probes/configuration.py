@@ -6,13 +6,12 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import yaml
-
 from hermes_doctor.files import MEGABYTE, Snapshot, read as read_file, snapshot
 from hermes_doctor.home import Home
 from hermes_doctor.model import CouldNotLook
 from hermes_doctor.patterns import pattern
 from hermes_doctor.probes.copies import TextCopy, texts
+from hermes_doctor.quickyaml import yaml
 from hermes_doctor.values import NamedTuple
 
 if TYPE_CHECKING:
@@ -53,9 +52,11 @@ class ConfigFile(NamedTuple):
     @property
     def slip(self) -> Slip | None:
         """The usual cause of the fault, if it is one of those."""
+        if self.fault is None:
+            return None
         from hermes_doctor.settings.slips import slip
 
-        return slip(self.data, self.fault) if self.fault else None
+        return slip(self.data, self.fault)
 
 
 def read(home: Home) -> ConfigFile | None:

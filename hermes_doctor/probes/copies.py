@@ -31,6 +31,8 @@ class TextCopy(NamedTuple):
     label: str
     data: bytes
     modified: datetime
+    anywhere: bool = False
+    """It lies where the copies of every home of this user are."""
 
 
 def of(home: Home, path: Path) -> list[Copy]:
@@ -144,8 +146,8 @@ def _from_vault(home: Home, name: str, limit: int) -> Iterator[TextCopy]:
 def _zips(home: Home, name: str) -> Iterator[tuple[Path, str]]:
     """Hermes' own backups, each with the name that the file has in it.
 
-    `hermes backup` writes beside the root home and covers its profiles. A zip there is of no
-    other home only where the home is the usual one.
+    `hermes backup` writes into the user's own folder, whichever home it is of, and covers its
+    profiles; so one beside the usual home is looked at, and said to be of no certain one.
     """
     root = home.path.parent.parent if home.profile else home.path
     inside = f"profiles/{home.profile}/{name}" if home.profile else name
@@ -176,7 +178,8 @@ def _from_zip(home: Home, path: Path, name: str, limit: int) -> Iterator[TextCop
     except Exception:  # noqa: BLE001 (zlib.error, LZMAError, struct.error, BadZipFile, …)
         return
     if len(data) <= limit:
-        yield TextCopy(f"{home.name_of(path)}:{name}", data, written)
+        anywhere = home.path not in path.parents and path.parent.name != "backups"
+        yield TextCopy(f"{home.name_of(path)}:{name}", data, written, anywhere)
 
 
 def _moment(seconds: float) -> datetime:

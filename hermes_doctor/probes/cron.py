@@ -14,8 +14,9 @@ from hermes_doctor.knowledge import load_knowledge
 from hermes_doctor.model import CouldNotLook
 from hermes_doctor.probes.installation import release as numbers
 from hermes_doctor.probes.runtime import epoch
-from hermes_doctor.probes.settings import Settings, section
+from hermes_doctor.probes.settings import Settings
 from hermes_doctor.probes.stores import StoreFile
+from hermes_doctor.stores.described import WHOLE
 from hermes_doctor.values import NamedTuple
 
 MOST = 500
@@ -23,6 +24,9 @@ LONGEST = 60
 EVERYWHERE = "*"
 """Stands for every platform that has a home channel."""
 _ZONES = ("/usr/share/zoneinfo", "/usr/lib/zoneinfo", "/usr/share/lib/zoneinfo", "/etc/zoneinfo")
+
+
+_UTC = frozenset({"UTC", "UTC0", "UCT", "GMT", "GMT0", "Universal", "Zulu", "Greenwich"})
 
 
 class Job(NamedTuple):
@@ -45,6 +49,8 @@ class Job(NamedTuple):
     """What it found out last could not be delivered."""
     claimed: datetime | None
     """Since when a run of it is said to be under way."""
+    missed: datetime | None = None
+    """When it was to run once, and has not, while nothing is planned for it any more."""
 
     @property
     def name(self) -> str:
@@ -73,8 +79,8 @@ class Target(NamedTuple):
 
 def jobs(file: StoreFile | None) -> list[Job]:
     """The jobs of a list that can be read, those switched off left out."""
-    values = file.values if file and file.flaw is None else None
-    found = values.get("jobs") if isinstance(values, dict) else None
+    values = file.values if file and file.outcome == WHOLE else None
+    found = values.get("jobs") if isinstance(values, dict) else values
     every = found if isinstance(found, list) else []
     return [_job(one) for one in every[:MOST] if isinstance(one, dict) and _on(one)]
 
@@ -103,7 +109,17 @@ def _job(said: Mapping[str, Any]) -> Job:
         script=script if isinstance(script, str) and script.strip() else None,
         undelivered=bool(said.get("last_delivery_error")),
         claimed=claimed and _aware(claimed),
+        missed=_missed(said),
     )
+
+
+def _missed(said: Mapping[str, Any]) -> datetime | None:
+    schedule = said.get("schedule")
+    if not isinstance(schedule, dict) or schedule.get("kind") != "once":
+        return None
+    wanted = _time(schedule.get("run_at"))
+    planned = said.get("next_run_at") or said.get("last_run_at") or said.get("run_claim")
+    return _aware(wanted) if wanted and not planned else None
 
 
 def _time(value: object) -> datetime | None:
@@ -169,32 +185,31 @@ def _lost(
 ) -> Target | None:
     """Why nothing arrives there; a name that is not known may be that of somebody's own plugin."""
     name, named, _ = part.partition(":")
+    own = name == job.origin
     if part == "origin" and job.origin:
-        name = job.origin
+        name, own = job.origin, True
     elif part == "origin" or known.get(name.lower()) == [EVERYWHERE]:
-        reached = any(_home(settings, one, forms) for one, forms in known.items())
+        reached = any(_home(settings, forms) for forms in known.values())
         return None if reached else Target(part, "no platform has a home channel")
     name, forms = name.lower(), known.get(name.lower())
     if forms is None:
         return None
     if name not in platforms and name in load_knowledge("enabling"):
         return Target(name, "this platform is not set up")
-    if named or name == job.origin or _home(settings, name, forms):
+    if named or own or _home(settings, forms):
         return None
     return Target(name, f"no {forms[0]}" if forms[0] else "no home channel", forms[0] or None)
 
 
-def _home(settings: Settings, platform: str, variables: list[str]) -> bool:
-    """Whether a platform has a home channel."""
-    places = ((), ("platforms",), ("gateway", "platforms"))
-    blocks = (section(settings.config, *place, platform) for place in places)
-    return any(map(settings.value, variables)) or any(map(_names_home, blocks))
+def _home(settings: Settings, variables: list[str]) -> bool:
+    """Whether a platform has a home channel that jobs go by.
 
-
-def _names_home(block: Mapping[str, Any]) -> bool:
-    inner = block.get("extra")
-    return bool(block.get("home_channel")) or (
-        isinstance(inner, Mapping) and bool(inner.get("home_channel"))
+    They read variables only, never the block of a platform; but what stands in config.yaml under
+    a variable's name, a gateway makes a variable when it starts.
+    """
+    written = (settings.config.get(name) for name in variables)
+    return any(map(settings.value, variables)) or any(
+        isinstance(value, str | int | float) and bool(str(value).strip()) for value in written
     )
 
 
@@ -220,3 +235,16 @@ def zone_known(name: str, library: Path | None) -> bool:
         return True
     plain = all(part and not part.startswith(".") for part in name.split("/"))
     return plain and any(os.path.isfile(place / name) for place in places)
+
+
+def in_utc(settings: Settings, *, running: bool) -> bool:
+    """Whether the gateway's clock is in UTC; the TZ of whoever looks is not the gateway's."""
+    import time
+
+    zone = settings.value("TZ").lstrip(":")
+    if not zone and running and "TZ" in os.environ:
+        zone = os.path.realpath("/etc/localtime")
+        zone = zone if os.path.exists(zone) else "UTC"
+    if zone:
+        return zone.rpartition("/")[2] in _UTC
+    return time.timezone == 0 and not time.daylight

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from hermes_doctor.files import MEGABYTE, listing, read
 from hermes_doctor.model import CouldNotLook
-from hermes_doctor.probes.virtualenv import packages_of
+from hermes_doctor.probes.virtualenv import packages_of, settings_of
 from hermes_doctor.values import NamedTuple
 
 
@@ -49,9 +49,7 @@ def beside(environment: Path) -> Packages | None:
 
 def _is_alone(environment: Path) -> bool:
     try:
-        data, _ = read(environment / "pyvenv.cfg", MEGABYTE)
+        said = settings_of(environment)
     except (FileNotFoundError, CouldNotLook):
         return False
-    settings = (line.partition("=") for line in data.decode("utf-8", "replace").splitlines())
-    said = {name.strip().lower(): value.strip().lower() for name, _, value in settings}
-    return said.get("include-system-site-packages", "false") != "true"
+    return said.get("include-system-site-packages", "false").lower() != "true"

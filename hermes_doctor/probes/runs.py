@@ -54,9 +54,10 @@ def left_down(home: Home) -> LeftDown | None:
 
 def unfinished(home: Home) -> list[UnfinishedRun]:
     """The runs of this home that never came to an end, oldest first."""
-    found = []
-    busy = bool(locks.holders([home.path]))
-    for name in listing(home.runs):
+    found: list[UnfinishedRun] = []
+    names = listing(home.runs)
+    busy = bool(names) and bool(locks.holders([home.path]))
+    for name in names:
         try:
             data, _ = read(home.runs / name / FILE, LIMIT)
             journal = json.loads(data)

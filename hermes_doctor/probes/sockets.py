@@ -8,7 +8,6 @@ costs the same however many other processes there are.
 from __future__ import annotations
 
 import os
-import socket
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -186,6 +185,8 @@ def _since_sent(tries: int, left: int, rest: str) -> float | None:
 
 def address(text: str) -> Address:
     """An address as the table writes it: words of 32 bits in the machine's own order."""
+    import socket  # takes long to load, and a home whose gateway is down needs none
+
     number, _, port = text.partition(":")
     words = [number[n : n + 8] for n in range(0, len(number), 8)]
     data = b"".join(int(word, 16).to_bytes(4, sys.byteorder) for word in words)

@@ -26,6 +26,7 @@ _ENTRIES = (
     *("gateway/config.py", "gateway/status.py", "run_agent.py", "hermes_state.py"),
     *("hermes_constants.py", "model_tools.py", "cli.py", "pyproject.toml"),
 )
+_OLD_LINK = "hermes-agent.egg-link"
 _MARKERS = (b"<<<<<<< ", b"\n=======\n", b"\n>>>>>>> ")
 
 
@@ -103,10 +104,18 @@ def _root_of(python: Path) -> Path | None:
 
 def _commands(installed: Installation | None) -> Iterator[tuple[Path, str]]:
     command = program("hermes")
-    if command and (root := _behind(Path(command))):
+    if command and _is_hermes(Path(command)) and (root := _behind(Path(command))):
         yield root, command
     if installed is not None and (root := _root_of(installed.where / "bin" / "python")):
         yield root, "the gateway" if installed.running else "the installed Hermes"
+
+
+def _is_hermes(script: Path) -> bool:
+    """Whether a command of that name begins this Hermes; others are called so, too."""
+    try:
+        return b"hermes_cli" in read_head(script, 4096)[0]
+    except (FileNotFoundError, CouldNotLook):
+        return False
 
 
 def _behind(script: Path) -> Path | None:
@@ -126,22 +135,23 @@ def _environment(root: Path, used_by: str, *, deep: bool) -> Environment:
 def _faults(root: Path, *, deep: bool) -> Iterator[tuple[str, str]]:
     config = root / "pyvenv.cfg"
     try:
-        data, _ = read(config, MEGABYTE)
+        said = settings_of(root)
     except FileNotFoundError:
         yield str(config), "is gone, so Python finds none of the packages"
         return
     except CouldNotLook:
         return
-    for line in data.decode("utf-8", "replace").splitlines():
-        name, _, value = line.partition("=")
-        if name.strip() == "home" and not os.path.isdir(value.strip()):
-            yield value.strip(), "the Python that it was made from is gone"
+    if said.get("home") and not os.path.isdir(said["home"]):
+        yield said["home"], "the Python that it was made from is gone"
     packages = packages_of(root)
     if packages is None:
         yield str(root), "has no folder of packages"
         return
     names = set(_names(packages))
     versions = sorted(match[1] for name in names if (match := _DIST.fullmatch(name)))
+    alone = said.get("include-system-site-packages", "false").lower() != "true"
+    if not versions and (_OLD_LINK in names or not alone):
+        return  # installed in the old way, or in what the environment stands on
     if not versions:
         yield str(packages), "hermes-agent is not installed in it"
         return
@@ -149,7 +159,7 @@ def _faults(root: Path, *, deep: bool) -> Iterator[tuple[str, str]]:
         yield str(packages), f"parts of {' and '.join(versions)} lie side by side"
     if "hermes_cli" not in names:
         yield from _editable(packages, names)
-    for module, package in _NEEDED.items():
+    for module, package in _NEEDED.items() if alone else ():
         if module not in names and f"{module}.py" not in names:
             yield str(packages / module), f"{package} is gone"
     gone = records.missing(packages, versions[-1], deep=deep) if len(versions) == 1 else []
@@ -178,15 +188,39 @@ def _editable(packages: Path, names: set[str]) -> Iterator[tuple[str, str]]:
                 yield target, f"{name} leads there, and nothing is there"
 
 
+def settings_of(root: Path) -> dict[str, str]:
+    """What an environment says of itself; FileNotFoundError where it does not."""
+    data, _ = read(root / "pyvenv.cfg", MEGABYTE)
+    lines = (line.partition("=") for line in data.decode("utf-8", "replace").splitlines())
+    return {name.strip().lower(): value.strip() for name, _, value in lines}
+
+
 def packages_of(root: Path) -> Path | None:
-    """The folder with the packages of an environment."""
-    for lib in ("lib", "lib64"):
-        for name in _names(root / lib):
-            place = root / lib / name / "site-packages"
-            if name.startswith("python") and place.is_dir():
-                return place
+    """The folder with the packages of an environment; an older Python may have left one too."""
+    folders = [
+        root / lib / name / "site-packages"
+        for lib in ("lib", "lib64")
+        for name in _names(root / lib)
+        if name.startswith("python")
+    ]
+    found = [folder for folder in folders if folder.is_dir()]
+    if len({folder.parent.name for folder in found}) > 1:
+        own = _own_python(root)
+        found.sort(key=lambda folder: folder.parent.name != own)
+    if found:
+        return found[0]
     windows = root / "Lib" / "site-packages"
     return windows if windows.is_dir() else None
+
+
+def _own_python(root: Path) -> str:
+    """How the Python of an environment calls its folder."""
+    try:
+        said = settings_of(root)
+    except (FileNotFoundError, CouldNotLook):
+        return ""
+    number = said.get("version") or said.get("version_info") or ""
+    return "python" + ".".join(number.split(".")[:2])
 
 
 def _version(root: Path) -> str | None:

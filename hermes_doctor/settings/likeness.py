@@ -12,6 +12,22 @@ def nearest(word: str, known: Iterable[str]) -> str | None:
 
     Words of less than four letters are too short to tell a slip from another word.
     """
+    found = _by_distance(word, known)
+    return found[0][2] if found else None
+
+
+def only(word: str, known: Iterable[str]) -> str | None:
+    """The word itself, or the known one that it is a slip of; None where two are as near."""
+    known = list(known)
+    if word in known:
+        return word
+    found = _by_distance(word, known)
+    if not found or (found[0][0] and found[1:] and found[1][0] == found[0][0]):
+        return None
+    return found[0][2]
+
+
+def _by_distance(word: str, known: Iterable[str]) -> list[tuple[int, int, str]]:
     plain = _plain(word)
     most = 0 if len(plain) < _SHORT else 1 if len(plain) < _LONG else 2
     found = []
@@ -21,7 +37,7 @@ def nearest(word: str, known: Iterable[str]) -> str | None:
         steps = _steps(plain, _plain(other), most)
         if steps is not None:
             found.append((steps, _steps(word, other, 2 * _FARTHEST) or 0, other))
-    return min(found)[2] if found else None
+    return sorted(found)
 
 
 def _plain(word: str) -> str:

@@ -7,9 +7,10 @@ from typing import Any
 
 from hermes_doctor.probes import configuration
 from hermes_doctor.settings.document import Document, Path
-from hermes_doctor.settings.slips import BLANKS, plain_spaces
 from hermes_doctor.values import NamedTuple
 
+BLANKS = "\u00a0\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u3000"
+"""Blanks that look like a space and are none to YAML."""
 _QUOTES = {"“": "”", "‘": "’", "„": "“", "«": "»", "”": "”", "’": "’"}
 
 
@@ -27,7 +28,7 @@ class Lookalike(NamedTuple):
 def lookalikes(document: Document) -> Iterator[Lookalike]:
     """All of them in a file that parses."""
     for path, place in document.keys.items():
-        if str(path[-1])[:1] in BLANKS:
+        if str(path[-1]).startswith(tuple(BLANKS)):
             yield Lookalike(path, place.line, True)
     for path, place in document.places.items():
         value = _at(document.values, path)
@@ -39,6 +40,8 @@ def lookalikes(document: Document) -> Iterator[Lookalike]:
 
 def without_blanks(data: bytes) -> bytes | None:
     """The file with spaces for the odd blanks before names; None where it would not parse."""
+    from hermes_doctor.settings.slips import plain_spaces
+
     made = plain_spaces(data.decode("utf-8")).encode()
     return made if configuration.parse(made)[0] else None
 

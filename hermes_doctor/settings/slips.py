@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import yaml
-
 from hermes_doctor import masking
 from hermes_doctor.patterns import pattern
 from hermes_doctor.probes import configuration
 from hermes_doctor.probes.configuration import Fault
+from hermes_doctor.quickyaml import yaml
+from hermes_doctor.settings.lookalikes import BLANKS
 from hermes_doctor.values import NamedTuple
 
 _CONFLICT = pattern(r"^(<{7}|={7}|>{7})(\s|$)")
@@ -20,8 +20,6 @@ _NAME = r"[ ]*(?:- +)?[\w.-]+"
 _TAB_AFTER = pattern(rf"^({_NAME}:)[\t ]*\t[\t ]*")
 _WIDE_COLON = pattern(rf"^({_NAME})[ ]*：[ ]*")
 _COLON_WITHIN = pattern(rf"^{_NAME}:\s+[^\s'\"\[{{|>&*!#].*?:(\s|$)")
-BLANKS = "\u00a0\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u3000"
-"""Blanks that look like a space and are none to YAML."""
 _CURLY = pattern(r"[“”„‟]")
 _CURLY_SINGLE = pattern(r"(?<=[:\s])‘([^’'\n]*)’(?=\s|$)")
 

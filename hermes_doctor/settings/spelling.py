@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from hermes_doctor.settings import own
+from hermes_doctor.settings.likeness import only
 from hermes_doctor.settings.world import World
 from hermes_doctor.values import NamedTuple
 
@@ -44,42 +43,20 @@ class Gone(NamedTuple):
     last: str
 
 
-def near(word: str, names: Iterable[str]) -> str | None:
-    """The one name that a word is a slip of; None when there is none, or more than one."""
-    known = list(dict.fromkeys(names))
-    same = [name for name in known if _letters(name) == _letters(word)]
-    if same:
-        return same[0]
-    import difflib
-
-    found = difflib.get_close_matches(word, known, 2, 0.78)
-    if len(found) == 2 and _likeness(word, found[0]) - _likeness(word, found[1]) < 0.08:
-        return None
-    return found[0] if found else None
-
-
-def _letters(word: str) -> str:
-    return "".join(char for char in word.lower() if char.isalnum())
-
-
-def _likeness(word: str, name: str) -> float:
-    import difflib
-
-    return difflib.SequenceMatcher(None, word, name).ratio()
-
-
 def meant(world: World, word: str) -> str | None:
     """The provider that a word stands for; one of the operator's own goes first."""
     bare = word.strip().lower().removeprefix("custom:")
     mine = {one.name.lower(): one.word(world) for one in own.own_providers(world)}
-    name = near(bare, mine)
+    name = only(bare, mine)
     if name:
         return mine[name]
     listed = MEANT.get(bare)
     if listed:
         return listed if world.release.provider(listed) else None
-    built_in = [*world.release.registry, "openrouter", "custom"]
-    name = near(bare, [*built_in, *world.release.aliases])
+    known = [*world.release.registry, "openrouter", "custom", *world.release.aliases]
+    if bare in ADDRESSES and bare not in known:  # a provider, and no slip of another's name
+        return None
+    name = only(bare, known)
     return world.release.provider(name) if name else None
 
 

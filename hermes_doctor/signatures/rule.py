@@ -78,11 +78,13 @@ def _plain(value: Any) -> Any:
     return [_plain(one) for one in value] if isinstance(value, (tuple, list)) else value
 
 
+_LINE, _FOLLOWED_BY, _CLEARED_BY = map(Rule._fields.index, ("line", "followed_by", "cleared_by"))
+
+
 def unpacked(values: list[Any]) -> Rule:
-    """The rule that was packed."""
-    rule = Rule(*values)
-    return rule._replace(
-        line=Line(*rule.line),
-        followed_by=Line(*rule.followed_by) if rule.followed_by else None,
-        cleared_by=[Line(*one) for one in rule.cleared_by],
-    )
+    """The rule that was packed; what was given is used up."""
+    values[_LINE] = Line(*values[_LINE])
+    if values[_FOLLOWED_BY]:
+        values[_FOLLOWED_BY] = Line(*values[_FOLLOWED_BY])
+    values[_CLEARED_BY] = [Line(*one) for one in values[_CLEARED_BY]]
+    return Rule(*values)

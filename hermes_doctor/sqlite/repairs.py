@@ -39,7 +39,7 @@ def mend_rows(copy: Path, fault: str) -> list[str]:
     return rows.mend(copy, fault)
 
 
-def release_claims(copy: Path, tasks: Sequence[str]) -> list[str]:
+def release_claims(copy: Path, tasks: Sequence[tuple[str, int, str]]) -> list[str]:
     """Make tasks of a board ready again that nobody works on any more."""
     from hermes_doctor.sqlite.mending import claims
 

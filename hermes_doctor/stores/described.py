@@ -32,7 +32,11 @@ class Store(NamedTuple):
     names: tuple[str, ...]
     """The fields that an entry of a list is called by."""
     top: str
+    inside: str
+    """What its entries stand in, where that is not the top."""
     entry: str
+    needs: Mapping[str, str]
+    """The fields of an entry that Hermes stumbles over when they are something else."""
     one_of: tuple[str, ...]
     """One of these keys must be there."""
     list_is: str | None
@@ -78,7 +82,9 @@ def _store(kind: str, facts: Mapping[str, Any]) -> Store:
         entries=tuple(map(tuple, facts["entries"])),
         names=tuple(facts.get("names", ())),
         top=facts.get("top", OBJECT),
+        inside=facts.get("inside", OBJECT),
         entry=facts["entry"],
+        needs=facts.get("needs", {}),
         one_of=tuple(facts.get("one_of", ())),
         list_is=facts.get("list_is"),
         shown=facts.get("shown", False),

@@ -10,12 +10,13 @@ from hermes_doctor.stores.described import Store
 from hermes_doctor.stores.judging import inside
 
 LONGEST = 60
-MOST = 40
+MOST, FEW = 40, 5
 
 
 def named(values: Any, store: Store) -> dict[str, Any]:
     """What each entry is called, with what it holds; notes of Hermes' own (`_…`) are none."""
     found: dict[str, Any] = {}
+    often: dict[str, int] = {}
     for path in store.entries:
         holder = inside(values, path)
         pairs = holder.items() if isinstance(holder, dict) else enumerate(holder or ())
@@ -24,7 +25,7 @@ def named(values: Any, store: Store) -> dict[str, Any]:
                 continue
             words = (*path, key) if isinstance(key, str) and len(store.entries) > 1 else (key,)
             name = ".".join(map(str, words)) if isinstance(key, str) else _called(value, key, store)
-            found[_unused(name, found)] = value
+            found[_unused(name, found, often)] = value
     return found
 
 
@@ -35,10 +36,11 @@ def _called(value: Any, number: int, store: Store) -> str:
     )
 
 
-def _unused(name: str, found: Mapping[str, Any]) -> str:
-    number = 2
-    while (numbered := name if number == 2 else f"{name} #{number - 1}") in found:
-        number += 1
+def _unused(name: str, found: Mapping[str, Any], often: dict[str, int]) -> str:
+    numbered = name
+    while numbered in found:
+        often[name] = often.get(name, 1) + 1
+        numbered = f"{name} #{often[name]}"
     return numbered
 
 
@@ -49,20 +51,42 @@ def shown(name: str, store: Store) -> str:
 
 
 def difference(
-    before: Mapping[str, Any], after: Mapping[str, Any], lost: tuple[str, ...], store: Store
+    before: Mapping[str, Any],
+    after: Mapping[str, Any],
+    lost: tuple[str, ...],
+    store: Store,
+    changed: str = "as it was in the copy",
 ) -> Iterator[str]:
-    """Entry by entry: which stay, which come back, which change, which are lost."""
-    lines = [f"  {shown(name, store)}" for name in after if before.get(name) == after[name]]
-    lines += [
-        f"~ {shown(name, store)}  as it was in the copy"
-        for name in after
-        if name in before and before[name] != after[name]
-    ]
-    lines += [f"+ {shown(name, store)}" for name in after if name not in before]
+    """Entry by entry: which stay, which come back, which change, which are lost.
+
+    Where there are many, those that stay are counted: what is lost is to be seen.
+    """
+    there = {part for name in after for part in (name, *_parts(name))}
     gone = [name for name in before if name not in after]
-    lines += [f"- {shown(name, store)}" for name in gone]
-    cut = [name for name in lost if name not in after and name not in gone]
-    lines += [f"- {shown(name, store)}  cut off" for name in cut]
-    yield from lines[:MOST]
-    if len(lines) > MOST:
-        yield f"… {len(lines) - MOST} more"
+    cut = [name for name in lost if name not in before and name not in there]
+    stay = [name for name in after if _same(name, before, after)]
+    moved = [name for name in after if name in before and not _same(name, before, after)]
+    groups = [
+        ("~", moved, f"  {changed}"),
+        ("+", [name for name in after if name not in before], ""),
+        ("-", gone, ""),
+        ("-", cut, "  cannot be kept"),
+    ]
+    room = max(FEW, MOST - sum(len(names) for _, names, _ in groups))
+    yield from (f"  {shown(name, store)}" for name in stay[:room])
+    if len(stay) > room:
+        yield f"  … {len(stay) - room} more stay as they are"
+    for sign, names, word in groups:
+        yield from (f"{sign} {shown(name, store)}{word}" for name in names[:MOST])
+        if len(names) > MOST:
+            yield f"{sign} … {len(names) - MOST} more"
+
+
+def _same(name: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
+    return name in before and before[name] == after[name]
+
+
+def _parts(name: str) -> tuple[str, ...]:
+    """The two names of an entry that is called by both: of a broken one only one may be known."""
+    first, found, second = name.rpartition(" (")
+    return (first, second[:-1]) if found and second.endswith(")") else ()

@@ -7,11 +7,12 @@ import json
 from typing import Any
 
 from hermes_doctor.stores.described import ANY, LIST, Store
+from hermes_doctor.stores.fields import wrong
 from hermes_doctor.values import NamedTuple
 
 BOM, PADDING, TORN, TAIL, CONTROL = "bom", "padding", "torn", "tail", "control"
-EMPTY, BINARY, NULL, BARE, TEXT = "empty", "binary", "null", "list", "text"
-WITHOUT, ENTRY = "without", "entry"
+EMPTY, BINARY, NULL, BARE, TEXT, NUMBER = "empty", "binary", "null", "list", "text", "number"
+WITHOUT, HOLDER, ENTRY, FIELD, DEEP = "without", "holder", "entry", "field", "deep"
 _BLANKS = b" \t\r\n"
 _UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
@@ -54,21 +55,28 @@ def judge(data: bytes, store: Store) -> Judged:
 
 def _parsed(text: str) -> Judged:
     try:
-        return Judged(json.loads(text), None)
+        return _decoded(text)
     except RecursionError:
-        return Judged(None, Flaw(TORN, "it is nested too deeply"))
+        return Judged(None, Flaw(DEEP, "it is nested too deeply"))
     except json.JSONDecodeError as error:
         place = f"line {error.lineno}, column {error.colno}"
+        return Judged(None, Flaw(TORN, f"{place}: it is no JSON from there on"))
     except ValueError:
-        return Judged(None, Flaw(TORN, "it holds a number that is too long to be one"))
+        return Judged(None, Flaw(DEEP, "it holds a number that is too long to be one"))
+
+
+def _decoded(text: str) -> Judged:
+    """What a text says, and what stands around it; JSONDecodeError when nothing can be read."""
     try:
-        return Judged(
-            json.loads(text, strict=False),
-            Flaw(CONTROL, f"{place}: a control character within a text"),
-        )
+        return Judged(json.loads(text), None)
     except json.JSONDecodeError as error:
         place = f"line {error.lineno}, column {error.colno}"
-    except ValueError:
+    try:
+        values = json.loads(text, strict=False)
+        return Judged(values, Flaw(CONTROL, f"{place}: a control character within a text"))
+    except json.JSONDecodeError:
+        pass
+    except (ValueError, RecursionError):  # Hermes, which is strict, does not get so far
         return Judged(None, Flaw(TORN, f"{place}: it is no JSON from there on"))
     bare = text.rstrip("\0")
     if bare != text:
@@ -77,36 +85,48 @@ def _parsed(text: str) -> Judged:
         if inner.flaw is None:
             return Judged(inner.values, Flaw(PADDING, f"{count} NUL bytes follow its end"))
         return Judged(None, Flaw(TORN, f"it breaks off; {count} NUL bytes follow"))
-    try:
-        values, end = json.JSONDecoder(strict=False).raw_decode(text.lstrip())
-        more = len(text.lstrip()) - end
-        return Judged(values, Flaw(TAIL, f"{more} characters follow its end"))
-    except ValueError:
-        return Judged(None, Flaw(TORN, f"{place}: it is no JSON from there on"))
+    values, end = json.JSONDecoder(strict=False).raw_decode(text.lstrip())
+    return Judged(values, Flaw(TAIL, f"{len(text.lstrip()) - end} characters follow its end"))
 
 
 def _shape(values: Any, store: Store) -> Flaw | None:
     """What is wrong with the form of a document that parses."""
     if not is_a(values, store.top):
+        wanted = "a list" if store.top == LIST else "an object"
+        what = f"it is {_name(values)} at the top, not {wanted}"
         if values is None:
             return Flaw(NULL, "it says `null`")
-        if store.top == LIST or isinstance(values, list):
-            wanted = "a list" if store.top == LIST else "an object"
-            return Flaw(BARE, f"it is {_name(values)} at the top, not {wanted}")
-        return Flaw(TEXT, f"it is {_name(values)} at the top, not an object")
-    if store.one_of and values and not any(_holder(values, key) for key in store.one_of):
+        if isinstance(values, dict | list):
+            return Flaw(BARE, what)
+        return Flaw(TEXT if isinstance(values, str) else NUMBER, what)
+    odd = [path[0] for path in store.entries if path and _odd_holder(values, path[0], store)]
+    held = not store.one_of or any(_holds(values, key, store) for key in store.one_of)
+    if values and not held and (not odd or len(store.entries) > 1):
         return Flaw(WITHOUT, f"it has no {' or '.join(store.one_of)}")
-    odd = sum(not is_a(one, store.entry) for one in raw_entries(values, store))
-    return Flaw(ENTRY, f"{odd} of its entries are no objects") if odd else None
+    if odd:
+        kind = "list" if store.inside == LIST else "object"
+        return Flaw(HOLDER, f"its {odd[0]} are no {kind}")
+    count = sum(not is_a(one, store.entry) for one in raw_entries(values, store))
+    if count:
+        return Flaw(ENTRY, f"{count} of its entries are no objects")
+    count = sum(bool(wrong(one, store)) for one in raw_entries(values, store))
+    what = f"{count} of its entries have a field that is not what it must be"
+    return Flaw(FIELD, what) if count else None
+
+
+def _holds(values: Any, key: str, store: Store) -> bool:
+    return is_a(values.get(key), store.inside)
+
+
+def _odd_holder(values: Any, key: str, store: Store) -> bool:
+    """Whether there is something else where the entries should be."""
+    absent = values.get(key) is None and (key not in values or len(store.entries) > 1)
+    return not absent and not _holds(values, key, store)
 
 
 def is_a(value: object, kind: str) -> bool:
     """Whether a value is of the kind that a description names."""
     return kind == ANY or isinstance(value, list if kind == LIST else dict)
-
-
-def _holder(values: Any, key: str) -> bool:
-    return isinstance(values.get(key), dict | list)
 
 
 def _name(value: object) -> str:

@@ -4,27 +4,37 @@ from __future__ import annotations
 
 import codecs
 import json
-import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from hermes_doctor.patterns import pattern
 from hermes_doctor.stores import tearing
-from hermes_doctor.stores.described import Store
+from hermes_doctor.stores.described import LIST, Store
 from hermes_doctor.stores.entries import named
+from hermes_doctor.stores.fields import SCHEDULE, mended_fields, wrong
+from hermes_doctor.stores.joining import joined
 from hermes_doctor.stores.judging import (
     BARE,
     BINARY,
     BOM,
     CONTROL,
+    DEEP,
     ENTRY,
+    FIELD,
+    HOLDER,
     PADDING,
     TAIL,
     TORN,
     inside,
     is_a,
     judge,
+    raw_entries,
 )
+from hermes_doctor.stores.salvaging import called, salvage
 from hermes_doctor.values import NamedTuple
+
+_NO_LETTER = pattern(rb"[\x80-\xbf\xd7\xf7]|[\x80-\xff]{2}")
+"""What is not in a text of ASCII and single letters of Latin-1, as old editors save them."""
 
 
 class Mended(NamedTuple):
@@ -37,11 +47,13 @@ class Mended(NamedTuple):
     """The names of entries that could not be kept."""
     cut: bool = False
     """It broke off: what followed nobody knows."""
+    guessed: bool = False
+    """What its bytes mean is likely, and not certain."""
 
     @property
     def lossless(self) -> bool:
         """Whether everything that could be read before is still there, and was all there was."""
-        return not self.lost and not self.cut
+        return not (self.lost or self.cut or self.guessed)
 
 
 def mend(data: bytes, store: Store) -> Mended | None:
@@ -49,7 +61,10 @@ def mend(data: bytes, store: Store) -> Mended | None:
     values, flaw = judge(data, store)
     bench = _Bench(data, data.removeprefix(codecs.BOM_UTF8), values, store)
     way = _WAYS.get(flaw.kind) if flaw else None
-    made = way(bench) if way else None
+    try:
+        made = way(bench) if way else None
+    except (ValueError, RecursionError):
+        return None
     if made is None:
         return None
     found = judge(made.data, store)
@@ -78,26 +93,77 @@ class _Bench(NamedTuple):
         """What follows the end of the document is the rest of a longer one."""
         text = self.bare.decode("utf-8").lstrip()
         end = json.JSONDecoder(strict=False).raw_decode(text)[1]
-        return Mended(f"{text[:end]}\n".encode(), None, "without what follows its end")
+        first = named(self.values, self.store)
+        later, whole = self._second(text[end:].lstrip().encode())
+        changed = [n for n, value in named(later, self.store).items() if first.get(n) != value]
+        if changed and whole:
+            both = joined(later, self.values, self.store, None)
+            lost = tuple(f"{name}, as the first of two says" for name in changed if name in first)
+            return Mended(written(both), None, "with the entries of both lists in it", lost)
+        return Mended(f"{text[:end]}\n".encode(), None, "without what follows its end", (*changed,))
+
+    def _second(self, tail: bytes) -> tuple[Any, bool]:
+        """Another document that follows the first, and whether it is whole."""
+        values, flaw = judge(tail, self.store)
+        if flaw is None or flaw.kind != TORN:
+            fits = is_a(values, self.store.top) and (flaw is None or flaw.kind == TAIL)
+            return (values, True) if fits else (None, False)
+        made = _Bench(tail, tail, None, self.store).closed()
+        return (judge(made.data, self.store).values if made else None), False
 
     def escaped(self) -> Mended:
         """Control characters are written as JSON wants them."""
         how = "with its control characters written as such"
-        return Mended(_written(self.values), None, how)
+        return Mended(written(self.values), None, how)
 
     def wrapped(self) -> Mended | None:
         """A bare list becomes the value that it was meant to be."""
         if not self.store.list_is or not isinstance(self.values, list):
             return None
         how = f"with the list as the {self.store.list_is} that it is"
-        return Mended(_written({self.store.list_is: self.values}), None, how)
+        return Mended(written({self.store.list_is: self.values}), None, how)
 
     def in_utf8(self) -> Mended | None:
-        """An editor on Windows saved it as UTF-16."""
-        try:
+        """An editor on Windows saved it as UTF-16; else some bytes mean nothing."""
+        if self.data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
             return Mended(self.data.decode("utf-16").encode("utf-8"), None, "as UTF-8")
-        except UnicodeError:
+        if not _NO_LETTER.search(self.data):
+            data = self.data.decode("latin-1").encode("utf-8")
+            if judge(data, self.store).flaw is None:
+                how = "as UTF-8, its letters taken for Latin-1"
+                return Mended(data, None, how, guessed=True)
+        return self.salvaged()
+
+    def salvaged(self) -> Mended | None:
+        """The entries that can be read by themselves."""
+        left = salvage(self.bare.decode("utf-8", "replace"), self.store)
+        if not named(left.values, self.store):
             return None
+        how = "with the entries that can be read"
+        return Mended(written(left.values), None, how, left.lost, cut=True)
+
+    def reheld(self) -> Mended | None:
+        """Entries under names become the list of them; what holds no entries goes."""
+        odd = [path[0] for path in self.store.entries if path and self._no_holder(path[0])]
+        held = self.values[odd[0]]
+        if self.store.inside == LIST and isinstance(held, dict):
+            how = f"with its {odd[0]} as the list that they are"
+            return Mended(written({**self.values, odd[0]: [*held.values()]}), None, how)
+        kept = {key: value for key, value in self.values.items() if key not in odd}
+        return Mended(written(kept), None, f"without {odd[0]}, which are none", (*odd,), cut=True)
+
+    def _no_holder(self, key: str) -> bool:
+        return key in self.values and not is_a(self.values[key], self.store.inside)
+
+    def put_right(self) -> Mended | None:
+        """A field that Hermes stumbles over is what it would be without it."""
+        kept = json.loads(json.dumps(self.values))
+        entries = raw_entries(kept, self.store)
+        how = "with such fields left for Hermes to fill in"
+        if any(SCHEDULE in wrong(entry, self.store) for entry in entries):
+            how += " (a job whose schedule is none runs when it is given one)"
+        sound = all(mended_fields(entry, self.store) for entry in entries)
+        return Mended(written(kept), None, how) if sound else None
 
     def without_odd(self) -> Mended:
         """What is no entry goes; a note of Hermes' own is not missed."""
@@ -113,7 +179,7 @@ class _Bench(NamedTuple):
                 lost += [key for key in odd if not key.startswith("_")]
                 for key in odd:
                     del holder[key]
-        return Mended(_written(kept), None, "without what is no entry", tuple(lost))
+        return Mended(written(kept), None, "without what is no entry", tuple(lost))
 
     def _odd(self, entry: object) -> bool:
         return not is_a(entry, self.store.entry)
@@ -123,7 +189,7 @@ class _Bench(NamedTuple):
         text = self.bare.decode("utf-8").rstrip("\0")
         found = tearing.torn(text, self.store.entries)
         if found is None:
-            return None
+            return self.salvaged()
         lost = found.lost
         paths = self.store.entries
         deep = any(lost[: len(path)] == path and len(lost) > len(path) for path in paths)
@@ -131,8 +197,13 @@ class _Bench(NamedTuple):
         return Mended(found.text.encode(), None, "closed where it breaks off", names, cut=True)
 
 
-def _written(values: Any) -> bytes:
-    return f"{json.dumps(values, indent=2, ensure_ascii=False)}\n".encode()
+def written(values: Any) -> bytes:
+    """Values as Hermes writes them."""
+    text = json.dumps(values, indent=2, ensure_ascii=False)
+    try:
+        return f"{text}\n".encode()
+    except UnicodeEncodeError:  # half of a character, which JSON can only write as a number
+        return f"{json.dumps(values, indent=2)}\n".encode()
 
 
 def _torn_name(found: tearing.Torn, store: Store) -> str:
@@ -140,11 +211,7 @@ def _torn_name(found: tearing.Torn, store: Store) -> str:
     last = found.lost[-1]
     if isinstance(last, str):
         return last if len(store.entries) == 1 else ".".join(map(str, found.lost))
-    for field in store.names:
-        said = re.search(rf'"{re.escape(field)}"\s*:\s*"([^"\\]{{1,80}})"', found.rest)
-        if said:
-            return said[1]
-    return f"number {last + 1}"
+    return called(found.rest, store) or f"number {last + 1}"
 
 
 _WAYS: Mapping[str, Callable[[_Bench], Mended | None]] = {
@@ -156,4 +223,7 @@ _WAYS: Mapping[str, Callable[[_Bench], Mended | None]] = {
     ENTRY: _Bench.without_odd,
     BINARY: _Bench.in_utf8,
     TORN: _Bench.closed,
+    HOLDER: _Bench.reheld,
+    DEEP: _Bench.salvaged,
+    FIELD: _Bench.put_right,
 }

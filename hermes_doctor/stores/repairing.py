@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 from hermes_doctor.stores.entries import difference, named
@@ -27,7 +26,7 @@ class Repair(NamedTuple):
 
 
 def best(home: Home, file: StoreFile) -> Repair | None:
-    """Its own bytes mended, unless a copy has all that is left and more; None: there is no way."""
+    """Its own entries, and from the newest sound copy what they lack; None: there is no way."""
     from hermes_doctor.probes import stores
 
     mended = mend(file.data, file.store)
@@ -35,27 +34,47 @@ def best(home: Home, file: StoreFile) -> Repair | None:
         return _repair(file, mended, f"by itself, {mended.how}; every entry stays", lossless=True)
     copies = stores.sound_copies(home, file)
     newest = copies[0] if copies else None
-    if mended is not None and not (newest and _covers(newest, mended, file)):
-        return _repair(file, mended, f"by itself, {mended.how}; what is whole stays{_also(newest)}")
-    if newest is None:
-        return None
-    left = mended.values if mended else file.values
-    why = f"by {newest.label} of {newest.modified:%Y-%m-%d %H:%M} UTC, the newest that is sound"
-    before = named(left, file.store)
-    cut = mended.lost if mended else ()
-    return _made(file, newest.data, why, before, cut)
+    if mended is None:
+        return _copied(file, newest) if newest else None
+    both = _both(file, mended, newest) if newest else None
+    return both or _repair(file, mended, f"by itself, {mended.how}; what is whole stays")
 
 
-def _covers(copy: TextCopy, mended: Mended, file: StoreFile) -> bool:
-    """Whether a copy has every entry that is left, and more than that."""
+def _of(copy: TextCopy) -> str:
+    doubt = ", which does not say of which home it is" if copy.anywhere else ""
+    return f"{copy.label} of {copy.modified:%Y-%m-%d %H:%M} UTC, the newest that is sound{doubt}"
+
+
+def _again(file: StoreFile) -> str:
+    approved = file.store.kind == "approved"
+    return "; whoever was removed since then is let in again" if approved else ""
+
+
+def _copied(file: StoreFile, copy: TextCopy) -> Repair:
+    """A copy in the place of a file of which nothing can be kept."""
+    before = named(file.values, file.store)
+    empty = file.flaw is not None and file.flaw.kind == "empty"
+    unread = "" if before or empty else "; nothing of what is in it can be read"
+    return _made(file, copy.data, f"by {_of(copy)}{unread}{_again(file)}", before, ())
+
+
+def _both(file: StoreFile, mended: Mended, copy: TextCopy) -> Repair | None:
+    """What is left of the file, and what only the copy has; None where that is nothing."""
+    from hermes_doctor.stores.joining import joined
     from hermes_doctor.stores.judging import judge
+    from hermes_doctor.stores.mending import written
 
-    theirs = named(judge(copy.data, file.store).values, file.store)
-    return set(theirs) > set(named(mended.values, file.store))
-
-
-def _also(copy: TextCopy | None) -> str:
-    return f" (an older copy is {copy.label})" if copy else ""
+    theirs = judge(copy.data, file.store).values
+    try:
+        values = joined(mended.values, theirs, file.store, None if mended.cut else mended.lost)
+        data = written(values)
+    except (ValueError, RecursionError):
+        return None
+    before, after = named(mended.values, file.store), named(values, file.store)
+    if set(after) == set(before):
+        return None
+    why = f"by itself, {mended.how}, and what only the copy has: {_of(copy)}{_again(file)}"
+    return _made(file, data, why, before, mended.lost)
 
 
 def _repair(file: StoreFile, mended: Mended, why: str, *, lossless: bool = False) -> Repair:
@@ -82,7 +101,9 @@ def rejoin(home: Home, file: StoreFile) -> Repair | None:
     from hermes_doctor.files import read
     from hermes_doctor.model import CouldNotLook
     from hermes_doctor.probes.stores import LIMIT
-    from hermes_doctor.stores.judging import inside, judge
+    from hermes_doctor.stores.joining import joined
+    from hermes_doctor.stores.judging import judge
+    from hermes_doctor.stores.mending import written
 
     aside = file.path.with_name(f"{file.path.name}.corrupt")
     try:
@@ -99,17 +120,14 @@ def rejoin(home: Home, file: StoreFile) -> Repair | None:
         or taken.uid not in (own, file.snapshot.uid)
     ):
         return None
-    joined = json.loads(json.dumps(file.values))
-    for path in file.store.entries:
-        for key, value in dict(inside(values, path) or {}).items():
-            holder = joined
-            for part in path:
-                holder = holder.setdefault(part, {})
-            holder.setdefault(key, value)
-    before, after = named(file.values, file.store), named(joined, file.store)
+    try:
+        union = joined(file.values, values, file.store, None)
+        made = written(union)
+    except (ValueError, RecursionError):
+        return None
+    before, after = named(file.values, file.store), named(union, file.store)
     if set(after) == set(before):
         return None
-    made = f"{json.dumps(joined, indent=2)}\n".encode()
     why = f"by itself and what only {aside.name} has; what is in it now stays"
     lines = (
         f"{file.path.name}, {file.store.holds} one by one:",

@@ -32,10 +32,10 @@ def replaced_store(
         yield GatewayStep(services.of(probes), restart=True, why=reason)
 
 
-def entry_lines(file: StoreFile, values: object) -> tuple[str, ...]:
+def entry_lines(file: StoreFile, values: object, changed: str) -> tuple[str, ...]:
     """What becomes of each entry of a sound store that is given other values."""
     from hermes_doctor.stores.entries import difference, named
 
     before, after = named(file.values, file.store), named(values, file.store)
     head = f"{file.path.name}, {file.store.holds} one by one:"
-    return head, *difference(before, after, (), file.store)
+    return head, *difference(before, after, (), file.store, changed)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -91,3 +92,57 @@ def test_scripts(
 
     assert [one.code for one in found] == (["CRON-SCRIPT-MISSING"] if fault else [])
     assert all((fault or "") in one.evidence[0].what for one in found)
+
+
+@pytest.mark.parametrize(
+    ("version", "late", "up", "found"),
+    [
+        ("0.16.0", 300, 400, 1),
+        ("0.16.0", 60, 400, 0),
+        ("0.16.0", 300, 60, 0),
+        ("0.19.0", 300, 400, 0),
+    ],
+)
+def test_no_sign(
+    home: Path, monkeypatch: pytest.MonkeyPatch, version: str, late: int, up: int, found: int
+) -> None:
+    """Up to 0.17 nothing tells whether jobs are looked for, but what is due for hours."""
+    stored.installed(monkeypatch, version)
+    running(monkeypatch, up)
+    jobs(home, job("alpha", next_run_at=at(-late)))
+
+    assert [one.code for one in findings("cron-jobs", home)] == ["CRON-JOB-FAILED"] * found
+
+
+def test_list_that_hermes_reads(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A bare list is no reason to look away where Hermes reads it."""
+    stored.installed(monkeypatch, "0.19.0")
+    running(monkeypatch, 60)
+    support.put(home / "cron/jobs.json", json.dumps([job("alpha", script="gone.sh")]))
+
+    assert [one.code for one in findings("cron-jobs", home)] == ["CRON-SCRIPT-MISSING"]
+
+
+@pytest.mark.parametrize(
+    ("minutes", "more", "found"),
+    [
+        (-60, {}, ["info"]),
+        (-1, {}, []),
+        (-60, {"last_run_at": "2026-01-01T00:00:00+00:00"}, []),
+        (-60, {"enabled": False}, []),
+        (60, {}, []),
+    ],
+)
+def test_once_and_too_late(
+    home: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    minutes: int,
+    more: dict[str, object],
+    found: list[str],
+) -> None:
+    """Up to 0.18 a job can be planned once for a time that has passed; nothing begins it."""
+    running(monkeypatch, 60)
+    once = {"kind": "once", "run_at": at(minutes)}
+    jobs(home, job("alpha", schedule=once, next_run_at=None, **more))
+
+    assert [one.severity for one in findings("cron-jobs", home)] == found

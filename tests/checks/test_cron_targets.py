@@ -29,6 +29,8 @@ ORIGIN = {"platform": "telegram", "chat_id": "7"}
         (TELEGRAM, {"deliver": "telegram"}, "no TELEGRAM_HOME_CHANNEL"),
         (TELEGRAM + HOME, {"deliver": "telegram"}, None),
         (TELEGRAM, {"deliver": "telegram", "origin": ORIGIN}, None),
+        (TELEGRAM, {"deliver": "origin", "origin": {**ORIGIN, "platform": "Telegram"}}, None),
+        (TELEGRAM, {"deliver": "Telegram", "origin": ORIGIN}, "no TELEGRAM_HOME_CHANNEL"),
         (TELEGRAM, {"deliver": "telegram:-100:7"}, None),
         (TELEGRAM, {"deliver": "discord:5"}, "not set up"),
         (TELEGRAM, {"deliver": "discord:5,telegram:7"}, "not set up"),
@@ -62,15 +64,26 @@ def test_targets(
     assert all((why or "") in one.evidence[1].what for one in found)
 
 
-def test_home_in_config(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A home channel that config.yaml names counts, too."""
+@pytest.mark.parametrize(
+    ("config", "reached"),
+    [
+        ("platforms: {telegram: {home_channel: {chat_id: 7}}}", False),
+        ("telegram: {home_channel: 7}", False),
+        ("TELEGRAM_HOME_CHANNEL: 7", True),
+        ("TELEGRAM_HOME_CHANNEL: ''", False),
+    ],
+)
+def test_home_in_config(
+    home: Path, monkeypatch: pytest.MonkeyPatch, config: str, reached: bool
+) -> None:
+    """Jobs go by the variable; config.yaml counts where it says that very name at its top."""
     stored.installed(monkeypatch, "0.19.0")
     running(monkeypatch, None)
     support.put(home / ".env", TELEGRAM)
-    support.put(home / "config.yaml", "platforms: {telegram: {home_channel: {chat_id: 7}}}\n")
+    support.put(home / "config.yaml", config + "\n")
     jobs(home, job("alpha", deliver="telegram"))
 
-    assert findings("cron-targets", home) == []
+    assert bool(findings("cron-targets", home)) is not reached
 
 
 def test_last_one_failed(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:

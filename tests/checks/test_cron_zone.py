@@ -68,3 +68,12 @@ def test_utc(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert findings("cron-zone", home) == []
     daily(home, "2026-12-01T08:00:00+00:00")
     assert [one.severity for one in findings("cron-zone", home)] == ["info"]
+
+
+@pytest.mark.parametrize(("zone", "found"), [("Etc/UTC", ["info"]), ("Asia/Tokyo", [])])
+def test_clock_of_the_gateway(home: Path, zone: str, found: list[str]) -> None:
+    """The time zone that the gateway is given counts, not that of whoever looks."""
+    support.put(home / ".env", f"TZ={zone}\n")
+    daily(home)
+
+    assert [one.severity for one in findings("cron-zone", home)] == found

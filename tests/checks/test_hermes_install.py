@@ -47,6 +47,48 @@ def test_healthy(home: Path, tmp_path: Path) -> None:
     assert codes("hermes-install", home, service(home, tmp_path / "venv")) == []
 
 
+def test_on_top_of_the_system(home: Path, tmp_path: Path) -> None:
+    """What an environment does not have itself may lie in what it stands on."""
+    packages = environment(tmp_path / "venv")
+    shutil.rmtree(packages / "yaml")
+    config = tmp_path / "venv" / "pyvenv.cfg"
+    config.write_text(config.read_text().replace("packages = false", "packages = true"))
+
+    assert codes("hermes-install", home, service(home, tmp_path / "venv")) == []
+
+
+def test_left_by_an_older_python(home: Path, tmp_path: Path) -> None:
+    """The packages of the Python that an environment was made with before count for nothing."""
+    environment(tmp_path / "venv")
+    (tmp_path / "venv/lib/python3.1/site-packages/hermes_agent-0.1.0.dist-info").mkdir(parents=True)
+
+    assert codes("hermes-install", home, service(home, tmp_path / "venv")) == []
+
+
+def test_installed_in_the_old_way(home: Path, tmp_path: Path) -> None:
+    """`setup.py develop` leaves a link and no record."""
+    packages = environment(tmp_path / "venv")
+    shutil.rmtree(packages / "hermes_agent-0.19.0.dist-info")
+    (packages / "hermes-agent.egg-link").write_text("/src\n")
+
+    assert codes("hermes-install", home, service(home, tmp_path / "venv")) == []
+
+
+@pytest.mark.parametrize(("module", "found"), [("hermes_cli", 1), ("hermes_js", 0)])
+def test_another_program_of_that_name(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, module: str, found: int
+) -> None:
+    """A `hermes` on PATH that is something else is nobody's broken installation."""
+    root = tmp_path / "venv"
+    packages = environment(root)
+    shutil.rmtree(packages / "hermes_agent-0.19.0.dist-info")
+    command = support.put(root / "bin/hermes", f"#!{root}/bin/python\nimport {module}.main\n")
+    command.chmod(0o755)
+    monkeypatch.setenv("PATH", str(root / "bin"))
+
+    assert [one.code for one in look("hermes-install", home)[1]] == ["UPD-VENV-BROKEN"] * found
+
+
 @pytest.mark.parametrize(
     "lost", ["yaml", "dotenv", "hermes_cli", "hermes_agent-0.19.0.dist-info", "pyvenv.cfg", "home"]
 )

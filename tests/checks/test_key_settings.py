@@ -5,24 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-import pytest
-
 from hermes_doctor.model import Severity
 from tests import judging
 from tests.provider_mistakes import MISTAKES
-
-CODES = ("CFG-KEY-ENV",)
-
-
-@pytest.mark.parametrize(("name", "version"), judging.fitting(*CODES))
-def test_found(tmp_path: Path, name: str, version: str) -> None:
-    """Every mistake is found for what it is, under every release that makes one of it."""
-    judging.found(tmp_path, name, version)
-
-
-def test_healthy(tmp_path: Path) -> None:
-    """Ordinary homes show nothing of it under any release."""
-    judging.is_silent(tmp_path, *CODES)
 
 
 def test_a_guess_that_hits(tmp_path: Path) -> None:

@@ -10,22 +10,6 @@ import pytest
 from tests import judging
 from tests.provider_mistakes import MISTAKES
 
-CODES = (
-    "CFG-PROVIDER-LEFT",
-    "CFG-MODEL-PREFIX",
-)
-
-
-@pytest.mark.parametrize(("name", "version"), judging.fitting(*CODES))
-def test_found(tmp_path: Path, name: str, version: str) -> None:
-    """Every mistake is found for what it is, under every release that makes one of it."""
-    judging.found(tmp_path, name, version)
-
-
-def test_healthy(tmp_path: Path) -> None:
-    """Ordinary homes show nothing of it under any release."""
-    judging.is_silent(tmp_path, *CODES)
-
 
 def test_says_both_edits(tmp_path: Path) -> None:
     """The operators' classic: provider and prefix, each with its line."""

@@ -9,22 +9,6 @@ import pytest
 from tests import judging, support
 from tests.provider_mistakes import MISTAKES
 
-CODES = (
-    "CFG-PROVIDER-UNKNOWN",
-    "CFG-BUILTIN-NAME",
-)
-
-
-@pytest.mark.parametrize(("name", "version"), judging.fitting(*CODES))
-def test_found(tmp_path: Path, name: str, version: str) -> None:
-    """Every mistake is found for what it is, under every release that makes one of it."""
-    judging.found(tmp_path, name, version)
-
-
-def test_healthy(tmp_path: Path) -> None:
-    """Ordinary homes show nothing of it under any release."""
-    judging.is_silent(tmp_path, *CODES)
-
 
 @pytest.mark.parametrize(
     ("name", "words"),

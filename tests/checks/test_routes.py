@@ -49,6 +49,27 @@ def test_file(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert found.data["keys"] == ["agent:main:telegram:dm:1"]
 
 
+def test_compressed(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that ended only because it became too long goes on in another, and the chat with it."""
+    stored.installed(monkeypatch, "0.16.0")
+    add = (
+        "INSERT INTO sessions (id, source, parent_session_id, started_at, ended_at, end_reason) "
+        "VALUES ('{}', 'telegram', {}, {}, {}, {})"
+    )
+    damage.execute(
+        home / "state.db",
+        add.format("c1", "NULL", 1, 5, "'compression'"),
+        add.format("helper", "'c1'", 2, "NULL", "NULL"),
+        add.format("c2", "'c1'", 5, 7, "'compression'"),
+        add.format("c3", "'c2'", 7, "NULL", "NULL"),
+    )
+    chats(home, "c1")
+
+    [found] = ask("routes", home)[1]
+
+    assert found.data == {"keys": [], "moved": {"agent:main:telegram:dm:0": "c3"}}
+
+
 def test_table(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """From 0.18 on Hermes mends it; rows that are no JSON are passed over."""
     stored.installed(monkeypatch, "0.19.0")

@@ -32,3 +32,15 @@ def test_drops_and_undoes(home: Path) -> None:
     assert planned.plan(Probes(Home(home)), found) == []
     assert support.doctor("undo", "--yes", "--home", home).code == 0
     assert support.contents(home) == sick
+
+
+def test_goes_on(home: Path) -> None:
+    """A chat of a compressed conversation leads to where that goes on."""
+    stored.write(home, "sessions/sessions.json")
+    first, second = stored.CHATS
+    found = planned.finding("SESSION-ROUTE-STALE", "drop-routes", "state.db", moved={second: "s2"})
+
+    [step] = planned.plan(Probes(Home(home)), found)
+
+    assert step.lines()[-2:] == (f"  {first}", f"~ {second}  goes on where its conversation does")
+    assert json.loads(step.data)[second]["session_id"] == "s2"  # type: ignore[attr-defined]

@@ -50,6 +50,18 @@ def test_put_aside_joins(home: Path) -> None:
     cured.undo()
 
 
+@pytest.mark.parametrize("aside", ['{"providers": [1]}', '{"providers": {}, "credential_pool": 7}'])
+def test_odd_file_aside(home: Path, aside: str) -> None:
+    """What was put aside may be anything."""
+    stored.write(home, "auth.json")
+    support.put(home / "auth.json.corrupt", aside)
+
+    done = support.doctor("check", "--json", "--home", home)
+
+    assert "AUTHJSON" not in done.codes
+    assert "crashed" not in done.out
+
+
 def test_cache(home: Path) -> None:
     """A list of limits on which Hermes fails goes to the vault: it makes a new one."""
     name = "platforms/pairing/_rate_limits.json"

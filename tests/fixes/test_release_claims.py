@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from hermes_doctor.sqlite.repairs import release_claims
 from tests.claimed import claim
 from tests.curing import cure, rows
 
@@ -29,3 +30,13 @@ def test_cures_and_undoes(home: Path) -> None:
     ]
     assert cured.notes == ["1 tasks are ready again."]
     cured.undo()
+
+
+def test_taken_over(home: Path) -> None:
+    """A task that somebody alive has taken meanwhile is theirs."""
+    board = home / "kanban.db"
+    claim(board, "t2", os.getpid())
+    lock = rows(board, "SELECT claim_lock FROM tasks WHERE id = 't2'")[0][0]
+
+    assert release_claims(board, [("t2", 999_999, lock)]) == []
+    assert rows(board, "SELECT status FROM tasks WHERE id = 't2'") == [("running",)]

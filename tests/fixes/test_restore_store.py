@@ -32,7 +32,7 @@ def test_torn(home: Path) -> None:
     assert plan(home, "CRON-JOBS-CORRUPT") == [
         "jobs.json, jobs one by one:",
         "  alpha (idalpha)",
-        "- idbeta  cut off",
+        "- idbeta  cannot be kept",
     ]
 
     cured = cure(home, "CRON-JOBS-CORRUPT", "restore-store", JOBS)
@@ -59,19 +59,72 @@ def test_copy(home: Path) -> None:
 
 
 def test_copy_that_has_more(home: Path) -> None:
-    """A copy with all that is left and more goes before what is left."""
+    """What only a copy has comes back, and what is left stays as it is: it is newer."""
     users = {str(n): {"user_name": "x", "approved_at": 1.0} for n in (1001, 1002, 1003)}
     support.put(home / SNAPSHOT / PAIRED, json.dumps(users))
     stored.write(home, PAIRED, stored.text(PAIRED)[:90])
 
     assert plan(home, "PAIRING-CORRUPT") == [
         "telegram-approved.json, users one by one:",
-        "~ 1001  as it was in the copy",
+        "  1001",
         "+ 1002",
         "+ 1003",
     ]
     cure(home, "PAIRING-CORRUPT", "restore-store", PAIRED)
     assert set(json.loads((home / PAIRED).read_text())) == set(users)
+
+
+def test_newer_than_the_copy(home: Path) -> None:
+    """A login that is whole in the torn file stays: an older one may be worth nothing any more."""
+    now = {"version": 1, "providers": {"nous": {"refresh_token": "now"}}, "credential_pool": {}}
+    old = {"version": 1, "providers": {"nous": {}}, "credential_pool": {"deepseek": [{"id": "a"}]}}
+    data = json.dumps(now, indent=2).encode()
+    stored.write(home, "auth.json", data[: data.index(b'"credential_pool"')])
+    support.put(home / SNAPSHOT / "auth.json", json.dumps(old))
+
+    cured = cure(home, "AUTHJSON", "restore-store", "auth.json")
+
+    found = json.loads((home / "auth.json").read_text())
+    assert found == {**now, "credential_pool": old["credential_pool"]}
+    cured.undo()
+
+
+def test_broken_in_the_middle(home: Path) -> None:
+    """What only the broken file has stays, and what cannot be read of it is named."""
+    jobs = {"jobs": [stored.job(name) for name in ("alpha", "beta", "gamma")]}
+    data = json.dumps(jobs, indent=2).encode().replace(b'"name": "beta",', b'"name": "beta"')
+    stored.write(home, JOBS, data)
+    support.put(home / SNAPSHOT / JOBS, json.dumps({"jobs": [stored.job("delta")]}))
+
+    assert plan(home, "CRON-JOBS-CORRUPT")[1:] == [
+        "  alpha (idalpha)",
+        "  gamma (idgamma)",
+        "+ delta (iddelta)",
+        "- beta  cannot be kept",
+    ]
+
+
+def test_what_is_lost_is_shown(home: Path) -> None:
+    """However many entries stay."""
+    jobs = [stored.job(f"job {number}") for number in range(60)]
+    stored.write(home, JOBS, json.dumps({"jobs": [*jobs, "odd"]}).encode())
+
+    lines = plan(home, "CRON-JOBS-CORRUPT")
+
+    assert lines[-2:] == ["  … 21 more stay as they are", "- number 61  cannot be kept"]
+
+
+def test_zip_of_no_certain_home(tmp_path: Path) -> None:
+    """Hermes writes its zips into the user's folder, whichever home they are of: that is said."""
+    home = support.healthy(tmp_path / "user" / ".hermes")
+    with zipfile.ZipFile(home.parent / "hermes-backup-2026.zip", "w") as archive:
+        archive.writestr("auth.json", stored.text("auth.json"))
+    (home.parent / "hermes-backup-2026.zip").chmod(0o600)
+    stored.write(home, "auth.json", b"nonsense")
+
+    done = support.doctor("fix", "AUTHJSON", "--home", home)
+
+    assert "does not say of which home it is" in done.out.replace("\n", " ")
 
 
 @pytest.mark.parametrize("place", ["vault", "zip", "beside", "home zip"])

@@ -118,6 +118,22 @@ def test_torn(version: str, hermes_home: MakeHome) -> None:
     assert asked(patient, LOAD) == first | {"auth": WHOLE["auth"]}
 
 
+@pytest.mark.parametrize("flaw", ["named", "timeless"])
+def test_jobs_that_stop_every_look(hermes_home: MakeHome, flaw: str) -> None:
+    """Jobs under names, and one whose next run is no time, stop 0.16 until they are put right."""
+    patient = Patient("0.16.0", hermes_home("0.16.0"))
+    jobs = stored.WHOLE["cron/jobs.json"]["jobs"]
+    odd = {job["id"]: job for job in jobs} if flaw == "named" else [*jobs]
+    if isinstance(odd, list):
+        odd[0] = {**odd[0], "next_run_at": "soon"}
+    stored.write(patient.home, "cron/jobs.json", json.dumps({"jobs": odd}).encode())
+    assert asked(patient, LOAD)["jobs"] != WHOLE["jobs"]
+
+    assert patient.doctor("fix", "CRON-JOBS-CORRUPT", "--apply").code == 0
+
+    assert asked(patient, LOAD)["jobs"] == WHOLE["jobs"]
+
+
 def test_a_note_of_a_newer_release(hermes_home: MakeHome) -> None:
     """Gone back to 0.16, Hermes stumbles over the note that 0.18 writes among the chats."""
     patient = Patient("0.16.0", hermes_home("0.16.0"))

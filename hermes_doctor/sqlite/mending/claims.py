@@ -9,16 +9,20 @@ from pathlib import Path
 from hermes_doctor.sqlite.mending.work import at_work, transaction
 
 
-def release(copy: Path, tasks: Sequence[str]) -> list[str]:
-    """Make these tasks ready again where they are still running, and end their runs."""
+def release(copy: Path, tasks: Sequence[tuple[str, int, str]]) -> list[str]:
+    """Make tasks ready again that the same dead worker still holds, and end their runs.
+
+    Meanwhile somebody alive may have taken one over: it is told by process and claim.
+    """
     done = 0
     with at_work(copy) as connection, transaction(connection):
         runs = {row[1] for row in connection.execute("PRAGMA table_info(task_runs)")}
-        for task in tasks:
+        for task, worker, lock in tasks:
             freed = connection.execute(
                 "UPDATE tasks SET status = 'ready', claim_lock = NULL, claim_expires = NULL, "
-                "worker_pid = NULL WHERE id = ? AND status = 'running'",
-                (task,),
+                "worker_pid = NULL WHERE id = ? AND status = 'running' "
+                "AND worker_pid = ? AND claim_lock = ?",
+                (task, worker, lock),
             ).rowcount
             if freed and {"ended_at", "outcome"} <= runs:
                 connection.execute(
