@@ -231,7 +231,8 @@ class Saving:
             now = snapshot(path)
             if now == taken and made.size == taken.size:
                 like = self.earlier.like(entry.path) if patient else None
-                if like is not None and like.sha256 == made.sha256:
+                same = like is not None and like.sha256 == made.sha256
+                if like is not None and same and self.earlier.reads_right(like):
                     self._drop(entry.path)
                     if shared := self._shared(like, taken):
                         return shared._replace(
