@@ -52,6 +52,7 @@ def carry_out(
     vault: Path | None,
     repeat: str,
     report: bool = True,
+    left: Sequence[str] = (),
 ) -> Journal | None:
     """Restore from a backup as a run like any other; None when the operator did not agree.
 
@@ -98,7 +99,10 @@ def carry_out(
         made = {"schema": "hermes-doctor/run-report/1", "home": str(home.path)}
         typer.echo(
             document.dump(
-                made | repaired.run_document(done) | {"recovered": [one.text for one in ended]}
+                made
+                | repaired.run_document(done)
+                | {"recovered": [one.text for one in ended]}
+                | ({"left": list(left)} if left else {})
             )
         )
     else:

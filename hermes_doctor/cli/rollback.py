@@ -208,14 +208,17 @@ def _restore(
     *,
     json: bool,
 ) -> None:
-    from hermes_doctor import restoring
+    from hermes_doctor import outside, restoring
     from hermes_doctor.cli.restoring import carry_out
     from hermes_doctor.model import CannotFix
 
+    wanted, left = outside.coming_back(home, backup.entries, backup.entries)
+    for name in left:
+        say("! ", "warning", f"{name} lies outside of the home, and is left as it is.")
     done = carry_out(
         home,
         backup,
-        restoring.items_for(home, backup, backup.entries, "rollback"),
+        restoring.items_for(home, backup, wanted, "rollback"),
         kind="restore",
         of=backup.id,
         ended=ended,

@@ -364,6 +364,25 @@ def test_a_hermes_that_was_not_seen_is_for_the_operator_to_exchange(tmp_path: Pa
     assert "hermes-doctor backup restore 20261115-000000-000aa" in done.err
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can make another user's files")
+def test_what_a_symlink_leads_to_is_another_s(tmp_path: Path) -> None:
+    """A file of another user, which was saved along, does not stop the way back half-way."""
+    home = support.healthy(tmp_path / "home")
+    environments.make(home)
+    theirs = support.put(tmp_path / "theirs", "then", 0o644)
+    (home / "theirs").symlink_to(theirs)
+    assert support.doctor("hook", "run", "pre-update", "--home", str(home)).code == 0
+    os.chown(support.put(theirs, "now"), 12345, 12345)
+    support.put(home / ".env", "now")
+
+    done = rollback(home)
+
+    assert done.code == 0, done.err
+    assert "lies outside of the home" in done.err
+    assert theirs.read_text() == "now"
+    assert (home / ".env").read_text() != "now"
+
+
 def test_a_damaged_record_is_not_passed_over(place: Path) -> None:
     """The one before it is not what is meant."""
     records = Records(Home(place))
