@@ -6,16 +6,19 @@ same for all. Until it is whole it is a `.partial`, which the next command remov
 
 from __future__ import annotations
 
+import base64
 import contextlib
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from hermes_doctor import durable
 from hermes_doctor.home import Home
 from hermes_doctor.interrupts import uninterrupted
-from hermes_doctor.manifest import MANIFEST, Backup, seal
+from hermes_doctor.manifest import MANIFEST, Backup, Entry, seal
+from hermes_doctor.model import Trouble
 from hermes_doctor.vault import BEGUN, PARTIAL, Vault
 
 
@@ -51,10 +54,46 @@ def keep(vault: Vault, backup: Backup) -> Backup:
 def mine(home: Home, backup: Backup) -> Backup:
     """A backup of this home, though it may have been made of another, on another machine.
 
-    What a symlink of that other home led to, outside, is not brought along.
+    What a symlink of that other home led to, outside, is not brought along. Files are the home's
+    owner's: a number that stood for him there may be nobody here, or somebody else.
     """
-    if backup.home == str(home.path):
-        return backup
-    inside = tuple(entry for entry in backup.entries if not entry.path.startswith("/"))
-    reason = f"{backup.reason} (of {backup.home})"
-    return replace(backup, home=str(home.path), entries=inside, reason=reason)
+    owner, here = home.path.stat(), backup.home == str(home.path)
+    vault = home.name_of(home.vault) + "/"
+    entries = tuple(
+        _owned(entry, owner)
+        for entry in backup.entries
+        if not entry.path.startswith(vault) and (here or not entry.path.startswith("/"))
+    )
+    reason = backup.reason if here else f"{backup.reason} (of {backup.home})"
+    return replace(backup, home=str(home.path), entries=entries, reason=reason)
+
+
+def _owned(entry: Entry, owner: os.stat_result) -> Entry:
+    mine = (os.getegid(), *os.getgroups())
+    if entry.uid == owner.st_uid and (os.geteuid() == 0 or entry.gid in mine):
+        return entry
+    return entry._replace(uid=owner.st_uid, gid=owner.st_gid)
+
+
+def refuse_odd(backup: Backup, what: str) -> None:
+    """Anybody may have written a manifest that comes from elsewhere; ours never say such things."""
+    names = [entry.path for entry in backup.entries]
+    if len(set(names)) < len(names) or not all(map(_is_plain, backup.entries)):
+        raise Trouble(f"{what} is damaged: its manifest names what cannot be. Nothing was changed.")
+
+
+def _is_plain(entry: Entry) -> bool:
+    try:
+        for value in entry.xattrs.values():
+            base64.b64decode(value, validate=True)
+        os.fsencode(entry.path + (entry.target or ""))
+    except ValueError:
+        return False
+    owners = (entry.uid, entry.gid)
+    return (
+        str(PurePosixPath(entry.path)) == entry.path != "."
+        and "\0" not in entry.path + (entry.target or "")
+        and entry.size >= 0
+        and abs(entry.mtime_ns) < 2**63
+        and all(-1 <= number < 2**32 - 1 for number in owners)
+    )

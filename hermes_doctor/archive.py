@@ -18,8 +18,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import IO
 
-from hermes_doctor import blocks, durable, passphrases
-from hermes_doctor.adopting import arriving, keep
+from hermes_doctor import blocks, durable, passphrases, working
+from hermes_doctor.adopting import arriving, keep, refuse_odd
 from hermes_doctor.engines import program
 from hermes_doctor.files import MEGABYTE, open_regular
 from hermes_doctor.manifest import MANIFEST, Backup, Entry, parse, place_of, seal
@@ -92,10 +92,21 @@ def _fill(backup: Backup, out: IO[bytes]) -> None:
     sealed = seal(replace(backup, entries=entries, shares=None))
     with tarfile.open(fileobj=out, mode="w|", format=tarfile.PAX_FORMAT) as tar:
         _add(tar, MANIFEST, len(sealed), [sealed])
+        done = 0
         for entry in backup.entries:
             if entry.kind == "file":
                 name = str(place_of(Path(), entry.path))
-                _add(tar, name, entry.size, _content(backup, entry))
+                content = _counted(_content(backup, entry), done, backup.size)
+                _add(tar, name, entry.size, content)
+                done += entry.size
+
+
+def _counted(chunks: Iterator[bytes], done: int, total: int) -> Iterator[bytes]:
+    """The pieces; how far it is by now is told when one has been taken."""
+    for chunk in chunks:
+        yield chunk
+        done += len(chunk)
+        working.tell("encrypting it", done / total)
 
 
 def _content(backup: Backup, entry: Entry) -> Iterator[bytes]:
@@ -157,6 +168,9 @@ def verify(path: Path, lock: Lock) -> list[str]:
             if entry is None or stream is None:
                 wrong.append(f"{info.name}: the manifest knows nothing of it")
                 continue
+            if info.size != entry.size:
+                wrong.append(f"{entry.path}: the copy is not what was saved")
+                continue
             digest = hashlib.sha256()
             while chunk := stream.read(MEGABYTE):
                 digest.update(chunk)
@@ -175,6 +189,8 @@ def take_in(vault: Vault, path: Path, lock: Lock) -> Backup:
             entry, stream = left.pop(info.name, None), tar.extractfile(info)
             if entry is None or stream is None:
                 continue
+            if info.size != entry.size:
+                raise Trouble(f"{path.name} is damaged: {entry.path} is not what was saved.")
             place = place_of(partial, entry.path)
             durable.make_folder(place.parent)
             with durable.fresh(place, lasting=False) as fd:
@@ -204,10 +220,13 @@ def _opened(path: Path, lock: Lock) -> Iterator[tuple[Backup, tarfile.TarFile]]:
             try:
                 with tarfile.open(fileobj=age.stdout, mode="r|") as tar:
                     first = tar.next()
-                    stream = tar.extractfile(first) if first and first.name == MANIFEST else None
+                    fits = first and first.name == MANIFEST and first.size <= 256 * MEGABYTE
+                    stream = tar.extractfile(first) if first and fits else None
                     if stream is None:
                         raise Trouble(f"{path.name} holds no backup of hermes-doctor.")
-                    yield parse(path, stream.read()), tar
+                    backup = parse(path, stream.read())
+                    refuse_odd(backup, path.name)
+                    yield backup, tar
                     while age.stdout.read(MEGABYTE):  # to its end: age checks what it decrypts
                         pass
             except (tarfile.TarError, EOFError):

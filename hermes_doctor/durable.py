@@ -237,11 +237,12 @@ def copy_read_back(
     with acting_for(source) as here:
         fd = open_regular(here, follow=False)
     with os.fdopen(fd, "rb", buffering=0) as file:
-        if os.fstat(fd).st_size < DIRECT or not ondisk.past_memory(target):
-            return (*drain(file, target, progress), False)
+        most = os.fstat(fd).st_size
+        if most < DIRECT or not ondisk.past_memory(target):
+            return (*drain(file, target, progress, most), False)
         digest, total, held = _sha256(), 0, True
         rooms = ondisk.Rooms.of_thread()
-        while count := rooms.fill(fd):
+        while total <= most and (count := rooms.fill(fd)):
             padded = rooms.padded(count)
             digest.update(padded[:count])
             held = _write_past_memory(target, padded) and held
@@ -268,11 +269,16 @@ def _write_past_memory(fd: int, data: memoryview) -> bool:
     return True
 
 
-def drain(source: IO[bytes], target: int, progress: Progress | None = None) -> tuple[str, int]:
-    """Everything of a stream into an open descriptor; its SHA-256 and size."""
+def drain(
+    source: IO[bytes], target: int, progress: Progress | None = None, most: int | None = None
+) -> tuple[str, int]:
+    """Everything of a stream into an open descriptor; its SHA-256 and size.
+
+    Not much more than `most`: somebody may add to a file as fast as it is read.
+    """
     digest = _sha256()
     total = 0
-    while chunk := source.read(CHUNK):
+    while (most is None or total <= most) and (chunk := source.read(CHUNK)):
         write(target, chunk)
         digest.update(chunk)
         total += len(chunk)

@@ -6,18 +6,20 @@ know to get in, they take from the environment, so that no secret stands in an a
 
 from __future__ import annotations
 
+import io
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from hermes_doctor import blocks, durable, rights
-from hermes_doctor.adopting import arriving, keep
+from hermes_doctor import blocks, durable, rights, working
+from hermes_doctor.adopting import arriving, keep, refuse_odd
 from hermes_doctor.files import MEGABYTE, read, which
 from hermes_doctor.manifest import MANIFEST, Backup, parse, place_of
 from hermes_doctor.masking import clean
@@ -25,6 +27,8 @@ from hermes_doctor.model import CannotFix, CouldNotLook, Trouble
 from hermes_doctor.vault import Vault
 
 TAG = "hermes-doctor"
+PATIENCE = 10.0
+"""Seconds that a program has to take back its lock when we are interrupted."""
 _PASSWORDS = ("RESTIC_PASSWORD", "RESTIC_PASSWORD_FILE", "RESTIC_PASSWORD_COMMAND")
 
 
@@ -43,22 +47,49 @@ def program(name: str) -> str:
 
 
 def _run(
-    words: Sequence[str], env: Mapping[str, str] | None = None, cwd: Path | None = None
+    words: Sequence[str],
+    env: Mapping[str, str] | None = None,
+    cwd: Path | None = None,
+    heard: Callable[[str], None] = lambda _: None,
 ) -> str:
-    """What a program prints; Trouble with its last words when it fails."""
-    done = subprocess.run(
-        [program(words[0]), *words[1:]],
-        env={**os.environ, **(env or {})},
-        cwd=cwd,
-        stdin=None if sys.stdin and sys.stdin.isatty() else subprocess.DEVNULL,
-        capture_output=True,
-        check=False,
-    )
-    if done.returncode:
-        lines = done.stderr.decode("utf-8", "replace").strip().splitlines() or ["it said nothing"]
-        said = clean(lines[-1])[:300]
-        raise Trouble(f"{words[0]} {words[1]} failed with {done.returncode}: {said}")
-    return done.stdout.decode("utf-8", "replace")
+    """What a program prints, each line `heard` as it comes; Trouble with its last words when it
+    fails. It ends with us: what it has begun it may take back."""
+    with tempfile.TemporaryFile() as errors:
+        process = subprocess.Popen(
+            [program(words[0]), *words[1:]],
+            env={**os.environ, **(env or {})},
+            cwd=cwd,
+            stdin=None if sys.stdin and sys.stdin.isatty() else subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+        )
+        assert process.stdout is not None
+        printed = []
+        try:
+            with io.TextIOWrapper(process.stdout, "utf-8", "replace", newline=None) as output:
+                for line in output:  # a \r ends one too
+                    heard(line)
+                    printed.append(line)
+            process.wait()
+        except BaseException:
+            _end(process)
+            raise
+        errors.seek(0)
+        said = errors.read().decode("utf-8", "replace").strip().splitlines() or ["it said nothing"]
+    if process.returncode:
+        text = clean(said[-1])[:300]
+        raise Trouble(f"{words[0]} {words[1]} failed with {process.returncode}: {text}")
+    return "".join(printed)
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """Ask a program to end, and make it."""
+    process.terminate()
+    try:
+        process.wait(PATIENCE)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
 
 
 class Restic:
@@ -66,25 +97,34 @@ class Restic:
 
     def __init__(self, repository: str) -> None:
         program("restic")
-        if not any(os.environ.get(name) for name in _PASSWORDS) and not sys.stdin.isatty():
+        self._env = {"RESTIC_REPOSITORY": repository}  # its address may hold a password
+        self._asked = not any(os.environ.get(name) for name in _PASSWORDS)
+        if self._asked and not (sys.stdin and sys.stdin.isatty()):
             raise Trouble(
                 "restic needs the password of its repository: name a file with it in the variable "
                 "RESTIC_PASSWORD_FILE. Nothing was sent."
             )
-        self._env = {"RESTIC_REPOSITORY": repository}  # its address may hold a password
+        if self._asked:  # once, not for each time that restic is called
+            self._env["RESTIC_PASSWORD"] = _asked("The password of restic's repository: ")
 
-    def _ask(self, *words: str, cwd: Path | None = None) -> str:
-        return _run(["restic", *words], self._env, cwd)
+    def _ask(self, *words: str, cwd: Path | None = None, progress: bool = False) -> str:
+        if not progress:
+            return _run(["restic", *words], self._env, cwd)
+        env = {**self._env, "RESTIC_PROGRESS_FPS": "2"}
+        return _run(["restic", *words], env, cwd, heard=_hear_restic)
 
     def make(self) -> None:
         """Make the repository, where there is none yet."""
+        if self._asked and _asked("Once more: ") != self._env["RESTIC_PASSWORD"]:
+            raise Trouble("These are two passwords. Nothing was sent.")
         self._ask("init")
 
     def push(self, backup: Backup) -> str:
         """Send a backup; the name that restic has for it. Then its repository is checked."""
         words = ("backup", "--json", "--tag", TAG, "--tag", backup.id, "--", backup.id)
-        said = self._ask(*words, cwd=backup.folder.parent)
+        said = self._ask(*words, cwd=backup.folder.parent, progress=True)
         summary = json.loads(said.strip().splitlines()[-1])
+        working.tell("restic checks its repository")
         self._ask("check")
         return str(summary["snapshot_id"])
 
@@ -107,26 +147,56 @@ class Restic:
             )
         real, name, _ = known[-1]
         with ExitStack() as stack:
-            room = Path(stack.enter_context(tempfile.TemporaryDirectory(dir=_room(vault))))
+            room = stack.enter_context(_room(vault))
+            working.tell("restic brings it back")
             self._ask("restore", name, "--target", str(room))
             folder = next((path.parent for path in room.glob(f"**/{real}/{MANIFEST}")), None)
             if folder is None:
                 raise Trouble(f"What restic has as {name} is no backup of hermes-doctor.")
             data, _ = read(folder / MANIFEST, 256 * MEGABYTE)
+            backup = parse(folder, data)
+            refuse_odd(backup, f"What restic has as {name}")
             partial = stack.enter_context(arriving(vault))
-            return keep(vault, _carried(parse(folder, data), partial))
+            return keep(vault, _carried(backup, partial))
 
 
-def _room(vault: Vault) -> Path | None:
-    """Where restic, run by root, may write: not where another user could lead it elsewhere."""
+def _asked(question: str) -> str:
+    import getpass
+
+    return getpass.getpass(question)
+
+
+def _hear_restic(line: str) -> None:
+    """One line of what restic prints as JSON."""
+    try:
+        share = json.loads(line).get("percent_done")
+    except (ValueError, AttributeError):
+        return
+    if isinstance(share, int | float):
+        working.tell("restic sends it", min(1.0, max(0.0, float(share))))
+
+
+@contextmanager
+def _room(vault: Vault) -> Iterator[Path]:
+    """Where restic, run by root, may write: not where another user could lead it elsewhere.
+
+    In the vault it is half a backup, which the next command removes if we are killed.
+    """
     vault.prepare()
-    return vault.root if rights.of(vault.root / "any") is None else None
+    if rights.of(vault.root / "any") is None:
+        with arriving(vault) as partial:
+            yield partial
+        return
+    with tempfile.TemporaryDirectory() as room:
+        yield Path(room)
 
 
 def _carried(backup: Backup, partial: Path) -> Backup:
     """Every copy as one whole file in the folder of a new backup."""
-    entries = []
+    entries, done = [], 0
     for entry in backup.entries:
+        working.tell("taking it in", done / backup.size if backup.size else None)
+        done += entry.size
         if entry.kind != "file":
             entries.append(entry)
             continue
@@ -152,8 +222,22 @@ def rsync(vault: Vault, target: str) -> None:
         raise Trouble(f"{target} is no place to send backups to.")
     words = ["-aH", "--exclude=*.partial", "--exclude=/runs", "--exclude=.*.new"]
     way = ["--", f"{vault.root}/", target]
-    _run(["rsync", *words, *way])
+    progress = ["--info=progress2"] if _tells(_run(["rsync", "--version"])) else []
+    _run(["rsync", *words, *progress, *way], heard=_hear_rsync)
+    working.tell("rsync compares it there")
     different = _run(["rsync", *words, "--dry-run", "--checksum", "--itemize-changes", *way])
     files = [line for line in different.splitlines() if line[:2] in ("<f", ">f", "*d")]
     if files:
         raise Trouble(f"{len(files)} files are different there, though rsync sent them.")
+
+
+def _tells(version: str) -> bool:
+    """Whether an rsync can say how far it is; the one of macOS cannot."""
+    found = re.match(r"rsync\s+version v?(\d+)\.(\d+)", version)
+    return found is not None and (int(found[1]), int(found[2])) >= (3, 1)
+
+
+def _hear_rsync(line: str) -> None:
+    """One line of what rsync prints of its progress."""
+    if found := re.match(r"\s*[\d.,]+\s+(\d+)%", line):
+        working.tell("rsync sends them", min(1.0, int(found[1]) / 100))

@@ -49,6 +49,8 @@ class Snapshot(NamedTuple):
 
 
 ABSENT = Snapshot("absent")
+LONGEST_NAME = 255
+"""Bytes, on most disks."""
 
 
 def snapshot(path: StrPath) -> Snapshot:
@@ -58,6 +60,9 @@ def snapshot(path: StrPath) -> Snapshot:
     except (FileNotFoundError, NotADirectoryError):
         return ABSENT
     except (OSError, ValueError) as error:
+        long = isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG
+        if long and len(os.fsencode(Path(path).name)) > LONGEST_NAME:  # no file can have it
+            return ABSENT
         raise CouldNotLook(reason(error, Path(path))) from error
 
 

@@ -17,9 +17,17 @@ from typing import IO
 
 from hermes_doctor import __version__, durable
 from hermes_doctor.adopting import arriving, keep
-from hermes_doctor.belongings import passing
-from hermes_doctor.files import MEGABYTE, listing, open_regular, read, snapshot, user_home
-from hermes_doctor.home import Home
+from hermes_doctor.belongings import SECRET, of_store, passing
+from hermes_doctor.files import (
+    LONGEST_NAME,
+    MEGABYTE,
+    listing,
+    open_regular,
+    read,
+    snapshot,
+    user_home,
+)
+from hermes_doctor.home import Home, is_database
 from hermes_doctor.manifest import Backup, Entry, place_of
 from hermes_doctor.model import CouldNotLook, Trouble
 from hermes_doctor.rights import acting_for
@@ -124,6 +132,8 @@ def brought(vault: Vault, copy: Copy, partial: Path) -> tuple[Backup, list[str]]
         durable.make_folder(place.parent)
         with durable.fresh(place, lasting=False) as fd, stream:
             sha256, size = durable.drain(stream, fd)
+        if is_database(Path(name)) or any(of_store(store, [name]) for store in SECRET):
+            mode &= 0o700  # a zip made elsewhere may have lost who may read it
         entry = Entry(name, "file", size, mode, owner.st_uid, owner.st_gid, mtime_ns, sha256)
         entries.append(entry)
     backup = Backup(
@@ -149,15 +159,18 @@ def _of_zip(path: Path, partial: Path) -> Iterator[tuple[str, int, int, IO[bytes
         infos = [info for info in archive.infolist() if not info.is_dir()]
         check_room(partial, sum(info.file_size for info in infos))
         prefix = _prefix([info.filename for info in infos])
-        seen: set[str] = set()
+        files: set[str] = set()
+        folders: set[str] = set()
         for info in infos:
             name = info.filename.removeprefix(prefix)
             if passing(name) or name.startswith("_external/"):
                 continue
             _refuse_odd(name)
-            if name in seen:
+            name, above = str(PurePosixPath(name)), set(map(str, PurePosixPath(name).parents))
+            if name in files or name in folders or not above.isdisjoint(files):
                 raise CouldNotLook("it names one file twice")
-            seen.add(name)
+            files.add(name)
+            folders |= above
             mode = (info.external_attr >> 16) & 0o777
             yield name, mode or PRIVATE, _time(info.date_time), archive.open(info)
 
@@ -229,6 +242,8 @@ def _refuse_odd(name: str) -> None:
     parts = PurePosixPath(name).parts
     if not parts or name.startswith("/") or ".." in parts or "\\" in name or "\0" in name:
         raise CouldNotLook("it names a file outside of a home")
+    if any(len(os.fsencode(part)) > LONGEST_NAME for part in parts):
+        raise CouldNotLook("it names a file by more letters than a name can have")
 
 
 def _said(error: Exception) -> str:

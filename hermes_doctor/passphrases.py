@@ -21,6 +21,9 @@ from hermes_doctor.model import CouldNotLook, Trouble
 
 PROMPT = b": "
 TICK = 0.05
+MOST = 1000
+"""Bytes of a passphrase. A terminal cuts off what is too long, and takes some signs for commands:
+one of them ends the line, one empties it, and then age makes a passphrase up that nobody sees."""
 
 
 class Terminal:
@@ -96,4 +99,6 @@ def _passphrase(file: Path) -> bytes:
     line = data.split(b"\n", 1)[0].rstrip(b"\r")
     if not line:
         raise Trouble(f"{file} holds no passphrase.")
+    if len(line) > MOST or any(byte < 32 or byte == 127 for byte in line):
+        raise Trouble(f"The passphrase in {file} cannot be typed: it is too long, or no text.")
     return line

@@ -20,6 +20,8 @@ from hermes_doctor.vault import Backup, Entry
 
 _NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOTSUP, errno.EMLINK, errno.ENOSYS)
 """A drive without hard links; the vault has the file."""
+_LONG, _SHORT = 180, 140
+"""Bytes of a name: most disks take 255, and what is put beside a file is called by its name."""
 
 
 def distrust(home: Home, named: Iterable[str], what: str) -> None:
@@ -36,17 +38,28 @@ def distrust(home: Home, named: Iterable[str], what: str) -> None:
 
 def staged(path: Path, run: str) -> Path:
     """Where the new content of a path waits."""
-    return path.with_name(f".{path.name}.hermes-doctor-{run}.new")
+    return _beside(path, run, "new")
 
 
 def kept(path: Path, run: str) -> Path:
     """The second name that the old file keeps until the run has ended."""
-    return path.with_name(f".{path.name}.hermes-doctor-{run}.old")
+    return _beside(path, run, "old")
 
 
 def returning(path: Path, run: str) -> Path:
     """Where old content waits on its way back out of the vault."""
-    return path.with_name(f".{path.name}.hermes-doctor-{run}.back")
+    return _beside(path, run, "back")
+
+
+def _beside(path: Path, run: str, what: str) -> Path:
+    """A name beside a path; of one that is nearly as long as names may be, only the beginning."""
+    name = path.name
+    if len(os.fsencode(name)) > _LONG:
+        import hashlib
+
+        whole = os.fsencode(name)
+        name = f"{os.fsdecode(whole[:_SHORT])}~{hashlib.sha256(whole).hexdigest()[:16]}"
+    return path.with_name(f".{name}.hermes-doctor-{run}.{what}")
 
 
 def commit(change: Change, taken: Snapshot, run: str) -> None:

@@ -265,6 +265,16 @@ class Run:
                 f"Change it where it is mounted from."
             )
         folder = next(place for place in path.parents if place.exists())
+        if not folder.is_dir():
+            raise Trouble(
+                f"{folder} is no folder, and {path.name} belongs into one of that name. Nothing "
+                f"was changed. Move it away first."
+            )
+        if path.is_dir() and not path.is_symlink():
+            raise Trouble(
+                f"{path} is a folder by now. Nothing was changed. Move it away first, or leave it "
+                f"out."
+            )
         if not os.access(folder, os.W_OK | os.X_OK):
             raise Trouble(
                 f"{folder} cannot be written to (read-only disk or missing rights). "

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
-from hermes_doctor import beside, blocks, durable, rights, sharing
+from hermes_doctor import beside, blocks, durable, growing, rights, sharing
 from hermes_doctor.files import Snapshot, read_head, snapshot
 from hermes_doctor.home import SIDECARS, Home, is_database, main_of
 from hermes_doctor.manifest import BASE, CHANGED, Entry, Source, place_of
@@ -20,6 +20,8 @@ AT_ONCE = 4
 """Files that are read or written side by side: a disk is idle while it is waited for."""
 MANY = 64
 """From so many on."""
+WAIT = 0.1
+"""Seconds after which a database that somebody writes to is looked at again; then ever longer."""
 
 
 class Saving:
@@ -123,7 +125,8 @@ class Saving:
             found = [self._save(source) for source in group]
             return [entry for entry in found if entry is not None]
         live = any(source.live for source in group) and _keeps_log(database)
-        for _ in range(0 if live else 5):
+        for attempt in range(0 if live else 5):
+            time.sleep(WAIT * (2**attempt - 1))
             before = _moment(database)
             found = [self._save(source._replace(live=False)) for source in group]
             if before == _moment(database) and not in_use(database):
@@ -222,13 +225,14 @@ class Saving:
 
     def _still(self, entry: Entry, path: Path, taken: Snapshot, *, patient: bool) -> Entry:
         """The bytes of a file that stood still while they were read."""
-        for _ in range(10 if patient else 1):
+        for attempt in range(10 if patient else 1):
             seen = sharing.sight(taken)
             made = self._still_blocks(entry, path) or self._still_whole(entry, path)
             now = snapshot(path)
             if now == taken and made.size == taken.size:
                 like = self.earlier.like(entry.path) if patient else None
-                if like is not None and like.sha256 == made.sha256:
+                same = like is not None and like.sha256 == made.sha256
+                if like is not None and same and self.earlier.reads_right(like):
                     self._drop(entry.path)
                     if shared := self._shared(like, taken):
                         return shared._replace(
@@ -237,8 +241,21 @@ class Saving:
                     made = self._still_whole(entry, path)
                 return made._replace(seen=seen, mtime_ns=taken.mtime_ns, read_at=time.time_ns())
             self._drop(entry.path)
+            if patient and attempt and (grown := self._grown(entry, path)):
+                return grown
             taken = now
         raise Trouble(f"{path.name} is being written to. Nothing was changed; try again.")
+
+    def _grown(self, entry: Entry, path: Path) -> Entry | None:
+        """What a file holds that somebody keeps adding to; None where that is not all he does."""
+        copy, taken = self._place(entry.path), snapshot(path)
+        with durable.fresh(copy, lasting=False) as fd:
+            made = growing.copy(path, fd, self.progress) if taken.kind == "file" else None
+        if made is None:
+            self._drop(entry.path)
+            return None
+        self._written(copy, made[0])
+        return entry._replace(sha256=made[0], size=made[1], mtime_ns=taken.mtime_ns)
 
     def _still_blocks(self, entry: Entry, path: Path) -> Entry | None:
         base = self.earlier.base(entry.path, entry.size)

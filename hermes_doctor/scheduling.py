@@ -106,6 +106,13 @@ class Timer(watchunit.Systemd):
             limits=limits,
         )
 
+    def installed(self, job: Job) -> list[str]:
+        """The command that is installed, as its words."""
+        lines = _text(self._service(job)).splitlines()
+        command = next((line for line in lines if line.startswith("ExecStart=")), "ExecStart=")
+        words = shlex.split(command.removeprefix("ExecStart="))
+        return [word.replace("%%", "%").replace("$$", "$") for word in words]
+
     def install(self, job: Job) -> bool:
         wanted = {self._file(job): self.text(job), self._service(job): self.service_text(job)}
         same = all(file.is_file() and file.read_text() == text for file, text in wanted.items())
@@ -137,6 +144,13 @@ class Timer(watchunit.Systemd):
 class Calendar(launchjob.Launchd):
     """A job that launchd starts once a day."""
 
+    def installed(self, job: Job) -> list[str]:
+        """The command that is installed, as its words."""
+        import plistlib
+
+        text = _text(Path(self.place(job)))
+        return list(plistlib.loads(text.encode())["ProgramArguments"]) if text else []
+
     def text(self, job: Job) -> str:
         import plistlib
 
@@ -151,6 +165,11 @@ class Calendar(launchjob.Launchd):
 class Line(cronline.Cron):
     """A line that cron runs once a day."""
 
+    def installed(self, job: Job) -> list[str]:
+        """The command that is installed, as its words."""
+        line = cronline.line_of(job) or ""
+        return shlex.split(line.replace(r"\%", "%"), comments=True)
+
     def text(self, job: Job) -> str:
         hour, minute = at_of(job)
         command = shlex.join(job.command).replace("%", r"\%")
@@ -160,6 +179,27 @@ class Line(cronline.Cron):
 
     def hints(self, job: Job) -> Sequence[str]:
         return [f"Cron mails what goes wrong: crontab -l | grep {job.name}"]
+
+
+def _text(file: Path) -> str:
+    try:
+        return file.read_text()
+    except (OSError, UnicodeDecodeError):
+        return ""
+
+
+def vault_of(manager: Manager, job: Daily) -> Path | None:
+    """Where the installed job puts its backups; None for the home's own vault."""
+    import itertools
+
+    if not isinstance(manager, Timer | Calendar | Line):
+        return None
+    try:
+        words = manager.installed(job)
+    except (ValueError, KeyError):  # somebody has written it anew
+        return None
+    found = (Path(place) for word, place in itertools.pairwise(words) if word == "--vault")
+    return next(found, None)
 
 
 KINDS = Kinds(Line, Calendar, Timer)
@@ -205,6 +245,6 @@ def prepare(
 
 def _checked(at: str) -> str:
     hour, _, minute = at.partition(":")
-    if not (hour.isdigit() and minute.isdigit() and int(hour) < 24 and int(minute) < 60):
+    if not (hour.isdecimal() and minute.isdecimal() and int(hour) < 24 and int(minute) < 60):
         raise Trouble(f"--at takes a time of the day (03:30), not {at!r}.")
     return f"{int(hour):02}:{int(minute):02}"

@@ -12,7 +12,7 @@ from hermes_doctor.files import Snapshot, snapshot
 from hermes_doctor.home import SIDECARS, Home, is_database, main_of
 from hermes_doctor.model import CouldNotLook, Trouble
 from hermes_doctor.rights import acting_for, remembered
-from hermes_doctor.vault import Source
+from hermes_doctor.vault import BEGUN, MANIFEST, PARTIAL, Source
 
 REBUILT = frozenset(
     {
@@ -33,6 +33,7 @@ REBUILT = frozenset(
 ANYWHERE = frozenset({"__pycache__", "node_modules", ".venv", "venv", ".git"})
 OURS = re.compile(r"\..+\.hermes-doctor-[0-9a-f-]+\.(new|old|back)(\.\w+)?(-wal|-shm|-journal)?")
 """What a run of ours has beside its targets while it is at work."""
+BACKUP = re.compile(r"\d{8}-\d{6}-[0-9a-f]{5}")
 MOMENTARY = frozenset({"gateway.pid", "gateway.lock"})
 """Files that tell of a process: restored, they would lie."""
 
@@ -51,7 +52,7 @@ def left_out(home: Home, choice: Choice = EVERYTHING) -> list[str]:
             if _passed_over(home, here, name) and not choice.may_want_in(home.name_of(here / name))
         ]
         found += [home.name_of(here / name) for name in passed if name != "backups"]
-        folders[:] = [name for name in folders if name not in passed]
+        folders[:] = [n for n in folders if n not in passed and not _is_backup(here / n)]
     return found
 
 
@@ -59,6 +60,14 @@ def _passed_over(home: Home, folder: Path, name: str) -> bool:
     """Whether a backup leaves a folder of this name in that place out."""
     top = folder == home.path or folder.parent == home.path / "profiles"
     return name in ANYWHERE or (top and name in REBUILT)
+
+
+def _is_backup(folder: Path) -> bool:
+    """Whether a folder is a backup, or half of one: a vault may lie anywhere in a home, by any
+    name, and backups of backups double each time."""
+    name = folder.name.removesuffix(PARTIAL)
+    known = (MANIFEST, BEGUN)
+    return bool(BACKUP.fullmatch(name)) and any(os.path.lexists(folder / one) for one in known)
 
 
 def everything(
@@ -143,6 +152,7 @@ def _walk(
             name
             for name in folders
             if here / name not in vaults
+            and not _is_backup(here / name)
             and (here / name not in passed or choice.may_want_in(home.name_of(here / name)))
         )
         links = [name for name in folders if (here / name).is_symlink()]

@@ -114,7 +114,7 @@ class Earlier:
             return None
         if entry.path in self._due:
             read_at = time.time_ns()
-            if not self._reads_right(entry):
+            if not self.reads_right(entry):
                 return None
             entry = entry._replace(read_at=read_at)
         if not all(self.link(copy, name) for copy, name in parts):
@@ -141,7 +141,8 @@ class Earlier:
                 readers.shutdown(cancel_futures=True)
                 self._read = {k: one for k, one in self._read.items() if not one.cancelled()}
 
-    def _reads_right(self, entry: Entry) -> bool:
+    def reads_right(self, entry: Entry) -> bool:
+        """Whether the copy of an entry is still what was saved."""
         known = self._read.get(entry.path)
         return known.result() if known else self._reads_right_now(entry)
 

@@ -11,7 +11,7 @@ import contextlib
 import json
 import sqlite3
 from collections.abc import Iterator
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 from hermes_doctor import durable, paths
 from hermes_doctor.belongings import STORES, matches
@@ -60,7 +60,7 @@ def _tried(
     backup: Backup, group: list[Entry], scratch: Path, progress: Progress | None
 ) -> Iterator[str]:
     """One group restored, looked at, and removed again."""
-    places = {entry.path: scratch / PurePosixPath(entry.path).name for entry in group}
+    places = {entry.path: _place(scratch, entry.path) for entry in group}
     try:
         for entry in group:
             if wrong := _restored(backup, entry, places[entry.path]):
@@ -77,12 +77,19 @@ def _tried(
             verdict = with_rights_of(places[main], _examined)
             if verdict != "ok":
                 yield f"{main}: it reads as it was saved, but SQLite finds it unsound ({verdict})"
-        elif wrong := _unreadable(main, places[main]):
+        elif main in places and (wrong := _unreadable(main, places[main])):
             yield f"{main}: it reads as it was saved, but {wrong}"
     finally:
         for place in places.values():
             for end in ("", "-wal", "-shm", "-journal"):
                 durable.remove(place.with_name(place.name + end))
+
+
+def _place(scratch: Path, name: str) -> Path:
+    """Where a file is tried out, a log beside its database; by a name of ours, since its own may
+    be too long for what SQLite puts beside it, or taken."""
+    path = Path(name)
+    return scratch / f"tried{path.name.removeprefix(main_of(path).name)}"
 
 
 def _restored(backup: Backup, entry: Entry, place: Path) -> str | None:
@@ -117,9 +124,10 @@ def _unreadable(name: str, place: Path) -> str | None:
         if name.endswith(".json"):
             json.loads(data)
         elif name.endswith(("config.yaml", "config.yml")):
-            import yaml
+            from hermes_doctor.probes.configuration import parse  # which nothing explodes in
 
-            yaml.safe_load(data)
+            if parse(data)[1] is not None:
+                return "it cannot be parsed"
     except CouldNotLook:
         return None  # no store of Hermes' is as large as that
     except Exception as error:  # noqa: BLE001 - a parser may meet anything

@@ -63,7 +63,8 @@ class Vault:
     def __init__(self, home: Home, root: Path | None = None) -> None:
         self.home = home
         self.root = root.expanduser().absolute() if root else home.vault
-        self.owner = os.stat(home.path).st_uid
+        place = next(one for one in (home.path, *home.path.parents) if one.exists())
+        self.owner = os.stat(place).st_uid  # of the place of a home that is lost
 
     # -- looking ---------------------------------------------------------------------------
 

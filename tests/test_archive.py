@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import hashlib
+import io
 import os
 import shutil
 import subprocess
+import tarfile
+from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
+from hermes_doctor.manifest import Entry, place_of, seal
 from tests import support
+from tests.writing import back_up
 
 pytestmark = pytest.mark.skipif(shutil.which("age") is None, reason="age is not installed")
 SECRET = "zQcanary-of-a-secret"
@@ -189,3 +195,106 @@ def test_export_of_what_is_shared_and_in_blocks(home: Path, tmp_path: Path) -> N
     assert entry is not None
     assert taken.copy_of(entry).read_bytes() == (home / "long").read_bytes()
     assert store.verify(taken) == []
+
+
+# -- made by others: a public key is public ------------------------------------------------------
+
+
+def forged(home: Path, target: Path, public: str, *more: Entry, content: bytes = b"x") -> Path:
+    """An archive whose manifest is in order, and names what its maker likes."""
+    sealed = seal(replace(back_up(home), entries=more))
+    parts = [("manifest.json", sealed)]
+    parts += [(str(place_of(Path(), e.path)), content) for e in more if e.kind == "file"]
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w", format=tarfile.PAX_FORMAT) as tar:
+        for name, data in parts:
+            info = tarfile.TarInfo(name)
+            info.size = len(data)
+            tar.addfile(info, io.BytesIO(data))
+    command = ["age", "-r", public, "-o", str(target)]
+    subprocess.run(command, input=out.getvalue(), check=True, capture_output=True)
+    return target
+
+
+def entry(path: str, **more: Any) -> Entry:
+    """A file of one letter."""
+    owner = {"uid": os.getuid(), "gid": os.getgid(), "mode": 0o600}
+    known = {"kind": "file", "size": 1, "sha256": hashlib.sha256(b"x").hexdigest()}
+    return Entry(path, **{**known, **owner, **more})
+
+
+def test_nothing_is_put_where_nobody_asked(home: Path, tmp_path: Path) -> None:
+    """Neither outside of the home, nor among our own receipts."""
+    mine, runs = key(tmp_path), "backups/doctor/runs/20200101-000000-00000/journal.json"
+    keep = support.put(tmp_path / "keep", "precious")
+    evil = [entry(f"{tmp_path}/evil"), entry(runs), Entry(str(keep), "absent"), entry("SOUL.md")]
+    archive = forged(home, tmp_path / "a.age", mine.public, *evil)
+
+    done = support.doctor(
+        "backup", "restore", archive, "--yes", "--identity", mine.file, "--home", home
+    )
+
+    assert done.code == 0, done.err
+    assert "lies outside of the home" in done.out
+    assert (home / "SOUL.md").read_text() == "x"
+    assert keep.read_text() == "precious"
+    assert not (tmp_path / "evil").exists()
+    assert not (home / runs).exists()
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        [{"mtime_ns": 10**30}],
+        [{"uid": 10**12}],
+        [{"size": -1}],
+        [{"size": 5}],
+        [{"xattrs": {"user.a": "%"}}],
+        [{"kind": "symlink", "target": "a\0b"}],
+        [{"path": "./a"}],
+        [{"path": "a/"}],
+        [{"path": "a"}, {"path": "a"}],
+    ],
+)
+def test_what_cannot_be(home: Path, tmp_path: Path, more: list[dict[str, Any]]) -> None:
+    """It is damaged, not a bug; and nothing of it stays."""
+    mine = key(tmp_path)
+    odd = [entry(**{"path": "odd", **one}) for one in more]
+    archive = forged(home, tmp_path / "a.age", mine.public, *odd)
+    known, words = (
+        os.listdir(home / "backups" / "doctor"),
+        ("--identity", mine.file, "--home", home),
+    )
+
+    done = support.doctor("backup", "restore", archive, "--yes", *words)
+
+    assert done.code == 2
+    assert "is damaged" in done.err, done.err
+    assert support.doctor("backup", "verify", archive, *words).code in (1, 2)
+    assert [n for n in os.listdir(home / "backups" / "doctor") if n != "runs"] == known
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can be another user")
+def test_another_number_for_the_owner(home: Path, tmp_path: Path) -> None:
+    """What was made as one user is restored as another, whose it is then."""
+    mine = key(tmp_path)
+    tmp_path.chmod(0o755)
+    archive = forged(home, tmp_path / "a.age", mine.public, entry("SOUL.md", uid=4242, gid=4243))
+    words = ("backup", "restore", archive, "--yes", "--identity", mine.file, "--home", home)
+
+    assert support.doctor(*words).code == 0
+
+    st = (home / "SOUL.md").stat()
+    assert (st.st_uid, st.st_gid) == (os.getuid(), home.stat().st_gid)
+
+
+@pytest.mark.parametrize("text", [b"ab\x04cd", b"\x15", b"a\x7f", b"x" * 5000])
+def test_a_passphrase_that_cannot_be_typed(home: Path, tmp_path: Path, text: bytes) -> None:
+    """A terminal would take a part of it, or nothing at all; then nobody could read the archive."""
+    file = support.put(tmp_path / "file", text + b"\n")
+    words = ("--encrypt-to", "passphrase", "--passphrase-file", file)
+
+    done = create(home, "--to", tmp_path / "a", *words)
+
+    assert done.code == 2
+    assert "cannot be typed" in done.out

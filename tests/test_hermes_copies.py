@@ -172,6 +172,35 @@ def test_names_that_lead_out(home: Path, tmp_path: Path, name: str) -> None:
     assert not (home.parent / "evil").exists()
 
 
+@pytest.mark.parametrize("more", ["./config.yaml", "a//b", "d", "d/e/f", "n" * 256])
+def test_names_that_cannot_be_beside_each_other(home: Path, more: str) -> None:
+    """Such a zip is not whole; and the others are judged all the same."""
+    bad = zipped(home, home / "backups" / "pre-update-bad.zip")
+    with zipfile.ZipFile(bad, "a") as archive:
+        for name in ("a/b", "d/e", more):
+            archive.writestr(name, "x")
+    zipped(home, home / "backups" / "pre-update-good.zip")
+
+    found = verified(home, "--hermes")
+
+    assert found["pre-update-good.zip"] == []
+    assert len(found["pre-update-bad.zip"]) == 1
+
+
+def test_who_may_read_what_comes_back(home: Path, tmp_path: Path) -> None:
+    """A zip that was packed anew elsewhere knows nothing of secrets; we do."""
+    for name in NAMES:
+        (home / name).chmod(0o644)
+    archive = zipped(home, tmp_path / "hermes-backup-1.zip")
+    for name in NAMES:
+        (home / name).chmod(0o600)
+
+    assert support.doctor("backup", "restore", archive, "--yes", "--home", home).code == 0
+
+    modes = {name: (home / name).stat().st_mode & 0o777 for name in NAMES}
+    assert modes == dict.fromkeys(NAMES, 0o600) | {"config.yaml": 0o644}
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can act for another user")
 def test_root_is_not_led_to_another_s_zip(home: Path, tmp_path: Path) -> None:
     """A symlink in a user's home does not have root read what only root may."""

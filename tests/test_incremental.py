@@ -208,6 +208,23 @@ def test_damage_of_the_disk_does_not_spread(home: Path) -> None:
     assert store.verify(first)
 
 
+def test_a_damaged_copy_takes_no_good_one_s_place(home: Path) -> None:
+    """A file that was touched is read and found the same; its copy must be the same as well."""
+    for name in range(40):
+        support.put(home / "sessions" / f"{name:02}", os.urandom(20_000))
+    first = back_up(home)
+    copy = first.folder / "files" / "sessions" / "39"
+    times = copy.stat()
+    support.clobber(copy, b"damaged", 100)
+    os.utime(copy, ns=(times.st_atime_ns, times.st_mtime_ns))
+    os.utime(home / "sessions" / "39")
+
+    second = back_up(home)
+
+    assert second.shares == first.id
+    assert Vault(Home(home)).verify(second) == []
+
+
 def test_every_copy_has_its_turn(home: Path) -> None:
     """After as many backups as there are shares, everything was read again."""
     back_up(home)

@@ -49,6 +49,24 @@ def test_the_timer(home: Path) -> None:
     assert f"ReadWritePaths=-{home}" in strict
 
 
+def test_where_the_installed_one_puts_them(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Read back out of what is installed, whatever signs are in its name."""
+    unit, place = systemd(), tmp_path / 'a "$b" %c \\d'
+    mine = job(home, "--vault", str(place))
+    file = support.put(tmp_path / "b.service", unit.service_text(mine))
+    monkeypatch.setattr(unit, "_service", lambda _: file)
+
+    assert scheduling.vault_of(unit, mine) == place
+    file.unlink()
+    assert scheduling.vault_of(unit, mine) is None
+    plist = support.put(tmp_path / "b.plist", Calendar(system=False).text(mine))
+    calendar = Calendar(system=False)
+    monkeypatch.setattr(calendar, "place", lambda _: str(plist))
+    assert scheduling.vault_of(calendar, mine) == place
+
+
 def test_the_property_list(home: Path) -> None:
     """Once a day, and not kept running."""
     wanted = plistlib.loads(Calendar(system=False).text(job(home)).encode())
@@ -89,13 +107,21 @@ def test_the_command_line(tmp_path: Path) -> None:
         told = doctor("status")
         assert told.code == 0, told.out
         assert "(scheduled)" in told.out
+        other = tmp_path / "another disk"
+        assert doctor("install", "--vault", str(other)).code == 0
+        assert f"no backup of this home in {other}" in doctor("status").out
+        there = ("--home", str(home), "--vault", str(other))
+        assert support.doctor("backup", "create", *there).code == 0
+        assert doctor("status").code == 0
         assert doctor("remove").out.startswith("It is gone")
         assert not tab.exists()
         assert doctor("remove").out.startswith("It was not installed")
         assert list((home / "backups" / "doctor").glob("*/manifest.json"))
 
 
-@pytest.mark.parametrize("args", [["--at", "25:00"], ["--at", "noon"], ["--daily", "0"]])
+@pytest.mark.parametrize(
+    "args", [["--at", "25:00"], ["--at", "noon"], ["--at", "²:00"], ["--daily", "0"]]
+)
 def test_refusals(args: list[str]) -> None:
     """Nonsense is refused, and so is keeping nothing."""
     with lasting_home() as home:
@@ -160,3 +186,19 @@ def test_prune_by_the_same_rule(home: Path) -> None:
     assert support.doctor(*words).code == 2
 
     assert support.doctor(*words, "--yes").json["removed"] == ids[:2]
+
+
+def test_a_part_does_not_stand_for_the_whole(home: Path) -> None:
+    """A backup of what was chosen is the newest of the day, and the whole one before it stays."""
+    whole = support.doctor("backup", "create", "--json", "--home", home).json["id"]
+    words = ("backup", "create", "--exclude", "state.db", "--daily", "1", "--json", "--home", home)
+    parts = [support.doctor(*words).json for _ in range(2)]
+    newest = support.doctor("backup", "create", "--json", "--home", home).json["id"]
+
+    assert [one["removed"] for one in parts] == [[], [parts[0]["id"]]]
+    prune = ("backup", "prune", "--daily", "1", "--yes", "--json", "--home", home)
+    assert support.doctor(*prune).json == {
+        "schema": "hermes-doctor/prune/1",
+        "removed": [whole],
+        "kept": [parts[1]["id"], newest],
+    }

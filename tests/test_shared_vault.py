@@ -165,3 +165,16 @@ def test_in_the_home_s_own_vault(home: Path, command: str) -> None:
 
     assert done.code == 0, done.err
     assert not list(vault.glob("*.partial"))
+
+
+def test_a_vault_in_the_home(home: Path, tmp_path: Path) -> None:
+    """By whatever name it is reached, and whichever vault comes after: no backup of backups."""
+    link = tmp_path / "link"
+    link.symlink_to(home)
+    kept = [home / "bk", link / "bk2", home]
+    files = []
+    for vault in (*kept, *kept, home / "backups" / "doctor"):
+        words = ("backup", "create", "--include", "*", "--json", "--home", link, "--vault", vault)
+        files.append(support.doctor(*words).json["files"])
+
+    assert set(files) == {files[0]}

@@ -61,6 +61,36 @@ def test_a_log_beside_it(home: Path) -> None:
     assert {file: file.read_bytes() for file in copies} == copies
 
 
+def test_names_that_are_odd(home: Path) -> None:
+    """A log without its database, names as long as names can be, and names of our own files."""
+    support.put(home / "lost.db-wal", "no log of anything")
+    for name in ("x" * 255, "y" * 252 + ".db", "home", "manifest.json"):
+        support.put(home / "skills" / name, "")
+    saved = support.contents(home)
+    made = back_up(home)
+    for file in (home / "skills").iterdir():
+        file.unlink()
+
+    assert deep(home).code == 0
+    done = support.doctor("backup", "restore", made.id, "--yes", "--home", home)
+
+    assert done.code == 0, done.err
+    assert support.contents(home) == saved
+    assert support.doctor("undo", "--yes", "--home", home).code == 0
+    assert list((home / "skills").iterdir()) == []
+
+
+def test_a_store_that_explodes(home: Path) -> None:
+    """Its merges would unfold to more than any memory holds."""
+    more = [f"a{n}: &a{n} {{<<: [*a{n - 1}, *a{n - 1}], y{n}: 1}}" for n in range(1, 40)]
+    support.put(home / "config.yaml", "\n".join(["a0: &a0 {x: 1}", *more]))
+    made = back_up(home)
+
+    [wrong] = tried(Vault(Home(home)), made)
+
+    assert wrong == "config.yaml: it reads as it was saved, but it cannot be parsed"
+
+
 @pytest.mark.parametrize("name", ["auth.json", "cron/jobs.json", "config.yaml"])
 def test_a_store_that_hermes_could_not_read(home: Path, name: str) -> None:
     """A store that is no JSON or YAML is named; what it says is not."""
@@ -105,3 +135,21 @@ def test_nothing_of_the_living_home_is_opened(home: Path, monkeypatch: pytest.Mo
     inside = [path for path in opened if path.startswith(str(home))]
     assert inside
     assert [path for path in inside if not path.startswith(str(store.root))] == []
+
+
+def test_what_stands_in_the_way(home: Path) -> None:
+    """A folder where a file was, and the reverse: one line says so, and nothing is changed."""
+    file, inside = support.put(home / "skills/a", "a"), support.put(home / "skills/b/c", "c")
+    id = back_up(home).id
+    file.unlink()
+    support.put(file / "new", "x")
+    inside.unlink()
+    inside.parent.rmdir()
+    support.put(inside.parent, "x")
+    before = support.contents(home)
+
+    for name, said in (("skills/a", "is a folder by now"), ("skills/b", "is no folder")):
+        done = support.doctor("backup", "restore", id, name, "--yes", "--home", home)
+        assert done.code == 2
+        assert said in done.err
+    assert support.contents(home) == before

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -87,7 +88,7 @@ def create(
     from hermes_doctor import home as homes, leftovers, scope
     from hermes_doctor.belongings import Choice, important
     from hermes_doctor.cli import ending
-    from hermes_doctor.cli.copying import bar
+    from hermes_doctor.cli.copying import bar, sending_bar
     from hermes_doctor.interrupts import interruptible
     from hermes_doctor.lock import locked
     from hermes_doctor.probes import Probes
@@ -114,7 +115,8 @@ def create(
                 progress=progress,
             )
         ending.changed()
-        sent = away.export_to(made, to, encrypt_to, passphrase_file) if encrypt_to else None
+        with sending_bar(made.size, quiet=json):
+            sent = away.export_to(made, to, encrypt_to, passphrase_file) if encrypt_to else None
         doomed = _outlived(store, Retention(daily, weekly, monthly))
         for one in doomed:
             store.discard(one)
@@ -258,7 +260,7 @@ def verify(
     results = away.verified_others(store, id, lock, every=hermes)
     if results is None:
         ids = store.ids() if every else [_chosen(store, id, home, vault)]
-        results = _verified(store, ids, deep=deep)
+        results = _verified(store, ids, deep=deep, quiet=json)
     if json:
         _echo(
             "verification",
@@ -279,21 +281,27 @@ def verify(
     return int(any(wrong for _, wrong in results))
 
 
-def _verified(store: Vault, ids: Sequence[str], *, deep: bool) -> list[tuple[str, list[str]]]:
+def _verified(
+    store: Vault, ids: Sequence[str], *, deep: bool, quiet: bool
+) -> list[tuple[str, list[str]]]:
     """What is wrong with each backup; what they share is read once."""
-    import contextlib
-
-    from hermes_doctor.lock import locked
+    from hermes_doctor.cli.copying import bar
+    from hermes_doctor.interrupts import interruptible
     from hermes_doctor.model import Trouble
     from hermes_doctor.trial import tried
 
     results: list[tuple[str, list[str]]] = []
     known: dict[tuple[object, ...], str] = {}
-    with locked(store.home) if deep else contextlib.nullcontext():
+    with away.at_work(store) if deep else interruptible():
         for one in ids:
             try:
                 backup = store.load(one)
-                wrong = tried(store, backup) if deep else store.verify(backup, known=known)
+                with bar(f"verifying {one}", backup.size, quiet=quiet) as progress:
+                    wrong = (
+                        tried(store, backup, progress)
+                        if deep
+                        else store.verify(backup, progress, known)
+                    )
             except Trouble as trouble:
                 wrong = [str(trouble)]
             results.append((one, wrong))
@@ -329,30 +337,47 @@ def restore(
     ] = None,
     identity: away.IdentityOption = None,
     passphrase_file: away.PassphraseOption = None,
+    other_home: Annotated[
+        bool,
+        typer.Option("--other-home", help="Though it is one of another home, or of another place."),
+    ] = False,
     yes: YesOption = False,
     home: HomeOption = None,
     vault: VaultOption = None,
     json: JsonOption = False,
 ) -> int:
-    """Bring files back from a backup. What they replace is backed up; `undo` takes it back."""
+    """Bring files back from a backup. What they replace is backed up; `undo` takes it back.
+
+    A home that is gone is made anew, where the backup lies elsewhere.
+    """
     from dataclasses import replace
 
-    from hermes_doctor import belongings, home as homes, plugins, restoring
+    from hermes_doctor import adopting, belongings, outside, plugins, restoring
     from hermes_doctor.archive import Lock
+    from hermes_doctor.cli import lost
     from hermes_doctor.cli.asked import named_home, repeated
     from hermes_doctor.cli.restoring import carry_out, recovered
     from hermes_doctor.lock import locked
     from hermes_doctor.model import Trouble
+    from hermes_doctor.render.lines import row, show
     from hermes_doctor.vault import Vault
 
-    where = homes.find(home)
-    with locked(where), recovered(where, plugins.load(), json=json) as ended:
+    where = lost.found(home, elsewhere=vault is not None or Path(id).is_file())
+    with (
+        lost.again(where),
+        locked(where),
+        recovered(where, plugins.load(), json=json) as ended,
+    ):
         store = Vault(where, vault)
         lock = Lock(passphrase_file=passphrase_file, identity=identity)
         id = away.taken_in(store, id, lock, sure=yes, quiet=json)
         backup = store.load(id)
-        if not store.is_ours(id):
-            raise Trouble(f"Backup {id} is one of {backup.home}. Nothing was changed.")
+        if not store.is_ours(id) and not other_home:
+            raise Trouble(
+                f"Backup {id} is one of {backup.home}. Nothing was changed. If that is right: "
+                f"--other-home"
+            )
+        backup = adopting.mine(where, backup) if other_home else backup
         names = [entry.path for entry in backup.entries]
         chosen, unknown = belongings.chosen(paths or (), names)
         if unknown:
@@ -362,6 +387,13 @@ def restore(
             for entry in backup.entries
             if (entry.path in chosen if paths else not belongings.passing(entry.path))
         ]
+        named = belongings.chosen([one for one in paths or () if one.startswith("/")], names)[0]
+        wanted, left = outside.coming_back(where, wanted, backup.entries, named)
+        if left and not json:
+            text = f"Left as it is, since it lies outside of the home: {', '.join(left)}"
+            show([row(("! ", "warning"), f"{text}. Name it to have it too.", hang=2)])
+        if not wanted:
+            raise Trouble(f"Backup {id} holds nothing to bring back. Nothing was changed.")
         wrong = store.verify(replace(backup, entries=tuple(wanted)))
         if wrong:
             raise Trouble(f"Backup {id} is damaged: {wrong[0]}. Nothing was changed.")
@@ -376,6 +408,7 @@ def restore(
             json=json,
             vault=vault,
             repeat=repeated(named_home(home)),
+            left=left,
         )
     return int(done is None or done.state != "done")
 
@@ -456,16 +489,18 @@ def _outlived(store: Vault, rule: Retention) -> list[str]:
     """The backups of the home that a rule lets go; what runs keep for their undo is not in it."""
     from hermes_doctor.model import Trouble
 
-    known = []
+    kinds: dict[tuple[bool, bool], list[tuple[str, datetime]]] = {}
     for id in store.ids() if rule else []:
         try:
             backup = store.load(id)
         except Trouble:
             continue
         if (backup.whole or backup.left_out) and backup.home == str(store.home.path):
-            known.append((id, backup.created_at))
-    kept = rule.kept(known)
-    return _but_the_needed(store, [id for id, _ in known if id not in kept])
+            # A part of the home, or an unsound one, is no replacement for the day's whole one.
+            kinds.setdefault((backup.whole, backup.sound), []).append((id, backup.created_at))
+    kept = {id for known in kinds.values() for id in rule.kept(known)}
+    doomed = sorted(id for known in kinds.values() for id, _ in known if id not in kept)
+    return _but_the_needed(store, doomed)
 
 
 def _but_the_needed(store: Vault, doomed: list[str]) -> list[str]:
@@ -500,16 +535,16 @@ def _age(text: str) -> timedelta:
 
     units = {"h": "hours", "d": "days", "w": "weeks"}
     number, unit = text[:-1], text[-1:]
-    if unit not in units or not number.isdigit() or len(number) > 5:
+    if unit not in units or not number.isdecimal() or len(number) > 5:
         raise Trouble(f"--older-than takes a number and h, d or w (30d, 12h, 4w), not {text!r}.")
     return timedelta(**{units[unit]: int(number)})
 
 
 def _vault(home: HomeOption, vault: VaultOption) -> Vault:
-    from hermes_doctor import home as homes
+    from hermes_doctor.cli import lost
     from hermes_doctor.vault import Vault
 
-    return Vault(homes.find(home), vault)
+    return Vault(lost.found(home, elsewhere=vault is not None), vault)
 
 
 def _chosen(store: Vault, id: str | None, home: HomeOption, vault: VaultOption) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -54,7 +56,7 @@ Examples:
 
 \b
 Exit codes:
-  0  written and read back
+  0  written, of a backup that was verified before
   2  could not be done; nothing was written
 """
 PUSH = """\b
@@ -90,13 +92,17 @@ def export(
     json: JsonOption = False,
 ) -> int:
     """Write a backup into one encrypted file, for another disk or another machine."""
+    from hermes_doctor.cli.copying import sending_bar
+    from hermes_doctor.interrupts import interruptible
     from hermes_doctor.model import Trouble
     from hermes_doctor.render.lines import row, show, tilde
 
     if not encrypt_to:
         raise Trouble("Say for whom it is encrypted: --encrypt-to KEY, @FILE or passphrase.")
-    backup = _chosen(home, vault, id)
-    made = export_to(backup, to or Path.cwd(), encrypt_to, passphrase_file)
+    with interruptible():
+        backup = _chosen(home, vault, id)
+        with sending_bar(backup.size, quiet=json):
+            made = export_to(backup, to or Path.cwd(), encrypt_to, passphrase_file)
     if json:
         _echo("archive", {"id": backup.id, "archive": str(made), "bytes": made.stat().st_size})
     else:
@@ -117,25 +123,30 @@ def push(
 ) -> int:
     """Send backups to a store of restic's, or to another machine by rsync; checked there."""
     from hermes_doctor import engines
+    from hermes_doctor.cli.copying import sending_bar
+    from hermes_doctor.interrupts import interruptible
     from hermes_doctor.model import Trouble
     from hermes_doctor.render.lines import row, show
 
     if (restic is None) == (rsync is None):
         raise Trouble("Say where to: --restic REPOSITORY or --rsync PLACE.")
-    backup = _chosen(home, vault, id)
-    if restic is not None:
-        repository = engines.Restic(restic)
-        if init:
+    with interruptible():
+        backup = _chosen(home, vault, id)
+        repository = engines.Restic(restic) if restic is not None else None
+        if repository and init:
             repository.make()
-        text = (
-            f"Backup {backup.id} is there as {repository.push(backup)}, and restic has checked it."
-        )
-    else:
-        from hermes_doctor import home as homes
-        from hermes_doctor.vault import Vault
+        with sending_bar(backup.size, quiet=json):
+            if repository is not None:
+                text = (
+                    f"Backup {backup.id} is there as {repository.push(backup)}, "
+                    f"and restic has checked it."
+                )
+            else:
+                from hermes_doctor import home as homes
+                from hermes_doctor.vault import Vault
 
-        engines.rsync(Vault(homes.find(home), vault), rsync or "")
-        text = "All backups are there, compared byte by byte."
+                engines.rsync(Vault(homes.find(home), vault), rsync or "")
+                text = "All backups are there, compared byte by byte."
     if json:
         _echo("push", {"id": backup.id, "said": text})
     else:
@@ -150,18 +161,25 @@ def pull(
     vault: VaultOption = None,
     json: JsonOption = False,
 ) -> int:
-    """Bring a backup back out of a store of restic's, into the vault."""
-    from hermes_doctor import engines, home as homes
-    from hermes_doctor.lock import locked
+    """Bring a backup back out of a store of restic's, into the vault.
+
+    A home that is gone is made anew, to be restored then.
+    """
+    from hermes_doctor import engines
+    from hermes_doctor.cli import lost
+    from hermes_doctor.cli.copying import LARGE, sending_bar
     from hermes_doctor.model import Trouble
     from hermes_doctor.render.lines import row, show
     from hermes_doctor.vault import Vault
 
     if restic is None:
         raise Trouble("Say where from: --restic REPOSITORY.")
-    where = homes.find(home)
-    with locked(where):
-        made = engines.Restic(restic).pull(Vault(where, vault), id)
+    where = lost.found(home, elsewhere=True)
+    repository = engines.Restic(restic)
+    with lost.again(where):
+        store = Vault(where, vault)
+        with at_work(store), sending_bar(LARGE, quiet=json):  # how much it is, restic knows
+            made = repository.pull(store, id)
     if json:
         _echo("pull", {"id": made.id, "files": len(made.entries), "folder": str(made.folder)})
     else:
@@ -231,12 +249,26 @@ def list_others(home: Home, restic: str | None, *, json: bool) -> int:
     return 0
 
 
+@contextmanager
+def at_work(store: Vault) -> Iterator[None]:
+    """Alone with the vault, and what killed ones have left there gone; a home that is lost has
+    nobody at work on it."""
+    from hermes_doctor import leftovers
+    from hermes_doctor.interrupts import interruptible
+    from hermes_doctor.lock import locked
+
+    there = store.home.path.is_dir()
+    with locked(store.home) if there else nullcontext(), interruptible():
+        if there:
+            leftovers.tidy(store)
+        yield
+
+
 def verified_others(
     store: Vault, word: str | None, lock: Lock, *, every: bool
 ) -> list[tuple[str, list[str]]] | None:
     """What is wrong with copies that are none of the vault; None where none is asked about."""
     from hermes_doctor import archive, hermescopies
-    from hermes_doctor.lock import locked
 
     if word and not every and Path(word).is_file() and archive.is_one(Path(word)):
         return [(word, archive.verify(Path(word), lock))]
@@ -251,7 +283,7 @@ def verified_others(
     if not copies and not every:
         return None
     results = []
-    with locked(store.home):
+    with at_work(store):
         for copy in copies:
             seen = hermescopies.examine(store, copy)
             missing = [f"{name} is not in it" for name in seen.missing]
@@ -264,6 +296,7 @@ def taken_in(store: Vault, word: str, lock: Lock, *, sure: bool, quiet: bool) ->
     import sys
 
     from hermes_doctor import archive, hermescopies
+    from hermes_doctor.interrupts import interruptible
     from hermes_doctor.model import Trouble
     from hermes_doctor.render.lines import row, show
 
@@ -275,10 +308,11 @@ def taken_in(store: Vault, word: str, lock: Lock, *, sure: bool, quiet: bool) ->
         return word  # the vault says that there is no such backup
     if not sure and not sys.stdin.isatty():
         raise Trouble("This changes files. Nothing was changed. Say --yes to go on.")
-    if copy is not None:
-        made = hermescopies.take_in(store, copy)
-    else:
-        made = archive.take_in(store, Path(word), lock)
+    with interruptible():
+        if copy is not None:
+            made = hermescopies.take_in(store, copy)
+        else:
+            made = archive.take_in(store, Path(word), lock)
     if not quiet:
         show([row(f"{Path(word).name} is backup {made.id} of the vault by now.", hang=2)])
     return made.id

@@ -127,13 +127,15 @@ def status(
     try:
         manager, job = scheduling.known(where, system=system, cron=cron)
         told = manager.status(job)
+        place = vault or scheduling.vault_of(manager, job)
     except CannotFix as why:
         raise Trouble(f"{why}.") from None
     word = "installed" if told.installed else "not installed"
     typer.echo(f"{manager.describe().capitalize()}: {word}; {told.what}.")
-    newest = Vault(where, vault).newest()
+    store = Vault(where, place)
+    newest = store.newest()
     if newest is None:
-        typer.echo("There is no backup of this home yet.")
+        typer.echo(f"There is no backup of this home in {store.root} yet.")
         return 1
     ago = datetime.now(UTC) - newest.created_at
     seconds = max(0.0, ago.total_seconds())

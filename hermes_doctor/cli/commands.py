@@ -16,6 +16,7 @@ from hermes_doctor.cli import (
     fix,
     hook,
     listing,
+    rollback,
     switch,
     timeline,
     undo,
@@ -62,7 +63,7 @@ app.command(
     epilog=updating.GUARD_EPILOG,
     context_settings={"allow_extra_args": True, "ignore_unknown_options": False},
 )(updating.update_guard)
-app.command("rollback", epilog=updating.ROLLBACK_EPILOG)(updating.rollback)
+app.command("rollback", epilog=rollback.EPILOG)(rollback.rollback)
 app.command("config", epilog=config.EPILOG)(config.config)
 app.command("switch-provider", epilog=switch.EPILOG)(switch.switch_provider)
 app.command("explain", epilog=explain.EPILOG)(explain.explain)

@@ -33,5 +33,18 @@ def repair_bar(label: str, total: int, *, quiet: bool) -> Iterator[Callable[[int
         yield advance
 
 
+@contextlib.contextmanager
+def sending_bar(total: int, *, quiet: bool) -> Iterator[None]:
+    """The same for what programs of others do, and what tells of itself."""
+    if not _worth_it(total, quiet):
+        yield
+        return
+    from hermes_doctor import working
+    from hermes_doctor.render.progress import telling
+
+    with telling() as hear, working.heard(hear):
+        yield
+
+
 def _worth_it(total: int, quiet: bool) -> bool:
     return not quiet and total >= LARGE and sys.stderr.isatty()

@@ -64,17 +64,17 @@ def install(
     from hermes_doctor import home as homes
     from hermes_doctor.lock import locked
     from hermes_doctor.render.lines import row, show, tilde
-    from hermes_doctor.updating import chat as chats, launcher, ours, shellfiles
+    from hermes_doctor.updating import chat as chats, itself, launcher, ours, shellfiles
 
     where = homes.find(home)
+    itself.prove()
     said = []
     if shell:
         shellfiles.refuse()
         ours.refuse(launcher.folder() / launcher.NAME)
     if chat:
         with locked(where):
-            if chats.install(where):
-                said.append(f"/update in a chat: {tilde(where / chats.FOLDER)}")
+            said += [f"/update in a chat: {tilde(path)}" for path in chats.install(where)]
     if shell:
         if launcher.install():
             said.append(f"hermes update: {tilde(launcher.folder() / launcher.NAME)}")
@@ -82,6 +82,8 @@ def install(
     show(
         [row(("✓ ", "good"), text, hang=2) for text in said or ["Everything is in place already."]]
     )
+    for why in shellfiles.doubts() if shell else ():
+        show([row(("! ", "warning"), f"Not in every shell: {why}", hang=2)])
     if shell and not launcher.is_first():
         show([row(("  ", "faint"), "It counts in new shells. In this one: exec $SHELL -l", hang=2)])
     if chat and said and _runs(where):
@@ -100,8 +102,7 @@ def remove(home: HomeOption = None) -> int:
     where = homes.find(home)
     said = []
     with locked(where):
-        if chat.remove(where):
-            said.append(f"{tilde(where / chat.FOLDER)} is gone.")
+        said += [f"{tilde(path)} is gone." for path in chat.remove(where)]
     said += [f"{tilde(path)} is as it was." for path in shellfiles.remove()]
     if launcher.remove():
         said.append(f"{tilde(launcher.folder() / launcher.NAME)} is gone.")

@@ -51,8 +51,13 @@ def carry_out(
     json: bool,
     vault: Path | None,
     repeat: str,
+    report: bool = True,
+    left: Sequence[str] = (),
 ) -> Journal | None:
-    """Restore from a backup as a run like any other; None when the operator did not agree."""
+    """Restore from a backup as a run like any other; None when the operator did not agree.
+
+    Without `report`, whoever called says what became of it.
+    """
     from hermes_doctor import restoring
     from hermes_doctor.attending import returning
     from hermes_doctor.cli import ending
@@ -88,11 +93,16 @@ def carry_out(
     with bar("backing up", total, quiet=json) as run.progress:
         done = run.apply(items, restoring.proven(home, backup))
     ending.changed()
+    if not report:
+        return done
     if json:
         made = {"schema": "hermes-doctor/run-report/1", "home": str(home.path)}
         typer.echo(
             document.dump(
-                made | repaired.run_document(done) | {"recovered": [one.text for one in ended]}
+                made
+                | repaired.run_document(done)
+                | {"recovered": [one.text for one in ended]}
+                | ({"left": list(left)} if left else {})
             )
         )
     else:

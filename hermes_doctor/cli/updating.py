@@ -1,4 +1,4 @@
-"""`update-guard` and `rollback`, and what they share with `hook run`."""
+"""`update-guard`, and what it shares with `hook run` and `rollback`."""
 
 from __future__ import annotations
 
@@ -11,16 +11,12 @@ from typing import TYPE_CHECKING, Annotated, TextIO
 
 import typer
 
-from hermes_doctor.cli.options import HomeOption, JsonOption, VaultOption, YesOption
+from hermes_doctor.cli.options import HomeOption, VaultOption
 
 if TYPE_CHECKING:
     from hermes_doctor.home import Home
-    from hermes_doctor.recovery import Ended
     from hermes_doctor.updating.before import Moment
-    from hermes_doctor.updating.going_back import Plan
-    from hermes_doctor.updating.hermes import Installed
     from hermes_doctor.updating.records import Update
-    from hermes_doctor.vault import Backup
 
 PATIENCE = 120.0
 GUARD_EPILOG = """\b
@@ -35,23 +31,6 @@ Exit codes:
   1    something is broken that was not before
   2    not begun: a bad moment, or no backup; nothing was changed
   …    else the exit code of the command itself
-"""
-ROLLBACK_EPILOG = """\b
-What it does:
-  Stops the gateway, brings the Hermes of before back, then the data of the
-  backup, and starts the gateway. What is there now is backed up first:
-  `hermes-doctor undo` brings the data back.
-
-\b
-Examples:
-  hermes-doctor rollback                    ask first
-  hermes-doctor rollback --keep-data --yes  only the old Hermes
-
-\b
-Exit codes:
-  0  back, and verified
-  1  not agreed to, or something could not be brought back
-  2  could not run; nothing was changed
 """
 
 
@@ -122,9 +101,9 @@ def _before(
 
     moment = first.preflight(Probes(home), loaded(None), patience=patience, tell=tell)
     for text in moment.obstacles:
-        say("✗ ", "error", text[:1].upper() + text[1:])
+        say("✗ ", "error", begun(text))
     if moment.obstacles and not force:
-        _stopped("This is no moment for an update", json=json)
+        _stopped("This is no moment for an update", command, json=json)
         return None
     with contextlib.suppress(OSError):  # where there is no room for it, the backup says so
         hold.enter_context(Records(home).held())
@@ -133,7 +112,7 @@ def _before(
     except (Trouble, CouldNotLook, OSError) as why:
         say("✗ ", "error", str(why))
         if not force:
-            _stopped("There is no backup, so there is no update", json=json)
+            _stopped("There is no backup, so there is no update", command, json=json)
             return None
         update = first.record(home, None, vault, moment, command)
     if update.others and update.before is not None:
@@ -141,7 +120,7 @@ def _before(
         more = ", ".join(f"{version} in {place}" for place, version in update.others.items())
         say("! ", "warning", f"There are several Hermes. This update is of {where}, not of {more}.")
     if json:
-        _echo({"schema": "hermes-doctor/update/1", "update": update.id, "backup": update.backup})
+        echo({"schema": "hermes-doctor/update/1", "update": update.id, "backup": update.backup})
     else:
         say("✓ ", "good", f"Backup {update.backup} is made and verified." if update.backup else "")
     return update
@@ -163,10 +142,15 @@ def _backed_up(
         )
 
 
-def _stopped(why: str, *, json: bool) -> None:
-    text = f"{why}. Nothing was changed. --force goes on all the same."
+def _stopped(why: str, command: Sequence[str], *, json: bool) -> None:
+    """Whoever typed `hermes update` has no option of ours, so the whole command is told."""
+    import shlex
+
+    words = ("hermes-doctor", "update-guard", "--force", "--", *command)
+    force = shlex.join(words) if command else "--force"
+    text = f"{why}. Nothing was changed. This goes on all the same: {force}"
     if json:
-        _echo({"schema": "hermes-doctor/update/1", "update": None, "error": text})
+        echo({"schema": "hermes-doctor/update/1", "update": None, "error": text})
     else:
         say("✗ ", "error", text)
 
@@ -183,7 +167,7 @@ def began_in_chat(home: Home, update: Update) -> None:
 def after_last(home: Home, *, json: bool, from_chat: bool) -> int:
     """Look at what became of the last update."""
     from hermes_doctor.model import Trouble
-    from hermes_doctor.updating.records import Records
+    from hermes_doctor.updating.records import BACK, GOING_BACK, Records
 
     records = Records(home)
     update = records.last() if from_chat else records.newest()
@@ -191,9 +175,28 @@ def after_last(home: Home, *, json: bool, from_chat: bool) -> int:
         return 0  # an ordinary start
     if update is None:
         raise Trouble("No update was begun with the guard: hermes-doctor hook run pre-update")
-    _refuse_attended(update)
+    if update.stage == BACK:
+        raise Trouble(
+            f"Update {update.id} was taken back, so there is nothing of it to look at. "
+            "See: hermes-doctor check"
+        )
+    if from_chat and update.is_attended():
+        return 0  # another gateway that it started looks already
+    refuse_attended(update)
     with records.held():
+        if update.stage == GOING_BACK:
+            _settle_data(home, json=json)
         return int(not after(home, update, json=json, restart=not from_chat))
+
+
+def _settle_data(home: Home, *, json: bool) -> None:
+    """A rollback that was cut off among the files: all of them, or none, before anything starts."""
+    from hermes_doctor import plugins
+    from hermes_doctor.cli.restoring import recovered
+    from hermes_doctor.lock import locked
+
+    with locked(home), recovered(home, plugins.load(), json=json):
+        pass
 
 
 def _is_of_chat(home: Home, update: Update | None) -> bool:
@@ -209,7 +212,8 @@ def _is_of_chat(home: Home, update: Update | None) -> bool:
     return differs(Probes(home).installation(), update.before)
 
 
-def _refuse_attended(update: Update) -> None:
+def refuse_attended(update: Update) -> None:
+    """Trouble where somebody sees to this update right now."""
     from hermes_doctor.model import Trouble
 
     who = update.attendant()
@@ -238,7 +242,7 @@ def after(
         home, update, loaded(None), settle=_settle(), restart=restart, tell=tell
     )
     if json:
-        _echo(updated.document(outcome))
+        echo(updated.document(outcome))
     else:
         show(updated.lines(outcome, repeated(home.path)), to)
     return outcome.good
@@ -253,150 +257,10 @@ def _settle() -> float:
         return SETTLE
 
 
-def rollback(
-    update: Annotated[str | None, typer.Argument(help="The update; else the last one.")] = None,
-    keep_data: Annotated[
-        bool, typer.Option("--keep-data", help="Only the old Hermes; the data stays as it is.")
-    ] = False,
-    home: HomeOption = None,
-    yes: YesOption = False,
-    json: JsonOption = False,
-) -> int:
-    """Go back to the Hermes and the data that were there before an update."""
-    from hermes_doctor import home as homes
-    from hermes_doctor.cli.options import sure
-    from hermes_doctor.model import CannotFix, CouldNotLook, Trouble
-    from hermes_doctor.updating.records import BACK, Records
-
-    where = homes.find(home)
-    records = Records(where)
-    which = records.load(update) if update else records.newest()
-    if which is None:
-        raise Trouble("No update was made with the guard, so there is nothing to go back to.")
-    if which.stage == BACK and not update:
-        raise Trouble(
-            f"Update {which.id} was taken back already. What came in since then would be replaced "
-            f"by the backup again: if that is meant, say hermes-doctor rollback {which.id}. "
-            "Nothing was changed."
-        )
-    _refuse_attended(which)
-    with records.held():
-        try:
-            plan, backup = _planned(where, which, keep_data=keep_data)
-        except (CannotFix, CouldNotLook, Trouble) as why:
-            said = _sentence(why).replace(" Nothing was changed.", "")
-            raise Trouble(f"{said} Nothing was changed.") from None
-        for one in plan.commands:
-            say("→ ", "faint", f"run {one}")
-        for note in plan.notes:
-            say("  ", "faint", note)
-        if backup is not None:
-            say("→ ", "faint", f"put back everything from backup {backup.id}")
-        if not yes and not sure("Go on? What is there now is backed up first."):
-            say("  ", "faint", "Nothing was changed.")
-            return 1
-        return _go_back(where, which, plan, backup, json=json)
-
-
-def _sentence(why: object) -> str:
-    text = str(why)
-    return f"{text[:1].upper()}{text[1:]}{'' if text.endswith('.') else '.'}"
-
-
-def _planned(home: Home, update: Update, *, keep_data: bool) -> tuple[Plan, Backup | None]:
-    """Everything that can be known to fail, before anything is changed."""
-    from hermes_doctor.model import Trouble
-    from hermes_doctor.probes import Probes
-    from hermes_doctor.probes.installation import at
-    from hermes_doctor.updating import going_back, hermes
-    from hermes_doctor.vault import Vault
-
-    if update.before is None:
-        raise Trouble(f"Which Hermes was there before update {update.id} is not known.")
-    if update.backup is None and not keep_data:
-        raise Trouble("That update had no backup. --keep-data brings only the old Hermes back.")
-    found = at(Path(update.before.where)) or Probes(home).installation()
-    plan = going_back.plan(home, update, hermes.look(found) if found else None)
-    going_back.refuse_holders(home, keep_data=keep_data)
-    if keep_data or update.backup is None:
-        return plan, None
-    store = Vault(home, Path(update.vault) if update.vault else None)
-    backup = store.load(update.backup)
-    tell(f"verifying backup {backup.id}")
-    if wrong := store.verify(backup):
-        raise Trouble(f"Backup {backup.id} is damaged: {wrong[0]}.")
-    return plan, backup
-
-
-def _go_back(home: Home, update: Update, plan: Plan, backup: Backup | None, *, json: bool) -> int:
-    from hermes_doctor import plugins
-    from hermes_doctor.cli import ending
-    from hermes_doctor.cli.restoring import recovered
-    from hermes_doctor.lock import locked
-    from hermes_doctor.model import CannotFix, CouldNotLook, Trouble
-    from hermes_doctor.updating import going_back
-    from hermes_doctor.updating.downtime import down
-    from hermes_doctor.updating.records import BACK, GOING_BACK, Records, process
-
-    assert update.before is not None
-    records = Records(home)
-    with locked(home), recovered(home, plugins.load(), json=json) as ended:
-        update.stage = GOING_BACK
-        update.guard = process(os.getpid()) or []
-        records.save(update)
-        ending.changed()
-        try:
-            with down(home, update, tell) as up_again:
-                going_back.bring_back(home, plan.commands, update.before, tell)
-                if backup is not None:
-                    _restore(home, update, backup, ended, json=json)
-                up_again()
-        except (CannotFix, CouldNotLook, Trouble) as why:
-            said = _sentence(why)
-            for denied in (" Nothing was changed.", " Nothing was changed;"):
-                said = said.replace(denied, "")
-            say(
-                "✗ ",
-                "error",
-                f"{said} The way back is unfinished: run it again when that is mended.",
-            )
-            for note in plan.notes:
-                say("  ", "faint", note)
-            return 1
-        update.stage = BACK
-        update.guard = []
-        records.save(update)
-    say("✓ ", "good", f"Back to Hermes {_named(update.before)}.")
-    for note in plan.notes:
-        say("  ", "faint", note)
-    return 0
-
-
-def _named(before: Installed) -> str:
-    return before.version + (f" ({before.revision[:12]})" if before.revision else "")
-
-
-def _restore(
-    home: Home, update: Update, backup: Backup, ended: Sequence[Ended], *, json: bool
-) -> None:
-    from hermes_doctor import restoring
-    from hermes_doctor.cli.restoring import carry_out
-    from hermes_doctor.model import CannotFix
-
-    done = carry_out(
-        home,
-        backup,
-        restoring.items_for(home, backup, backup.entries, "rollback"),
-        kind="restore",
-        of=backup.id,
-        ended=ended,
-        yes=True,
-        json=json,
-        vault=Path(update.vault) if update.vault else None,
-        repeat="",
-    )
-    if done is None or done.state != "done":
-        raise CannotFix("the data could not be brought back")
+def begun(text: str) -> str:
+    """As a sentence begins; the name of a file at its beginning stays as it is."""
+    is_name = "." in text.split(" ")[0].rstrip(".:")
+    return text if is_name else text[:1].upper() + text[1:]
 
 
 def tell(text: str) -> None:
@@ -413,7 +277,8 @@ def say(mark: str, style: str, text: str) -> None:
         show([row((mark, style), text, hang=2)], sys.stderr)
 
 
-def _echo(made: dict[str, object]) -> None:
+def echo(made: dict[str, object]) -> None:
+    """The one document on stdout."""
     from hermes_doctor.render import document
 
     typer.echo(document.dump(made))

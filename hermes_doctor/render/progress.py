@@ -74,3 +74,26 @@ def repairing(
             bar.update(task, description=what, total=total, completed=share or 0.0, refresh=new)
 
         yield lambda count: bar.update(task, advance=count), hear
+
+
+@contextmanager
+def telling() -> Iterator[Callable[[str, float | None], None]]:
+    """A bar that shows whatever it is told is being done, and that begins with the first word:
+    until then a program of others may ask for a password on the same terminal."""
+    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+    bar = Progress(*columns, console=Console(stderr=True), transient=True)
+
+    def hear(what: str, share: float | None) -> None:
+        if not bar.tasks:
+            bar.add_task(what)
+            bar.start()
+        new = what != bar.tasks[0].description  # drawn at once: it may not take long
+        total = None if share is None else 1.0
+        task = bar.tasks[0].id
+        bar.update(task, description=what, total=total, completed=share or 0.0, refresh=new)
+
+    try:
+        yield hear
+    finally:
+        if bar.tasks:
+            bar.stop()

@@ -8,6 +8,7 @@ from typing import Any
 from hermes_doctor.model import Severity
 from hermes_doctor.render.lines import Line, row
 from hermes_doctor.updating.after import Outcome
+from hermes_doctor.updating.hermes import Installed
 
 _MARK = {Severity.CRITICAL: "error", Severity.ERROR: "error", Severity.WARNING: "warning"}
 
@@ -39,13 +40,26 @@ def lines(outcome: Outcome, options: str = "") -> Iterator[Line]:
 def versions(outcome: Outcome) -> str:
     """From where to where."""
     before, after = outcome.update.before, outcome.update.after
-    old = before.version if before else "unknown"
-    new = after.version if after else "unknown"
-    same = before is not None and after is not None and before.revision == after.revision
-    text = f"Hermes {new} as before." if old == new and same else f"Hermes {old} became {new}."
+    text = _versions(before, after)
     if outcome.good:
         return f"{text} Nothing that matters was broken."
     return f"{text} Something is broken that was not before."
+
+
+def _versions(before: Installed | None, after: Installed | None) -> str:
+    if before is None and after is None:
+        return "Which Hermes this is cannot be told from here."
+    if before is None or after is None:
+        name = before.version if before else "of unknown version"
+        return f"Hermes {name} became {after.version}." if after else f"Hermes {name} is gone."
+    if before.revision == after.revision and before.version == after.version:
+        return f"Hermes {after.version} as before."
+    commits = before.version == after.version and before.revision and after.revision
+    old, new = (
+        (f"{one.version} ({(one.revision or '')[:12]})" if commits else one.version)
+        for one in (before, after)
+    )
+    return f"Hermes {old} became {new}."
 
 
 def document(outcome: Outcome) -> dict[str, Any]:

@@ -120,8 +120,12 @@ def ask(
     env: Mapping[str, str] | None = None,
     limit: float = LIMIT,
     cwd: Path | None = None,
+    keep: Sequence[int] = (),
 ) -> Said:
-    """Run a command to its end; CannotFix when there is none, or when it takes too long."""
+    """Run a command to its end; CannotFix when there is none, or when it takes too long.
+
+    `keep` are descriptors that it gets, too.
+    """
     import subprocess
 
     program = _program(words[0], user)
@@ -136,6 +140,7 @@ def ask(
             stderr=subprocess.STDOUT,
             timeout=limit,
             start_new_session=True,
+            pass_fds=keep,
             **options,  # type: ignore[call-overload]
         )
     except subprocess.TimeoutExpired:

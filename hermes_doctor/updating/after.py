@@ -6,7 +6,6 @@ import os
 import re
 import time
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hermes_doctor import examination, services
@@ -15,12 +14,12 @@ from hermes_doctor.journal import ItemRecord
 from hermes_doctor.lock import locked
 from hermes_doctor.model import CannotFix, CouldNotLook, Finding, Report, Severity, Trouble
 from hermes_doctor.probes import Probes
-from hermes_doctor.probes.installation import at
 from hermes_doctor.repair import Item, Run
-from hermes_doctor.services.commands import owner_of
+from hermes_doctor.services.commands import Account, owner_of
 from hermes_doctor.steps import GatewayStep
-from hermes_doctor.updating import amounts, hermes, requirements
+from hermes_doctor.updating import amounts, checkouts, downtime, hermes, requirements
 from hermes_doctor.updating.before import others
+from hermes_doctor.updating.hermes import Installed
 from hermes_doctor.updating.records import CHECKED, UPDATED, Records, Update, process
 from hermes_doctor.values import NamedTuple
 from hermes_doctor.vault import Vault
@@ -70,20 +69,23 @@ def examine(
     """Compare with what was there before; bring the gateway up on the new code."""
     records = Records(home)
     probes = Probes(home)
-    found = (at(Path(update.before.where)) if update.before else None) or probes.installation()
     lost = amounts.lost(update.sizes, probes)
-    update.after = hermes.look(found) if found else None
+    update.after = _now(update, probes)
     update.stage = UPDATED
     update.guard = process(os.getpid()) or []
     records.save(update)
     missing: tuple[str, ...] = ()
-    if update.after is not None:
+    if update.after is None and update.before is not None:
+        missing = (f"there is none in {update.before.where} any more",)
+    elif update.after is not None:
         tell("looking whether everything is there that the new Hermes needs")
-        missing = requirements.unmet(update.after, owner_of(home))
-    said, up = _gateway(home, update, tell) if restart and not missing else _left(home, update)
+        owner = owner_of(home)
+        missing = (*requirements.unmet(update.after, owner), *_unmerged(update.after, owner))
+    said, up = _gateways(home, update, tell, restart=restart and not missing)
     if up and Probes(home).gateways():
         tell(f"giving the gateway {settle:.0f} s, then reading its logs")
         time.sleep(settle)
+        said, up = _settled(home, said)
     report = examination.report(Probes(home), plugins, plugins.checks)
     before = {(code, _nameless(subject)) for code, subject in update.known}
     broke = tuple(
@@ -94,6 +96,28 @@ def examine(
     update.guard = []
     records.save(update)
     return Outcome(update, report, broke, missing, lost, _elsewhere(home, update), said, up)
+
+
+def _now(update: Update, probes: Probes) -> Installed | None:
+    """What became of the Hermes of before: in its place, or in one where there was none then."""
+    there = hermes.there(update.before) if update.before else None
+    if there is not None:
+        return there
+    found = probes.installation()
+    if found is None or os.path.realpath(found.where) in update.others:
+        return None
+    return hermes.look(found)
+
+
+def _unmerged(after: Installed, owner: Account) -> list[str]:
+    if after.kind != hermes.GIT or after.checkout is None:
+        return []
+    try:
+        names = checkouts.unmerged(after.checkout, owner)
+    except CannotFix:
+        return []
+    more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+    return [f"a merge is unfinished in {after.checkout}: {names[0]}{more}"] if names else []
 
 
 def _nameless(subject: str) -> str:
@@ -110,35 +134,72 @@ def _elsewhere(home: Home, update: Update) -> tuple[str, ...]:
     )
 
 
-def _left(home: Home, update: Update) -> tuple[str, bool]:
-    """The gateway as it is, where it is not to be restarted."""
+def _gateways(home: Home, update: Update, tell: Tell, *, restart: bool) -> tuple[str, bool]:
+    """Every gateway of this Hermes, that of the home first; what became of them, and if all run."""
+    found = []
+    if restart:
+        try:
+            downtime.up(home, update, tell)
+        except (CannotFix, CouldNotLook) as why:
+            tell(f"a gateway could not be started again: {why}")
+    for one in downtime.concerned(home, update):
+        before = update.gateway if one is home else update.beside.get(str(one.path))
+        try:
+            running = Probes(one).gateways()
+        except CouldNotLook as why:
+            found.append((f"Whether {_name(one)} runs cannot be told: {why}.", False))
+            continue
+        if one is home or running or before is not None:
+            look = _gateway(one, before, tell) if restart else _left(one, before)
+            found.append(look)
+    return " ".join(text for text, _ in found), all(up for _, up in found)
+
+
+def _name(home: Home) -> str:
+    return f"the gateway of {home.profile}" if home.profile else "the gateway"
+
+
+def _settled(home: Home, said: str) -> tuple[str, bool]:
+    """The same after a while: one that came up and went again is not up."""
+    now = Probes(home).gateways()
+    if not now:
+        return f"{said} It ended again soon after.", False
+    if f"(process {now[0].pid})" not in said:
+        return f"{said} Soon after, it was started once more (process {now[0].pid}).", True
+    return said, True
+
+
+def _left(home: Home, before: int | None) -> tuple[str, bool]:
+    """A gateway as it is, where it is not to be restarted."""
+    name = _name(home)
     running = Probes(home).gateways()
     if running:
-        return f"The gateway runs (process {running[0].pid}); it was not restarted.", True
-    return "No gateway runs.", update.gateway is None
+        return f"T{name[1:]} runs (process {running[0].pid}); it was not restarted.", True
+    return f"No {name[4:]} runs.", before is None
 
 
-def _gateway(home: Home, update: Update, tell: Tell) -> tuple[str, bool]:
-    """The gateway on the new code: restarted where the update did not, started where it is gone."""
+def _gateway(home: Home, before: int | None, tell: Tell) -> tuple[str, bool]:
+    """One on the new code: restarted where the update did not, started where it is gone."""
     probes = Probes(home)
+    name = _name(home)
     running = probes.gateways()
     change = probes.code_change()
     if running and (change is None or change.at <= running[0].started_at):
-        new = running[0].pid != update.gateway
+        new = running[0].pid != before
         done = "restarted by the update" if new else "not concerned: its code is the same"
-        return f"The gateway (process {running[0].pid}) was {done}.", True
-    if not running and update.gateway is None and not update.down:
+        return f"T{name[1:]} (process {running[0].pid}) was {done}.", True
+    if not running and before is None:
         return "No gateway ran before, and none runs now.", True
-    tell("restarting the gateway on the new code" if running else "starting the gateway again")
+    tell(f"restarting {name} on the new code" if running else f"starting {name} again")
     try:
         service = services.of(probes)
         _run(home, GatewayStep(service, restart=bool(running), why="Hermes was updated"))
     except (CannotFix, CouldNotLook, Trouble) as why:
-        return f"The gateway could not be brought up on the new code: {why}", False
+        return f"T{name[1:]} could not be brought up on the new code: {why}", False
     now = Probes(home).gateways()
     if not now:
-        return "The gateway did not stay up on the new code.", False
-    return f"The gateway runs on the new code (process {now[0].pid}).", True
+        return f"T{name[1:]} did not stay up on the new code.", False
+    return f"T{name[1:]} runs on the new code (process {now[0].pid}).", True
 
 
 def _run(home: Home, step: GatewayStep) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from hermes_doctor import examination, leftovers, scope
 from hermes_doctor.files import MEGABYTE, size
-from hermes_doctor.home import Home
+from hermes_doctor.home import Home, all_homes
 from hermes_doctor.lock import locked
 from hermes_doctor.model import CouldNotLook, Finding, Severity, Status, Trouble
 from hermes_doctor.probes import Probes, installation
@@ -173,7 +173,9 @@ def record(
     found = concerned(home, command)
     seen = hermes.look(found) if found else None
     if seen is not None and seen.kind == hermes.GIT and seen.checkout is not None:
-        seen = replace(seen, clean=checkouts.is_clean(seen.checkout, owner_of(home)))
+        owner = owner_of(home)
+        revision = seen.revision or checkouts.commit_of(seen.checkout, owner)
+        seen = replace(seen, clean=checkouts.is_clean(seen.checkout, owner), revision=revision)
     records = Records(home)
     update = Update(
         id=Vault(home, vault).next_id(records.ids()),
@@ -183,6 +185,7 @@ def record(
         started_at=now(),
         known=[[one.code, one.subject] for one in moment.findings],
         gateway=_gateway(probes),
+        beside=_beside(home),
         others=others(home, seen),
         sizes=amounts.measure(probes),
     )
@@ -202,3 +205,9 @@ def _gateway(probes: Probes) -> int | None:
         return next((gateway.pid for gateway in probes.gateways()), None)
     except CouldNotLook:
         return None
+
+
+def _beside(home: Home) -> dict[str, int]:
+    """The gateways of the homes beside this one, profiles above all."""
+    found = {one: _gateway(Probes(one)) for one in all_homes(home, []) if one.path != home.path}
+    return {str(one.path): pid for one, pid in found.items() if pid is not None}

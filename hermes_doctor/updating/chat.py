@@ -7,13 +7,13 @@ run by Hermes' own interpreter, so they import nothing of this tool: they call i
 from __future__ import annotations
 
 import os
-import sys
 from pathlib import Path
 
 from hermes_doctor import durable
 from hermes_doctor.files import read
-from hermes_doctor.home import Home
+from hermes_doctor.home import Home, all_homes
 from hermes_doctor.model import CouldNotLook
+from hermes_doctor.updating import itself
 
 FOLDER = "hooks/hermes-doctor"
 _ABOUT = """\
@@ -31,6 +31,7 @@ import logging
 import os
 
 DOCTOR = {doctor!r}
+CODE = {code!r}
 HOME = {home!r}
 LIMIT = 3600
 
@@ -39,9 +40,9 @@ async def handle(event_type, context):
     if event_type == "gateway:startup":
         asyncio.ensure_future(_after())
         return None
-    if not os.access(DOCTOR, os.X_OK):
-        return {{"decision": "deny", "message": DOCTOR + " is gone, so there is no backup. "
-                 "Install hermes-doctor again, or remove " + os.path.dirname(__file__)}}
+    if not os.access(DOCTOR[0], os.X_OK) or not os.path.isfile(CODE):
+        return {{"decision": "deny", "message": "hermes-doctor is gone, so there is no backup. "
+                 "Install it again, or remove " + os.path.dirname(__file__)}}
     code, said = await _ask("pre-update", "--from-chat")
     if code == 0:
         return {{"decision": "allow"}}
@@ -57,7 +58,7 @@ async def _after():
 async def _ask(*words):
     try:
         child = await asyncio.create_subprocess_exec(
-            DOCTOR, "hook", "run", *words, "--home", HOME,
+            *DOCTOR, "hook", "run", *words, "--home", HOME,
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.STDOUT,
@@ -70,33 +71,45 @@ async def _ask(*words):
 '''
 
 
-def files(home: Home) -> dict[Path, bytes]:
-    """What lies where."""
-    doctor = str(Path(sys.executable).parent / "hermes-doctor")
-    handler = _HANDLER.format(doctor=doctor, home=str(home.path))
-    folder = home / FOLDER
+def places(home: Home) -> list[Home]:
+    """The home, and its profiles: each gateway loads the hooks of its own home."""
+    inside = home / "profiles"
+    return [home, *(one for one in all_homes(home, []) if one.path.is_relative_to(inside))]
+
+
+def files(place: Home, home: Home) -> dict[Path, bytes]:
+    """What lies where in one home, to see to the updates of another that holds it."""
+    handler = _HANDLER.format(
+        doctor=itself.words(), code=str(itself.files()[1]), home=str(home.path)
+    )
+    folder = place / FOLDER
     return {folder / "HOOK.yaml": _ABOUT.encode(), folder / "handler.py": handler.encode()}
 
 
-def install(home: Home) -> bool:
-    """Write it; whether that took anything. It counts from the gateway's next start on."""
-    changed = False
-    for path, data in files(home).items():
-        if _data(path) != data:
-            durable.make_folder(path.parent)
-            durable.save(path, data)
-            changed = True
-    return changed
+def install(home: Home) -> list[Path]:
+    """Write it; the folders for which that took anything. It counts from the next start on."""
+    itself.refuse()
+    changed = []
+    for place in places(home):
+        for path, data in files(place, home).items():
+            if _data(path) != data:
+                durable.make_folder(path.parent)
+                durable.save(path, data)
+                changed.append(path.parent)
+    return [*dict.fromkeys(changed)]
 
 
-def remove(home: Home) -> bool:
-    """Take it away; what else lies in the folder stays."""
-    found = [path for path in files(home) if os.path.lexists(path)]
+def remove(home: Home) -> list[Path]:
+    """Take it away; what else lies in the folders stays."""
+    return [place / FOLDER for place in places(home) if _remove(place, home)]
+
+
+def _remove(place: Home, home: Home) -> bool:
+    found = [path for path in files(place, home) if os.path.lexists(path)]
     for path in found:
         durable.remove(path)
-    folder = home / FOLDER
-    for name in ("__pycache__",):
-        _drop(folder / name)
+    folder = place / FOLDER
+    _drop(folder / "__pycache__")
     for one in (folder, folder.parent):
         try:
             os.rmdir(one)
@@ -105,9 +118,13 @@ def remove(home: Home) -> bool:
     return bool(found)
 
 
-def is_there(home: Home) -> bool:
-    """Whether it lies there as this tool would write it."""
-    return all(_data(path) == data for path, data in files(home).items())
+def is_there(place: Home, home: Home) -> bool:
+    """Whether it lies there as this tool would write it, for any home that holds this one."""
+    root = Home(place.path.parent.parent) if place.profile else place
+    return any(
+        all(_data(path) == data for path, data in files(place, one).items())
+        for one in (home, place, root)
+    )
 
 
 def _drop(folder: Path) -> None:

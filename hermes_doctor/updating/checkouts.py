@@ -8,7 +8,7 @@ from pathlib import Path
 
 from hermes_doctor.model import CannotFix
 from hermes_doctor.services.commands import Account, login, refuse_untrusted
-from hermes_doctor.updating.hermes import Installed
+from hermes_doctor.updating.hermes import Installed, git_folder
 from hermes_doctor.values import NamedTuple
 
 LIMIT = 120.0
@@ -31,6 +31,11 @@ def is_clean(checkout: str, user: Account) -> bool | None:
         return not _git(checkout, user, "status", "--porcelain", "--untracked-files=no")
     except CannotFix:
         return None
+
+
+def commit_of(checkout: str, user: Account) -> str | None:
+    """The commit that is checked out, where git's files do not tell it; None where git neither."""
+    return _commit(checkout, "HEAD", user)
 
 
 def way_back(before: Installed, now: Installed | None, name: str, user: Account) -> Way:
@@ -71,10 +76,14 @@ def way_back(before: Installed, now: Installed | None, name: str, user: Account)
     return Way(tuple(made), tuple(notes))
 
 
+def unmerged(checkout: str, user: Account) -> list[str]:
+    """Files that a merge has left half-done."""
+    lines = _lines(checkout, user, "ls-files", "--unmerged")
+    return sorted({line.partition("\t")[2] for line in lines})
+
+
 def _refuse_half_done(checkout: str, user: Account) -> None:
-    names = sorted(
-        {line.partition("\t")[2] for line in _lines(checkout, user, "ls-files", "--unmerged")}
-    )
+    names = unmerged(checkout, user)
     if names:
         shown = " ".join(names[:5]) + (" …" if len(names) > 5 else "")
         raise CannotFix(
@@ -82,7 +91,7 @@ def _refuse_half_done(checkout: str, user: Account) -> None:
             f"git -C {checkout} add {shown}"
         )
     for name in _BUSY:
-        if (Path(checkout) / ".git" / name).exists():
+        if (git_folder(Path(checkout)) / name).exists():
             raise CannotFix(
                 f"git is in the middle of something in {checkout} ({name}). End it first: "
                 f"git -C {checkout} status says how"

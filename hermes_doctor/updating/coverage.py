@@ -24,33 +24,45 @@ class Way(NamedTuple):
 
 def look(home: Home) -> list[Way]:
     """Every way, and what stands before it."""
-    return [_shell(), _chat(home), _others(home)]
+    return [_shell(home), _chat(home), _others(home)]
 
 
-def _shell() -> Way:
+def _shell(home: Home) -> Way:
     name = "hermes update"
+    owner = os.stat(home.path).st_uid
+    if os.geteuid() == 0 and owner != 0:
+        return Way(
+            name, False, f"asked of root's shells; the home is uid {owner}'s: ask as that user"
+        )
+    if launcher.is_of_another():
+        return Way(
+            name, False, "the launcher is of another hermes-doctor: hermes-doctor hook install"
+        )
     if not launcher.is_there():
         return Way(
             name, False, "no launcher stands before the real one: hermes-doctor hook install"
         )
-    files = [str(one.file) for one in shellfiles.covered()]
-    if not files and not launcher.is_first():
-        return Way(
-            name, False, f"{launcher.folder()} is not first on PATH: hermes-doctor hook install"
-        )
-    if not launcher.is_first():
+    doubts = shellfiles.doubts()
+    first = launcher.is_first()
+    if doubts:
+        where = "only in this shell: " if first else ""
+        return Way(name, False, f"{where}{doubts[0]}")
+    if not first:
         return Way(name, True, "in new shells; this one has another PATH")
-    return Way(name, True, "the launcher is first on PATH")
+    return Way(name, True, "the launcher is first on PATH, here and in new shells")
 
 
 def _chat(home: Home) -> Way:
     name = "/update in a chat"
-    if not chat.is_there(home):
-        return Way(name, False, "the gateway has no hook for it: hermes-doctor hook install")
-    started = _started(home)
-    written = os.stat(home / chat.FOLDER / "handler.py").st_mtime
-    if started is not None and started < written:
-        return Way(name, False, "once the gateway was started anew: it reads its hooks at a start")
+    for place in chat.places(home):
+        whose = f"the gateway of {place.profile}" if place.profile else "the gateway"
+        if not chat.is_there(place, home):
+            return Way(name, False, f"{whose} has no hook for it: hermes-doctor hook install")
+        started = _started(place)
+        written = os.stat(place / chat.FOLDER / "handler.py").st_mtime
+        if started is not None and started < written:
+            how = f"once {whose} was started anew: it reads its hooks at a start"
+            return Way(name, False, how)
     busy = "; while an answer is being written Hermes does not ask its hooks"
     return Way(name, True, f"the gateway asks first{busy}")
 

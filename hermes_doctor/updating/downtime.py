@@ -1,48 +1,128 @@
-"""The gateway out of the way while what it runs on is exchanged."""
+"""The gateways out of the way while what they run on is exchanged."""
 
 from __future__ import annotations
 
+import contextlib
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
-from hermes_doctor import services
+from hermes_doctor import durable, services
 from hermes_doctor.handover import START_LIMIT, STOP_LIMIT
-from hermes_doctor.home import Home
+from hermes_doctor.home import Home, all_homes
 from hermes_doctor.model import CannotFix
 from hermes_doctor.probes import Probes
 from hermes_doctor.updating.records import Records, Update
 
+if TYPE_CHECKING:
+    from hermes_doctor.services.owned import Owned
+
+Tell = Callable[[str], None]
+
+
+def concerned(home: Home, update: Update) -> list[Home]:
+    """The home, and those beside it that lie in it or whose gateway runs from the same Hermes."""
+    where = os.path.realpath(update.before.where) if update.before else None
+
+    def is_meant(one: Home) -> bool:
+        if one.path.is_relative_to(home.path):
+            return True
+        found = Probes(one).installation()
+        return found is not None and os.path.realpath(found.where) == where
+
+    beside = [one for one in all_homes(home, []) if one.path != home.path]
+    return [home, *(one for one in beside if is_meant(one))]
+
+
+class Halt:
+    """One gateway that is down, or will be."""
+
+    def __init__(self, home: Home, service: Owned, update: Update, records: Records) -> None:
+        self.service = service
+        self.update = update
+        self.records = records
+        self.name = str(home.path)
+        self.shown = f"the gateway of {home.profile}" if home.profile else "the gateway"
+        self.file = records.origin(update, home)
+
+    @property
+    def is_down(self) -> bool:
+        """Whether somebody of us has stopped it and not started it yet."""
+        return self.name in self.update.down
+
+    def stop(self, tell: Tell) -> None:
+        """Have it down; the record says so, should we be killed."""
+        if self.service.running() is None and not self.service.restless():
+            return
+        tell(f"stopping {self.shown}")
+        if not self.is_down:
+            self.service.remember(self.file)
+            self.update.down.append(self.name)
+            self.records.save(self.update)
+        self.service.stop(STOP_LIMIT)
+
+    def start(self, tell: Tell) -> None:
+        """Have it up again, with the variables that it had, if it is down because of us."""
+        if not self.is_down:
+            return
+        running, asked = self.service.running(), self.service.asked()
+        if running is not None and running == asked:
+            tell(f"process {running} ends when it is done; the next run starts {self.shown} again")
+            return
+        tell(f"starting {self.shown}")
+        if running is None:
+            if asked is None:  # an earlier command stopped it
+                self.service.recall(self.file)
+            self.service.start(START_LIMIT)
+        self.update.down.remove(self.name)
+        self.records.save(self.update)
+        with contextlib.suppress(OSError):
+            durable.remove(self.file)
+
+
+def halts(home: Home, update: Update) -> list[Halt]:
+    """What has to be down; CannotFix where that is not for us to steer."""
+    records = Records(home)
+    found = ((one, _service(one, update)) for one in concerned(home, update))
+    return [Halt(one, service, update, records) for one, service in found if service is not None]
+
+
+def _service(home: Home, update: Update) -> Owned | None:
+    """Who owns the gateway of a home, if that runs, will be started, or was stopped by us."""
+    probes = Probes(home)
+    needed = bool(probes.gateways()) or str(home.path) in update.down
+    try:
+        service = services.of(probes)
+    except CannotFix:
+        if needed:
+            raise
+        return None
+    return service if needed or service.restless() else None
+
 
 @contextmanager
-def down(home: Home, update: Update, tell: Callable[[str], None]) -> Iterator[Callable[[], None]]:
-    """Stop it if it runs; whoever comes to the end calls what is given, to start it again.
+def down(home: Home, update: Update, tell: Tell) -> Iterator[Callable[[], None]]:
+    """Stop what runs; whoever comes to the end calls what is given, to start it again.
 
     A block that is left in another way starts it, too: better the old one than none. The record
-    says that it was stopped, so that the next run starts it where this one is killed.
+    says what was stopped, so that the next run starts it where this one is killed.
     """
-    records = Records(home)
-    probes = Probes(home)
-    if probes.gateways():
-        service = services.of(probes)
-        tell("stopping the gateway")
-        update.down = True
-        records.save(update)
-        service.stop(STOP_LIMIT)
-    elif not update.down:
-        yield lambda: None
-        return
-    else:
-        service = services.of(probes)
+    stopped = halts(home, update)
 
     def start() -> None:
-        if update.down:
-            tell("starting the gateway")
-            if not Probes(home).gateways():
-                service.start(START_LIMIT)
-            update.down = False
-            records.save(update)
+        failed = None
+        for one in stopped:
+            try:
+                one.start(tell)
+            except CannotFix as why:
+                failed = why
+        if failed is not None:
+            raise failed
 
     try:
+        for one in stopped:
+            one.stop(tell)
         yield start
     except BaseException:
         try:
@@ -51,3 +131,9 @@ def down(home: Home, update: Update, tell: Callable[[str], None]) -> Iterator[Ca
             tell(f"the gateway could not be started again: {why}")
         raise
     start()
+
+
+def up(home: Home, update: Update, tell: Tell) -> None:
+    """Start what a rollback that was cut off had stopped."""
+    for one in halts(home, update) if update.down else ():
+        one.start(tell)

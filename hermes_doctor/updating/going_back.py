@@ -5,27 +5,20 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Callable, Collection, Sequence
-from pathlib import Path
 
-from hermes_doctor import services
 from hermes_doctor.home import Home
 from hermes_doctor.model import CannotFix
 from hermes_doctor.probes import Probes
-from hermes_doctor.probes.installation import at
 from hermes_doctor.services.commands import Account, Said, ask, login, owner_of
-from hermes_doctor.services.detached import python_of
 from hermes_doctor.steps import sidecars
-from hermes_doctor.updating import checkouts, hermes
+from hermes_doctor.updating import checkouts, downtime, hermes, packages, requirements
 from hermes_doctor.updating.checkouts import Way
-from hermes_doctor.updating.hermes import GIT, IMAGE, PIPX, UV, UV_TOOL, Installed
+from hermes_doctor.updating.hermes import GIT, IMAGE, Installed
 from hermes_doctor.updating.records import Update
 from hermes_doctor.values import NamedTuple
 
 LIMIT = 1800.0
 """Seconds for a package manager to bring everything back."""
-_NAME = "hermes-agent"
-_MANAGERS = ("pip", "setuptools", "wheel")
-"""What an environment has for its own sake; these stay as they are."""
 
 
 class Command(NamedTuple):
@@ -54,33 +47,14 @@ def plan(home: Home, update: Update, after: Installed | None) -> Plan:
     way = Way()
     if before.kind == GIT:
         way = checkouts.way_back(before, after, update.id, owner)
-    if after is not None and _same(before, after):
-        return Plan(tuple(Command(words) for words in way.commands), way.notes)
     if before.kind == IMAGE:
+        if after is not None and _same(before, after):
+            return Plan()
         raise CannotFix(
             f"Hermes lies in the image of a container: start it from the image of {before.version}"
         )
-    if before.kind == PIPX:
-        words: tuple[str, ...] = ("pipx", "install", "--force", f"{_NAME}=={before.version}")
-        return _runnable([Command(words)])
-    if before.kind == UV_TOOL:
-        words = ("uv", "tool", "install", "--force", f"{_NAME}=={before.version}")
-        return _runnable([Command(words)])
-    made = [Command(words) for words in way.commands]
-    now = after.packages if after else {}
-    changed = sorted(
-        f"{name}=={version}"
-        for name, version in before.packages.items()
-        if now.get(name) != version
-        and name not in _MANAGERS
-        and (before.kind != GIT or name != _NAME)
-    )
-    python = str(python_of(Path(before.where), owner)) if changed else ""
-    if changed and before.kind == UV and shutil.which("uv"):
-        made.append(Command(("uv", "pip", "install", "--python", python, "--no-deps", *changed)))
-    elif changed:
-        made.append(Command((python, "-m", "pip", "install", "--no-deps", "--quiet", *changed)))
-    return _runnable(made, way.notes)
+    made = [*way.commands, *packages.way_back(home, before, after, owner)]
+    return _runnable([Command(words) for words in made], way.notes)
 
 
 def _runnable(made: Sequence[Command], notes: tuple[str, ...] = ()) -> Plan:
@@ -90,18 +64,16 @@ def _runnable(made: Sequence[Command], notes: tuple[str, ...] = ()) -> Plan:
     return Plan(tuple(made), notes)
 
 
-def refuse_holders(home: Home, *, keep_data: bool) -> None:
-    """Nobody but the gateway, which is stopped for it, may have what comes back open."""
+def refuse_holders(home: Home, update: Update, *, keep_data: bool) -> None:
+    """Nobody but the gateways, which are stopped for it, may have what comes back open."""
     from hermes_doctor.probes import processes
 
-    probes = Probes(home)
-    running = probes.gateways()
-    if running:
-        services.of(probes)  # one that cannot be stopped is said before anything is changed
+    downtime.halts(home, update)  # one that cannot be stopped is said before anything is changed
     if keep_data:
         return
-    mine = {gateway.pid for gateway in running}
-    databases = probes.databases().paths
+    inside = [Probes(one) for one in downtime.concerned(home, update)]
+    mine = {gateway.pid for probes in inside for gateway in probes.gateways()}
+    databases = [path for probes in inside for path in probes.databases().paths]
     names = {beside: path for path in databases for beside in (path, *sidecars(path))}
     for name, pids in processes.holders(names).items():
         others = [pid for pid in pids if pid not in mine and not _is_below(pid, mine)]
@@ -124,31 +96,43 @@ def _is_below(pid: int, above: Collection[int]) -> bool:
 
 
 def _same(before: Installed, after: Installed) -> bool:
-    return (before.version, before.revision) == (after.version, after.revision) and dict(
-        before.packages
-    ) == dict(after.packages)
+    then = (before.version, before.revision, before.source, dict(before.packages))
+    return then == (after.version, after.revision, after.source, dict(after.packages))
 
 
 def bring_back(
-    home: Home, todo: Sequence[Command], before: Installed, tell: Callable[[str], None]
+    home: Home,
+    todo: Sequence[Command],
+    before: Installed,
+    tell: Callable[[str], None],
+    *,
+    hold: int,
 ) -> None:
-    """Run them one after the other; CannotFix where the old Hermes is not there afterwards."""
+    """Run them one after the other; CannotFix where the old Hermes is not there afterwards.
+
+    They get the descriptor that keeps others away: one that outlives us keeps them away, too.
+    """
     owner = owner_of(home)
     for one in todo:
         tell(f"running {one.words[0]} to bring Hermes {before.version} back")
-        said = _ask(one, owner)
+        said = _ask(one, owner, hold)
         if said.code:
             raise CannotFix(f"`{one}` failed with {said.code}: {said.text or 'it said nothing'}")
-    found = at(Path(before.where)) or Probes(home).installation()
-    there = hermes.look(found) if found else None
+    there = hermes.there(before)
     if there is None or there.version != before.version:
         what = f"Hermes {there.version}" if there else "no Hermes"
         raise CannotFix(f"{what} is there afterwards, not {before.version}")
     if there.revision != before.revision:
         raise CannotFix(f"the checkout is not at {before.revision} afterwards")
+    if left := packages.missing(before, there):
+        name, version = left[0]
+        more = f" and {len(left) - 1} more" if len(left) > 1 else ""
+        raise CannotFix(f"{name} {version}{more} is not there afterwards")
+    if todo and (broken := requirements.damaged(there, owner)):
+        raise CannotFix(f"{broken[0]} is not whole afterwards")
 
 
-def _ask(one: Command, owner: Account) -> Said:
+def _ask(one: Command, owner: Account, hold: int) -> Said:
     """As the home's owner: with the environment of this shell where that is us, else of a login."""
     env = dict(os.environ) if owner.is_us else login(owner)
-    return ask(one.words, user=owner, env=env, limit=LIMIT)
+    return ask(one.words, user=owner, env=env, limit=LIMIT, keep=(hold,))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections.abc import Mapping
@@ -10,9 +11,10 @@ from pathlib import Path
 
 from hermes_doctor.files import MEGABYTE, listing, read
 from hermes_doctor.model import CouldNotLook
-from hermes_doctor.probes.installation import Installation
+from hermes_doctor.probes.installation import Installation, at
 
 PIP, UV, PIPX, UV_TOOL, GIT, IMAGE = "pip", "uv", "pipx", "uv-tool", "git", "image"
+EDITABLE, COPIED = "editable", "copied"
 _DIST = re.compile(r"(?P<name>[A-Za-z0-9_.]+)-(?P<version>[A-Za-z0-9_.!+]+)\.dist-info")
 _REVISION = re.compile(r"[0-9a-f]{40,64}")
 
@@ -33,6 +35,10 @@ class Installed:
     """The branch that was checked out."""
     clean: bool | None = None
     """Whether the checkout had no changes; None where nobody asked."""
+    source: str = ""
+    """Where it was installed from: its checkout (EDITABLE, COPIED), a repository; else an index."""
+    python: str = ""
+    """The version of the environment's interpreter."""
     packages: Mapping[str, str] = field(default_factory=dict)
     """Everything in the environment, by name and version."""
 
@@ -40,8 +46,10 @@ class Installed:
 def look(found: Installation) -> Installed:
     """What can be told from its files."""
     root = found.where
-    checkout = next((one for one in (root, root.parent) if _is_checkout(one)), None)
     packages = _packages(root)
+    source, folder = _source(packages / _info(packages)) if packages else ("", None)
+    near = (root, root.parent, *([folder] if folder else []))
+    checkout = next((one for one in near if _is_checkout(one)), None)
     names = packages_in(packages) if packages else {}
     return Installed(
         version=found.version,
@@ -50,8 +58,16 @@ def look(found: Installation) -> Installed:
         checkout=str(checkout) if checkout else None,
         revision=_revision(checkout) if checkout else None,
         branch=_branch(checkout) if checkout else None,
+        source=source,
+        python=packages.parent.name.removeprefix("python") if packages else "",
         packages=names,
     )
+
+
+def there(then: Installed) -> Installed | None:
+    """The Hermes that is in the place of another one now; None where that is empty."""
+    found = at(Path(then.where))
+    return look(found) if found else None
 
 
 def differs(found: Installation | None, then: Installed | None) -> bool:
@@ -79,20 +95,46 @@ def _is_checkout(folder: Path) -> bool:
     return 'name = "hermes-agent"' in _text(folder / "pyproject.toml")
 
 
+def _source(info: Path) -> tuple[str, Path | None]:
+    """What the installer wrote down of a package that is not from an index, and of its folder."""
+    text = _text(info / "direct_url.json")
+    try:
+        said = json.loads(text) if text else {}
+        url, folder, kept = str(said.get("url")), said.get("dir_info"), said.get("vcs_info")
+        if isinstance(kept, dict):
+            return f"hermes-agent @ {kept['vcs']}+{url}@{kept['commit_id']}", None
+        if isinstance(folder, dict) and url.startswith("file:///"):
+            from urllib.parse import unquote
+
+            editable = folder.get("editable") is True
+            return EDITABLE if editable else COPIED, Path(unquote(url[7:]))
+    except (ValueError, RecursionError, AttributeError, KeyError):
+        pass
+    return "", None
+
+
+def git_folder(checkout: Path) -> Path:
+    """Where git keeps what belongs to one checkout; `.git` is a file in a linked worktree."""
+    git = checkout / ".git"
+    said = _text(git)
+    return checkout / said[8:].strip() if said.startswith("gitdir: ") else git
+
+
 def _branch(checkout: Path) -> str | None:
-    head = _text(checkout / ".git" / "HEAD").strip()
+    head = _text(git_folder(checkout) / "HEAD").strip()
     return head.removeprefix("ref: refs/heads/") if head.startswith("ref: refs/heads/") else None
 
 
 def _revision(checkout: Path) -> str | None:
     """The commit of HEAD, by git's own files."""
-    git = checkout / ".git"
+    git = git_folder(checkout)
     head = _text(git / "HEAD").strip()
     if not head.startswith("ref: "):
         return head if _REVISION.fullmatch(head) else None
     name = head[5:]
-    found = _text(git / name).strip()
-    for line in _text(git / "packed-refs").splitlines() if not found else ():
+    shared = git / (_text(git / "commondir").strip() or ".")  # branches belong to all worktrees
+    found = _text(shared / name).strip()
+    for line in _text(shared / "packed-refs").splitlines() if not found else ():
         revision, _, what = line.partition(" ")
         if what == name:
             found = revision

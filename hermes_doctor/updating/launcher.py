@@ -8,20 +8,22 @@ writes the real launcher anew does not touch it.
 from __future__ import annotations
 
 import os
+import re
 import shlex
-import sys
 from pathlib import Path
 
 from hermes_doctor import durable
 from hermes_doctor.files import read, user_home
 from hermes_doctor.model import CouldNotLook
-from hermes_doctor.updating import ours
+from hermes_doctor.probes.installation import LAUNCHER
+from hermes_doctor.updating import itself, ours
 
 NAME = "hermes"
 _FORM = """\
 #!/bin/sh
 # Written by hermes-doctor: an update gets a backup before and a check after it. All else goes
 # straight to the real hermes. Remove it with: hermes-doctor hook remove
+# Folders made for it: {made}
 here={here}
 is_launcher() {{
   [ "$1" -ef "$0" ] || [ "$1" -ef "$here/hermes" ] && return 0
@@ -61,10 +63,10 @@ for word in "$@"; do
       case " $* " in
         *" --check "* | *" -h "* | *" --help "*) break ;;
       esac
-      if [ -x {doctor} ]; then
-        exec {doctor} update-guard -- "$real" "$@"
+      if [ -x {program} ] && [ -f {code} ]; then
+        exec {words} update-guard -- "$real" "$@"
       fi
-      echo "hermes: {shown} is gone, so this update has no backup" >&2
+      echo "hermes: hermes-doctor is gone, so this update has no backup" >&2
       break
       ;;
     *) break ;;
@@ -81,35 +83,42 @@ def folder() -> Path:
     return base / "hermes-doctor" / "bin"
 
 
-def text() -> str:
+def text(made: int = 0) -> str:
     """The launcher for this installation of the tool."""
-    doctor = Path(sys.executable).parent / "hermes-doctor"
+    program, code = itself.files()
     return _FORM.format(
-        here=shlex.quote(str(folder())), doctor=shlex.quote(str(doctor)), shown=str(doctor)
+        here=shlex.quote(str(folder())),
+        program=shlex.quote(str(program)),
+        code=shlex.quote(str(code)),
+        words=shlex.join(itself.words()),
+        made=made,
     )
 
 
 def install() -> bool:
     """Write it; whether that took anything."""
     path = folder() / NAME
-    wanted = text().encode()
-    if _data(path) == wanted and os.access(path, os.X_OK):
+    if is_there():
         return False
+    itself.refuse()
     ours.refuse(path)
+    there = _data(path)
+    made = _made(there) if there is not None else _absent(path.parent)
     durable.make_folder(path.parent)
-    durable.save(path, wanted)
+    durable.save(path, text(made).encode())
     durable.set_mode(path, 0o755)
     return True
 
 
 def remove() -> bool:
-    """Take it and its folder away."""
+    """Take it and the folders that were made for it away."""
     path = folder() / NAME
     if not os.path.lexists(path):
         return False
     ours.refuse(path)
+    made = _made(_data(path) or b"")
     durable.remove(path)
-    for one in (path.parent, path.parent.parent):
+    for one in [*path.parents][: max(made, 2)]:
         try:
             os.rmdir(one)
         except OSError:
@@ -120,7 +129,23 @@ def remove() -> bool:
 def is_there() -> bool:
     """Whether it lies there as this tool would write it."""
     path = folder() / NAME
-    return _data(path) == text().encode() and os.access(path, os.X_OK)
+    found = _data(path)
+    return found == text(_made(found or b"")).encode() and os.access(path, os.X_OK)
+
+
+def is_of_another() -> bool:
+    """Whether it lies there as another installation of this tool, or another version, wrote it."""
+    return not is_there() and LAUNCHER in (_data(folder() / NAME) or b"")
+
+
+def _absent(folder: Path) -> int:
+    """How many folders have to be made for this one to be there."""
+    return sum(not os.path.lexists(one) for one in (folder, *folder.parents))
+
+
+def _made(data: bytes) -> int:
+    found = re.search(rb"^# Folders made for it: ([0-9]{1,2})$", data, re.MULTILINE)
+    return int(found[1]) if found else 0
 
 
 def is_first(path: str | None = None) -> bool:

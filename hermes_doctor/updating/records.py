@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import UnionType
 from typing import Any
 
 from hermes_doctor import durable
@@ -51,10 +52,12 @@ class Update:
     child: list[int] = field(default_factory=list)
     """The command itself, in the same way: it may outlive its guard."""
     exit_code: int | None = None
-    down: bool = False
-    """Whether a rollback has stopped the gateway and not started it yet."""
+    down: list[str] = field(default_factory=list)
+    """The homes whose gateway a rollback has stopped and not started yet."""
     chat: bool = False
     """Whether it was asked for in a chat: no process sees such an update through."""
+    beside: dict[str, int] = field(default_factory=dict)
+    """The gateways of other homes that ran before, profiles above all: the home and the process."""
     others: dict[str, str] = field(default_factory=dict)
     """Other installations of Hermes that were seen, and their versions."""
     sizes: dict[str, int] = field(default_factory=dict)
@@ -134,8 +137,11 @@ class Records:
             durable.remove(self._file(id))
 
     @contextmanager
-    def held(self) -> Iterator[None]:
-        """One update or rollback at a time; the kernel lets go of it even when we are killed."""
+    def held(self) -> Iterator[int]:
+        """One update or rollback at a time; the kernel lets go of it even when we are killed.
+
+        What is given the descriptor holds it, too, for as long as it lives.
+        """
         durable.make_folder(self.folder)
         fd = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
@@ -145,9 +151,13 @@ class Records:
                 raise Trouble(
                     "Another update or rollback of this home is under way. Nothing was changed."
                 ) from None
-            yield
+            yield fd
         finally:
             os.close(fd)
+
+    def origin(self, update: Update, home: Home) -> Path:
+        """Where it is kept how a gateway was started, while that is down."""
+        return self.folder / f"{update.id}{f'.{home.profile}' if home.profile else ''}.origin"
 
     def ids(self) -> list[str]:
         """All updates, oldest first."""
@@ -168,7 +178,7 @@ class Records:
             known = self.ids()
             newest = f" The newest is {known[-1]}." if known else " None was made with the guard."
             raise Trouble(f"There is no update {id!r}.{newest}") from None
-        except (ValueError, KeyError, TypeError, RecursionError):
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             raise Trouble(f"The record of update {id} is damaged ({self._file(id)}).") from None
         except CouldNotLook as why:
             raise Trouble(f"The record of update {id} cannot be read: {why}.") from None
@@ -203,11 +213,32 @@ def _parse(document: dict[str, Any]) -> Update:
         raise ValueError("another schema")
     for name in ("before", "after"):
         if fields[name] is not None:
-            fields[name] = Installed(**fields[name])
+            fields[name] = _installed(Installed(**fields[name]))
     update = Update(**fields)
     if update.stage not in _STAGES or not _ID.fullmatch(update.id):
         raise ValueError("not written by this tool")
     if update.backup is not None and not _ID.fullmatch(update.backup):
         raise ValueError("a backup's name is a path")
-    datetime.fromisoformat(update.started_at)
+    if datetime.fromisoformat(update.started_at).tzinfo is None:
+        raise ValueError("a time without a zone")
+    _refuse_others(list, update.known, update.guard, update.child, update.down)
+    _refuse_others(dict, update.sizes, update.others, update.beside)
+    _refuse_others(list, *update.known)
+    _refuse_others(str, update.vault, *update.down, *(word for one in update.known for word in one))
+    _refuse_others(int, *update.guard, *update.child, *update.sizes.values())
+    _refuse_others(int | None, update.gateway, update.exit_code, *update.beside.values())
     return update
+
+
+def _installed(one: Installed) -> Installed:
+    _refuse_others(str, one.version, one.where, one.kind, one.source, one.python)
+    _refuse_others(str, *(word for word in (one.checkout, one.revision, one.branch) if word))
+    _refuse_others(str, *one.packages, *one.packages.values())
+    return one
+
+
+def _refuse_others(kind: type | UnionType, *values: object) -> None:
+    """Somebody else's words in a record make it a damaged one."""
+    for value in values:
+        if not isinstance(value, kind):
+            raise TypeError(f"{type(value).__name__} is no {kind}")

@@ -87,33 +87,51 @@ except ImportError:
         from pip._vendor.packaging.requirements import Requirement
     except ImportError:
         Requirement = None
-wrong = []
-try:
-    needed = metadata.requires("hermes-agent") or []
-except metadata.PackageNotFoundError:
-    needed, wrong = [], ["hermes-agent itself is not installed"]
-for line in needed:
+def wanted(line, extras):
     if Requirement is None:
         if ";" in line:
-            continue
+            return None
         said = "".join(c if c.isalnum() or c in "-_." else " " for c in line)
-        name, specifier = said.split()[0], None
-    else:
-        one = Requirement(line)
-        if one.marker and not one.marker.evaluate({"extra": ""}):
-            continue
-        name, specifier = one.name, one.specifier
+        return said.split()[0], (), None
+    one = Requirement(line)
+    if one.marker and not any(one.marker.evaluate({"extra": extra}) for extra in ("", *extras)):
+        return None
+    return one.name, tuple(sorted(one.extras)), one.specifier
+
+wrong = []
+try:
+    needed = [(line, (), True) for line in metadata.requires("hermes-agent") or []]
+except metadata.PackageNotFoundError:
+    needed, wrong = [], ["hermes-agent itself is not installed"]
+seen = set()
+while needed:
+    line, extras, direct = needed.pop(0)
+    try:
+        found = wanted(line, extras)
+    except Exception:
+        continue
+    if found is None:
+        continue
+    name, more, specifier = found
     try:
         version = metadata.version(name)
     except metadata.PackageNotFoundError:
-        wrong.append(name + " is missing")
+        if (name, None) not in seen:
+            wrong.append(name + " is missing")
+        seen.add((name, None))
         continue
-    if specifier and not specifier.contains(version, prereleases=True):
+    if direct and specifier and not specifier.contains(version, prereleases=True):
         wrong.append(f"{name} {version} is there, {specifier} is needed")
-    wrong.extend(incomplete(name))
+    if (name, more) in seen:
+        continue
+    if not any(one == name for one, _ in seen):
+        wrong.extend(incomplete(name))
+    seen.add((name, more))
+    needed.extend((one, more, False) for one in metadata.requires(name) or [])
 if "hermes-agent itself is not installed" not in wrong:
+    wrong.extend(incomplete("hermes-agent"))
     wrong.extend(uncompiled())
-print(json.dumps(wrong))
+print(json.dumps([*dict.fromkeys(wrong)]))
 """
 
 
@@ -140,3 +158,17 @@ def unmet(installed: Installed, user: Account) -> tuple[str, ...]:
     except (OSError, ValueError):
         return (f"{python} does not run any more",)
     return tuple(clean(str(one))[:200] for one in found)
+
+
+def damaged(installed: Installed, user: Account) -> list[str]:
+    """The packages that are there by name and version only."""
+    found = []
+    for said in unmet(installed, user):
+        name, _, rest = said.partition(" ")
+        if rest.startswith("has lost files"):
+            found.append(name.replace("_", "-").lower())
+        elif said.startswith("the module ") or rest.startswith(
+            ("cannot be compiled", "cannot be r")
+        ):
+            found.append("hermes-agent")
+    return [*dict.fromkeys(found)]

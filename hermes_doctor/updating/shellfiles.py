@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import re
 import shlex
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +18,17 @@ from hermes_doctor.values import NamedTuple
 BEGIN, END = "# >>> hermes-doctor >>>", "# <<< hermes-doctor <<<"
 _MADE = "# This file was made for it.\n"
 _LIMIT = 1 << 20
+_SETS_PATH = re.compile(
+    r"""^[ \t]*(?:(?:export|typeset|declare)[ \t]+(?:-\w+[ \t]+)*)?PATH=(?!["']?\$\{?PATH\b)"""
+    r"""|^[ \t]*path=\((?![ \t]*\$path)|^[ \t]*fish_add_path\b(?!.*--append)"""
+    r"""|^[ \t]*set[ \t].*\bPATH[ \t]+(?!\$PATH)""",
+    re.MULTILINE,
+)
+"""A line that puts something before everything else on PATH."""
+_LEAVES = re.compile(r"^(?:return\b|exit\b|exec[ \t]+[^-<>&0-9 \t])", re.MULTILINE)
+_OWN = re.compile(
+    r"^[ \t]*(?:alias[ \t]+hermes[ =]|(?:function[ \t]+)?hermes[ \t]*\(\))", re.MULTILINE
+)
 
 
 class Kind(NamedTuple):
@@ -39,17 +52,75 @@ def kinds() -> list[Kind]:
     return found
 
 
+def login_shell() -> str:
+    """The shell that this user types into."""
+    return os.path.basename(os.environ.get("SHELL") or _of_account() or "sh")
+
+
+def _of_account() -> str:
+    import pwd
+
+    try:
+        return pwd.getpwuid(os.geteuid()).pw_shell
+    except KeyError:
+        return ""
+
+
+def read_by(shell: str) -> list[Kind]:
+    """What a new shell reads, whether it is the first of a login or not; none for unknown ones."""
+    known = {kind.file.name: kind for kind in kinds()}
+    if shell == "bash":
+        names = (".bash_profile", ".bash_login", ".profile")
+        first = next((name for name in names if known[name].file.exists()), ".profile")
+        return [known[".bashrc"], known[first]]
+    name = {"zsh": ".zshrc", "fish": "hermes-doctor.fish"}.get(shell)
+    if shell in ("sh", "dash", "ash", "ksh", "mksh"):
+        name = ".profile"
+    return [known[name]] if name else []
+
+
 def wanted() -> Iterator[Kind]:
-    """Those that this user has; one for the login shell where there is none at all."""
-    login = os.path.basename(os.environ.get("SHELL", "sh"))
-    first = {"bash": ".bashrc", "zsh": ".zshrc"}.get(login, ".profile")
+    """Those that this user has, and those that the login shell reads."""
+    needed = read_by(login_shell())
     for one in kinds():
-        if one.file.parent.parent.is_dir() if one.is_ours else _is_read(one.file, first):
+        if one in needed or (one.file.parent.parent.is_dir() if one.is_ours else one.file.exists()):
             yield one
 
 
-def _is_read(file: Path, first: str) -> bool:
-    return file.exists() or file.name == first
+def doubts() -> list[str]:
+    """Why a new shell of this user would not run the launcher; empty where it will.
+
+    Told from the texts: nothing of them is run.
+    """
+    shell = login_shell()
+    read = read_by(shell)
+    if not read:
+        return [f"{shell} reads none of the files that this tool knows"]
+    found = [(kind, _text(kind.file)) for kind in read]
+    return [
+        f"{kind.file}: {why}" for kind, text in found if (why := _doubt(kind, text)) is not None
+    ]
+
+
+def _doubt(kind: Kind, text: str) -> str | None:
+    again = "hermes-doctor hook install puts it right"
+    if not _has(kind, text):
+        return f"the lines for the launcher are not in it; {again}"
+    if _is_passed(text):
+        return f"PATH is changed after them; {again}"
+    if _LEAVES.search(text[: text.find(BEGIN)]):
+        return "it ends before the lines for the launcher"
+    if _OWN.search(text):
+        return "hermes is an alias or a function there"
+    later = kind.file.parent.parent / "config.fish"
+    if kind.shell == "fish" and later.exists() and _SETS_PATH.search(_text(later)):
+        return f"{later} changes PATH after it"
+    return None
+
+
+def _is_passed(text: str) -> bool:
+    """Whether something is put before the launcher after its lines."""
+    return _SETS_PATH.search(text[text.find(END) :]) is not None
 
 
 def block(kind: Kind, *, made: bool = False) -> str:
@@ -80,10 +151,10 @@ def install() -> list[Path]:
     changed = []
     for kind in wanted():
         before = _text(kind.file)
-        if _has(kind, before):
+        if _has(kind, before) and not _is_passed(before):
             continue
         kept = _without(before)
-        lines = block(kind, made=not kind.file.exists())
+        lines = block(kind, made=not kind.file.exists() or (_MADE in before and not kept))
         whole = not kept or kept.endswith("\n")
         _write(kind.file, kept + lines if whole else f"{kept}\n{lines[:-1]}")
         changed.append(kind.file)
@@ -101,10 +172,18 @@ def remove() -> list[Path]:
         ours.refuse(kind.file)
         if _MADE in before and not after:
             durable.remove(kind.file)
+            _drop(kind)
         else:
             _write(kind.file, after)
         changed.append(kind.file)
     return changed
+
+
+def _drop(kind: Kind) -> None:
+    """The folder for a file of our own, where nothing else is in it."""
+    if kind.is_ours:
+        with contextlib.suppress(OSError):
+            os.rmdir(kind.file.parent)
 
 
 def covered() -> list[Kind]:
@@ -123,7 +202,13 @@ def _is_broken(text: str) -> bool:
 
 
 def _without(text: str) -> str:
-    """The text without our block; a block whose end was cut off is left to its owner."""
+    """The text without our blocks; one whose end was cut off is left to its owner."""
+    while (less := _without_one(text)) != text:
+        text = less
+    return text
+
+
+def _without_one(text: str) -> str:
     start = text.find(BEGIN + "\n")
     end = text.find(END, start)
     if start < 0 or end < 0 or (start and text[start - 1] != "\n"):

@@ -93,6 +93,11 @@ def _schedule(minutes: int) -> str:
     return f"0 {'*' if hours == 1 else 0 if hours == 24 else f'*/{hours}'} * * *"
 
 
+def line_of(job: Job) -> str | None:
+    """The line of a job, if there is one."""
+    return next((line for line in _lines() if _ours(line, job)), None)
+
+
 def _ours(line: str, job: Job) -> bool:
     return line.rstrip("\n").endswith(f"# {job.name}")
 

@@ -22,6 +22,7 @@ def make(home: Path, version: str = "0.18.2") -> Path:
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(root)], check=True)
     for name in NEEDED:
         support.put(packages(root) / name / "__init__.py", "")
+    support.put(packages(root) / "pip-26.0.dist-info" / "METADATA", "Name: pip\nVersion: 26.0\n")
     become(root, version)
     return root
 

@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
+from hermes_doctor import plugins
 from hermes_doctor.home import Home
+from hermes_doctor.model import Gateway
 from hermes_doctor.probes import Probes
 from hermes_doctor.probes.installation import behind
 from hermes_doctor.services.commands import account
-from hermes_doctor.updating import amounts, launcher, requirements
+from hermes_doctor.updating import after, amounts, launcher, requirements
+from hermes_doctor.updating.before import Moment, record
 from hermes_doctor.updating.hermes import Installed, look
 from hermes_doctor.updating.records import Records
 from hermes_doctor.vault import Vault
@@ -82,6 +87,18 @@ def test_what_the_new_hermes_needs_and_lacks_is_named(place: Path) -> None:
     assert "hermes-doctor rollback" in done.err
 
 
+def test_a_hermes_that_is_gone_is_no_good_end(place: Path, tmp_path: Path) -> None:
+    """Not even where another one lies elsewhere: it was there before, too."""
+    other = tmp_path / ".local" / "share" / "uv" / "tools" / "hermes-agent"
+    shutil.copytree(root(place), other, symlinks=True)
+    environments.become(other, "0.17.0")
+    where = {"HOME": str(tmp_path)}
+    done = guarded(place, "rm", "-rf", str(root(place)), **where)
+    assert done.code == 1
+    assert "Hermes 0.18.2 is gone" in done.err
+    assert "hermes-doctor rollback" in done.err
+
+
 def test_a_package_that_has_lost_its_files_is_named(place: Path) -> None:
     """Its metadata is there, so the package manager believes it whole."""
     folder = environments.packages(root(place))
@@ -91,6 +108,14 @@ def test_a_package_that_has_lost_its_files_is_named(place: Path) -> None:
     environments.become(root(place), "0.19.0", "some")
     [said] = requirements.unmet(installed(place), account(os.geteuid()))
     assert said == "some has lost files: some/__init__.py and 1 more"
+    needing = "Metadata-Version: 2.1\nName: first\nVersion: 1.0\nRequires-Dist: some\n"
+    needing += "Requires-Dist: none; extra == 'x'\nRequires-Dist: gone\n"
+    support.put(folder / "first-1.0.dist-info" / "METADATA", needing)
+    environments.become(root(place), "0.19.0", "first")
+    assert requirements.unmet(installed(place), account(os.geteuid())) == (
+        ("some has lost files: some/__init__.py and 1 more", "gone is missing")
+    )
+    environments.become(root(place), "0.19.0", "some")
     for name in ("__init__", "a"):
         support.put(folder / "some" / f"{name}.py", "x = 1234\n")
     assert requirements.unmet(installed(place), account(os.geteuid())) == ()
@@ -342,3 +367,31 @@ def test_no_secret_of_the_home_is_in_the_record(place: Path) -> None:
     said += "".join(p.read_text() for p in (place / "backups/doctor/updates").iterdir())
     assert "zQ9" not in said
     assert os.stat(place / "backups/doctor/updates").st_mode & 0o077 == 0
+
+
+def test_a_gateway_that_ends_while_it_settles_is_not_up(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was there when it was asked for, and is not when its logs are read."""
+    seen = Gateway(pid=42, started_at=datetime.now(UTC))
+    now: list[Gateway] = [seen]
+    monkeypatch.setattr(Probes, "gateways", lambda _: list(now))
+    monkeypatch.setattr("time.sleep", lambda _: now.clear())
+    update = record(Home(home), None, None, Moment((), ()))
+    outcome = after.examine(Home(home), update, plugins.load(), restart=False)
+    assert not outcome.gateway_up
+    assert "ended again" in outcome.gateway
+
+
+def test_a_profile_whose_gateway_is_gone_afterwards_is_named(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The update was of the Hermes that it ran from."""
+    profile = support.healthy(home / "profiles" / "work")
+    monkeypatch.setattr(Probes, "gateways", lambda _: [])
+    update = record(Home(home), None, None, Moment((), ()))
+    assert after.examine(Home(home), update, plugins.load(), restart=False).gateway_up
+    update.beside = {str(profile): 42}
+    outcome = after.examine(Home(home), update, plugins.load(), restart=False)
+    assert not outcome.gateway_up
+    assert "No gateway of work runs." in outcome.gateway

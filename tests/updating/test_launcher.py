@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor.updating import launcher
+from hermes_doctor.model import Trouble
+from hermes_doctor.updating import itself, launcher
 from tests import support
 
 REAL = """#!/bin/sh
@@ -19,6 +20,7 @@ exit ${CODE:-0}
 """
 GUARD = """#!/bin/sh
 echo "guard"
+[ "$1 $2 $3" = "-P -m hermes_doctor" ] && shift 3
 for word in "$@"; do echo "<$word>"; done
 exit 7
 """
@@ -29,7 +31,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A launcher with a real hermes behind it and a guard that only says what it was asked."""
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
     support.put(tmp_path / "real" / "hermes", REAL, mode=0o755)
-    support.put(tmp_path / "tool" / "hermes-doctor", GUARD, mode=0o755)
+    support.put(tmp_path / "tool" / "python", GUARD, mode=0o755)
     monkeypatch.setattr("sys.executable", str(tmp_path / "tool" / "python"))
     assert launcher.install()
     return tmp_path
@@ -121,7 +123,7 @@ def test_it_never_runs_itself(place: Path) -> None:
 
 def test_without_the_tool_an_update_still_works_and_says_so(place: Path) -> None:
     """A removed virtual environment must not lock anybody out of updates."""
-    (place / "tool" / "hermes-doctor").unlink()
+    (place / "tool" / "python").unlink()
     done = run(place, "update")
     assert done.stdout.startswith("real:")
     assert "no backup" in done.stderr
@@ -160,7 +162,23 @@ def test_installing_twice_is_once_and_removing_leaves_nothing(place: Path) -> No
     assert not launcher.install()
     assert launcher.remove()
     assert not launcher.remove()
-    assert not (place / "data" / "hermes-doctor").exists()
+    assert not (place / "data").exists()
+    (place / "data").mkdir()
+    assert launcher.install()
+    assert launcher.remove()
+    assert list((place / "data").iterdir()) == []
+
+
+def test_a_tool_that_nobody_could_call_is_not_named(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing is written then; and what another installation wrote is told from none."""
+    before = (launcher.folder() / "hermes").read_bytes()
+    monkeypatch.setattr("sys.executable", str(place / "gone" / "python"))
+    assert launcher.is_of_another()
+    with pytest.raises(Trouble, match="nothing can call it"):
+        launcher.install()
+    assert (launcher.folder() / "hermes").read_bytes() == before
 
 
 def test_odd_letters_in_its_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -168,8 +186,18 @@ def test_odd_letters_in_its_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     odd = tmp_path / "it's $HOME x"
     monkeypatch.setenv("XDG_DATA_HOME", str(odd))
     support.put(tmp_path / "real" / "hermes", REAL, mode=0o755)
-    monkeypatch.setattr("sys.executable", str(tmp_path / "python"))
     launcher.install()
     environ = {"PATH": f"{launcher.folder()}:{tmp_path / 'real'}:{os.defpath}"}
     done = subprocess.run(["hermes", "x"], env=environ, capture_output=True, text=True)
     assert done.stdout.startswith("real:")
+
+
+def test_the_tool_is_called_from_elsewhere_before_it_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An interpreter that found it only by a variable of this shell will not find it later."""
+    itself.prove()
+    support.put(tmp_path / "python", "#!/bin/sh\nexit 1\n", mode=0o755)
+    monkeypatch.setattr("sys.executable", str(tmp_path / "python"))
+    with pytest.raises(Trouble, match="called from elsewhere"):
+        itself.prove()

@@ -6,11 +6,13 @@ import os
 import sqlite3
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
 from hermes_doctor.home import Home
+from hermes_doctor.model import CannotFix
 from hermes_doctor.updating import before, downtime
 from hermes_doctor.updating.records import Records, process
 from tests import support
@@ -107,9 +109,10 @@ def test_what_was_changed_by_hand_is_in_the_stash(checkout: Checkout) -> None:
 def test_an_unfinished_merge_is_said_first(checkout: Checkout) -> None:
     """Before anything is changed."""
     support.put(checkout.path / "run.py", "mine\n")
-    checkout.update("git stash -q; git merge -q up; git stash pop")
+    said = checkout.update("git stash -q; git merge -q up; git stash pop")
     before = checkout.git("status", "--porcelain")
     assert "UU run.py" in before
+    assert "a merge is unfinished" in said.err
     done = checkout.doctor("rollback", "--yes")
     assert done.code == 2
     assert "run.py" in done.err
@@ -201,25 +204,117 @@ def test_an_update_that_is_still_under_way(place: Path) -> None:
     assert "still under way" in done.err
 
 
+class Service:
+    """Somebody who owns a gateway that does not run."""
+
+    def __init__(self, done: list[str], runs: int | None = None) -> None:
+        self.done = done
+        self.runs = runs
+        self.was: int | None = None
+
+    def running(self) -> int | None:
+        return self.runs
+
+    def asked(self) -> int | None:
+        return self.was
+
+    def restless(self) -> bool:
+        return False
+
+    def remember(self, file: Path) -> None:
+        support.put(file, "how it was started")
+
+    def recall(self, file: Path) -> None:
+        self.done.append(f"recall {file.read_text()}")
+
+    def stop(self, _: float) -> None:
+        self.done.append("stop")
+        self.was, self.runs = self.runs, None
+
+    def start(self, _: float) -> None:
+        self.done.append("start")
+        self.runs = 2
+
+
 def test_a_gateway_that_a_killed_rollback_had_stopped_is_started(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The record says so; one that nobody stopped is left alone."""
+    """As it had been, variables and all; one that nobody stopped is left alone."""
     done: list[str] = []
-
-    class Service:
-        def start(self, _: float) -> None:
-            done.append("start")
-
-    monkeypatch.setattr("hermes_doctor.services.of", lambda _: Service())
+    monkeypatch.setattr("hermes_doctor.services.of", lambda _: Service(done))
     records = Records(Home(home))
     made = before.record(Home(home), None, None, before.Moment((), ()))
-    for stopped in (False, True):
-        made.down = stopped
-        with downtime.down(Home(home), made, lambda _: None) as up:
-            up()
-        assert done == ["start"] * stopped
-        assert not records.load(made.id).down
+    with downtime.down(Home(home), made, lambda _: None) as up:
+        up()
+    assert done == []
+    made.down = [str(home)]
+    support.put(records.origin(made, Home(home)), "by hand")
+    with downtime.down(Home(home), made, lambda _: None) as up:
+        up()
+    assert done == ["recall by hand", "start"]
+    assert not records.load(made.id).down
+    assert not records.origin(made, Home(home)).exists()
+
+
+def test_the_gateways_of_profiles_are_down_and_up_again(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Their code is exchanged and their data replaced as well; and one failure hinders no other."""
+    profile = support.healthy(home / "profiles" / "work")
+    owned = {str(home): Service([], 7), str(profile): Service([], 8)}
+
+    def fail(_: float) -> None:
+        raise CannotFix("not today")
+
+    owned[str(home)].start = fail  # type: ignore[method-assign]
+    records = Records(Home(home))
+    made = before.record(Home(home), None, None, before.Moment((), ()))
+    monkeypatch.setattr("hermes_doctor.services.of", lambda probes: owned[str(probes.home.path)])
+    monkeypatch.setattr("hermes_doctor.probes.Probes.gateways", lambda _: [1])
+    with (
+        pytest.raises(CannotFix, match="not today"),
+        downtime.down(Home(home), made, lambda _: None) as up,
+    ):
+        assert records.load(made.id).down == [str(home), str(profile)]
+        assert records.origin(made, Home(profile)).name.endswith(".work.origin")
+        up()
+    assert owned[str(profile)].done == ["stop", "start"]
+    assert records.load(made.id).down == [str(home)]
+
+
+def test_what_brings_packages_back_outlives_a_killed_rollback(tmp_path: Path) -> None:
+    """Until it has ended, nobody begins another beside it."""
+    home = support.healthy(tmp_path / "home")
+    root = environments.make(home)
+    support.doctor("hook", "run", "pre-update", "--home", str(home))
+    environments.become(root, "0.19.0")
+    python = root / "bin" / "python"
+    python.unlink()
+    asked = f'[ "$1" = -m ] || exec {sys.executable} "$@"'
+    script = f"#!/bin/sh\n{asked}\nkill -9 $PPID\nread line <{tmp_path}/fifo\n"
+    support.put(python, script).chmod(0o755)
+    os.mkfifo(tmp_path / "fifo")
+    assert rollback(home).code == -9
+    assert "another update or rollback" in rollback(home).err.lower()
+    support.put(tmp_path / "fifo", "\n")
+    until = time.monotonic() + 60
+    while "another update or rollback" in (said := rollback(home).err.lower()):
+        assert time.monotonic() < until
+    assert "no interpreter" not in said
+
+
+def test_a_way_back_that_was_cut_off_can_be_settled_by_a_look(place: Path) -> None:
+    """And one that was gone to its end cannot be looked at as an update any more."""
+    records = Records(Home(place))
+    last = records.last()
+    assert last is not None
+    for stage, code in (("going-back", 0), ("back", 2)):
+        last.stage = stage
+        records.save(last)
+        words = ("hook", "run", "post-update", "--home", str(place))
+        done = support.doctor(*words, env={"HERMES_DOCTOR_SETTLE": "0"})
+        assert done.code == code, done
+    assert records.load(last.id).stage == "back"
 
 
 def test_two_at_once(place: Path) -> None:
@@ -240,6 +335,52 @@ def test_back_already(tmp_path: Path) -> None:
     refused(home, "taken back already")
     [id] = Records(Home(home)).ids()
     assert rollback(home, id).code == 0
+
+
+def test_one_document_for_programs(tmp_path: Path) -> None:
+    """With the data and without; and where it cannot be, too."""
+    home = support.healthy(tmp_path / "home")
+    root = environments.make(home)
+    assert support.doctor("hook", "run", "pre-update", "--home", str(home)).code == 0
+    [id] = Records(Home(home)).ids()
+    done = rollback(home, "--json", "--keep-data").json
+    assert (done["schema"], done["update"]) == ("hermes-doctor/rollback/1", id)
+    assert (done["run"], done["error"]) == (None, None)
+    assert rollback(home, "--json", id).json["run"]["state"] == "done"
+    environments.become(root, "0.19.0")
+    failed = rollback(home, "--json", id)  # there is no pip in this environment
+    assert failed.code == 1
+    assert "failed with" in failed.json["error"]
+
+
+def test_a_hermes_that_was_not_seen_is_for_the_operator_to_exchange(tmp_path: Path) -> None:
+    """It lies in an image; where the data is, is said."""
+    home = support.healthy(tmp_path / "home")
+    made = before.record(Home(home), "20261115-000000-000aa", None, before.Moment((), ()))
+    made.before = None
+    Records(Home(home)).save(made)
+    done = rollback(home)
+    assert done.code == 2
+    assert "hermes-doctor backup restore 20261115-000000-000aa" in done.err
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can make another user's files")
+def test_what_a_symlink_leads_to_is_another_s(tmp_path: Path) -> None:
+    """A file of another user, which was saved along, does not stop the way back half-way."""
+    home = support.healthy(tmp_path / "home")
+    environments.make(home)
+    theirs = support.put(tmp_path / "theirs", "then", 0o644)
+    (home / "theirs").symlink_to(theirs)
+    assert support.doctor("hook", "run", "pre-update", "--home", str(home)).code == 0
+    os.chown(support.put(theirs, "now"), 12345, 12345)
+    support.put(home / ".env", "now")
+
+    done = rollback(home)
+
+    assert done.code == 0, done.err
+    assert "lies outside of the home" in done.err
+    assert theirs.read_text() == "now"
+    assert (home / ".env").read_text() != "now"
 
 
 def test_a_damaged_record_is_not_passed_over(place: Path) -> None:

@@ -47,7 +47,8 @@ def test_installing_and_removing_gives_back_every_byte(user: Path, text: bytes) 
 
 def test_a_file_that_was_made_for_it_goes_with_it(user: Path) -> None:
     """Nothing is left of it."""
-    assert [one.name for one in shellfiles.install()] == [".bashrc"]
+    assert [one.name for one in shellfiles.install()] == [".profile", ".bashrc"]
+    assert shellfiles.doubts() == []
     shellfiles.remove()
     assert list(user.iterdir()) == []
 
@@ -121,6 +122,119 @@ def test_a_shell_that_reads_it_finds_the_launcher(user: Path, shell: str) -> Non
     launcher.install()
     done = subprocess.run(
         [shell, "-c", ". ~/.profile; command -v hermes"],
+        env={"HOME": str(user), "PATH": "/usr/bin:/bin"},
+        capture_output=True,
+        text=True,
+    )
+    assert done.stdout.strip() == str(launcher.folder() / "hermes")
+
+
+AFTER = [
+    'export PATH="$HOME/.local/bin:$PATH"',
+    "  PATH=/opt/bin:$PATH",
+    "typeset -x PATH=/opt/bin:$PATH",
+    "path=(~/bin $path)",
+]
+
+
+@pytest.mark.parametrize("line", AFTER)
+def test_what_comes_before_it_later_is_seen_and_put_right(user: Path, line: str) -> None:
+    """Installers append such lines; every other byte stays."""
+    shellfiles.install()
+    with (user / ".bashrc").open("a") as file:
+        file.write(f"{line}\n")
+    [why] = shellfiles.doubts()
+    assert "PATH is changed after" in why
+    assert [one.name for one in shellfiles.install()] == [".bashrc"]
+    assert shellfiles.doubts() == []
+    assert (user / ".bashrc").read_text().startswith(f"{line}\n")
+    shellfiles.remove()
+    assert (user / ".bashrc").read_text() == f"{line}\n"
+
+
+HARMLESS = ["export PATH=$PATH:/opt/bin", 'PATH="${PATH}:/x"', "# PATH=/x:$PATH", "MYPATH=/x"]
+
+
+@pytest.mark.parametrize("line", HARMLESS)
+def test_what_comes_behind_it_is_no_doubt(user: Path, line: str) -> None:
+    """The launcher is still the first."""
+    shellfiles.install()
+    with (user / ".bashrc").open("a") as file:
+        file.write(f"{line}\n")
+    assert shellfiles.doubts() == []
+    assert shellfiles.install() == []
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("alias hermes=/opt/hermes\n", "alias"),
+        ("hermes() { /opt/hermes; }\n", "function"),
+        ("return 0\n", "ends before"),
+        ("exec fish\n", "ends before"),
+    ],
+)
+def test_what_no_line_can_put_right(user: Path, text: str, why: str) -> None:
+    """It is said."""
+    (user / ".bashrc").write_text(text)
+    shellfiles.install()
+    [said] = shellfiles.doubts()
+    assert why in said
+
+
+def test_the_usual_lines_are_no_doubt(user: Path) -> None:
+    """What distributions put into a `.bashrc`."""
+    text = 'case $- in\n  *i*) ;;\n  *) return;;\nesac\n[ -z "$PS1" ] && return\nexec 3>&1\n'
+    (user / ".bashrc").write_text(text + "alias ll='ls -l'\nPATH=$HOME/bin:$PATH\n")
+    shellfiles.install()
+    assert shellfiles.doubts() == []
+
+
+def test_only_what_the_users_own_shell_reads_counts(
+    user: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Lines in the file of another shell help nobody."""
+    (user / ".zshrc").write_text("")
+    shellfiles.install()
+    (user / ".bashrc").write_text("")
+    [why] = shellfiles.doubts()
+    assert ".bashrc" in why
+    monkeypatch.setenv("SHELL", "/bin/zsh")
+    assert shellfiles.doubts() == []
+    monkeypatch.setenv("SHELL", "/bin/tcsh")
+    [why] = shellfiles.doubts()
+    assert "tcsh reads none" in why
+
+
+def test_what_changes_the_path_of_fish_later(user: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its own file is read after ours."""
+    monkeypatch.setenv("SHELL", "/usr/bin/fish")
+    (user / ".config" / "fish").mkdir(parents=True)
+    shellfiles.install()
+    assert shellfiles.doubts() == []
+    (user / ".config" / "fish" / "config.fish").write_text("fish_add_path ~/.local/bin\n")
+    [why] = shellfiles.doubts()
+    assert "config.fish" in why
+    shellfiles.remove()
+    assert [one.name for one in (user / ".config" / "fish").iterdir()] == ["config.fish"]
+
+
+def test_two_blocks_go_both(user: Path) -> None:
+    """A file that was put together from two."""
+    shellfiles.install()
+    text = (user / ".bashrc").read_text()
+    (user / ".bashrc").write_text(f"a\n{text}b\n{text}c\n")
+    shellfiles.remove()
+    assert (user / ".bashrc").read_text() == "a\nb\nc\n"
+
+
+def test_a_shell_of_a_login_finds_the_launcher(user: Path) -> None:
+    """bash reads no `.bashrc` then, and there may be nothing else."""
+    (user / ".bashrc").write_text("")
+    shellfiles.install()
+    launcher.install()
+    done = subprocess.run(
+        ["bash", "-l", "-c", "command -v hermes"],
         env={"HOME": str(user), "PATH": "/usr/bin:/bin"},
         capture_output=True,
         text=True,

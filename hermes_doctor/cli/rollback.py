@@ -1,0 +1,234 @@
+"""`rollback`: back to the Hermes and the data that were there before an update."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from hermes_doctor.cli.options import HomeOption, JsonOption, YesOption
+from hermes_doctor.cli.updating import begun, echo, refuse_attended, say, tell
+
+if TYPE_CHECKING:
+    from hermes_doctor.home import Home
+    from hermes_doctor.journal import Journal
+    from hermes_doctor.recovery import Ended
+    from hermes_doctor.updating.going_back import Plan
+    from hermes_doctor.updating.hermes import Installed
+    from hermes_doctor.updating.records import Update
+    from hermes_doctor.vault import Backup
+
+EPILOG = """\b
+What it does:
+  Stops the gateway, brings the Hermes of before back, then the data of the
+  backup, and starts the gateway. What is there now is backed up first:
+  `hermes-doctor undo` brings the data back.
+
+\b
+Examples:
+  hermes-doctor rollback                    ask first
+  hermes-doctor rollback --keep-data --yes  only the old Hermes
+
+\b
+Exit codes:
+  0  back, and verified
+  1  not agreed to, or something could not be brought back
+  2  could not run; nothing was changed
+"""
+
+
+def rollback(
+    update: Annotated[str | None, typer.Argument(help="The update; else the last one.")] = None,
+    keep_data: Annotated[
+        bool, typer.Option("--keep-data", help="Only the old Hermes; the data stays as it is.")
+    ] = False,
+    home: HomeOption = None,
+    yes: YesOption = False,
+    json: JsonOption = False,
+) -> int:
+    """Go back to the Hermes and the data that were there before an update."""
+    from hermes_doctor import home as homes
+    from hermes_doctor.cli.options import sure
+    from hermes_doctor.model import CannotFix, CouldNotLook, Trouble
+    from hermes_doctor.updating.records import BACK, Records
+
+    where = homes.find(home)
+    records = Records(where)
+    which = records.load(update) if update else records.newest()
+    if which is None:
+        raise Trouble("No update was made with the guard, so there is nothing to go back to.")
+    if which.stage == BACK and not update:
+        raise Trouble(
+            f"Update {which.id} was taken back already. What came in since then would be replaced "
+            f"by the backup again: if that is meant, say hermes-doctor rollback {which.id}. "
+            "Nothing was changed."
+        )
+    refuse_attended(which)
+    with records.held() as hold:
+        try:
+            plan, backup = _planned(where, which, keep_data=keep_data)
+        except (CannotFix, CouldNotLook, Trouble) as why:
+            said = _sentence(why).replace(" Nothing was changed.", "")
+            raise Trouble(f"{said} Nothing was changed.") from None
+        for one in plan.commands:
+            say("→ ", "faint", f"run {one}")
+        for note in plan.notes:
+            say("  ", "faint", note)
+        if backup is not None:
+            say("→ ", "faint", f"put back everything from backup {backup.id}")
+        if not yes and not sure("Go on? What is there now is backed up first."):
+            say("  ", "faint", "Nothing was changed.")
+            return 1
+        return _go_back(where, which, plan, backup, hold, json=json)
+
+
+def _sentence(why: object) -> str:
+    text = str(why)
+    return f"{begun(text)}{'' if text.endswith('.') else '.'}"
+
+
+def _planned(home: Home, update: Update, *, keep_data: bool) -> tuple[Plan, Backup | None]:
+    """Everything that can be known to fail, before anything is changed."""
+    from hermes_doctor.model import Trouble
+    from hermes_doctor.updating import going_back, hermes
+    from hermes_doctor.vault import Vault
+
+    if update.before is None:
+        data = f" Its data: hermes-doctor backup restore {update.backup}" if update.backup else ""
+        raise Trouble(
+            f"Which Hermes was there before update {update.id} is not known: in a container it "
+            f"lies in the image, which has to be exchanged by hand.{data}"
+        )
+    if update.backup is None and not keep_data:
+        raise Trouble("That update had no backup. --keep-data brings only the old Hermes back.")
+    plan = going_back.plan(home, update, hermes.there(update.before))
+    going_back.refuse_holders(home, update, keep_data=keep_data)
+    if keep_data or update.backup is None:
+        return plan, None
+    store = Vault(home, Path(update.vault) if update.vault else None)
+    backup = store.load(update.backup)
+    tell(f"verifying backup {backup.id}")
+    if wrong := store.verify(backup):
+        raise Trouble(f"Backup {backup.id} is damaged: {wrong[0]}.")
+    return plan, backup
+
+
+def _go_back(
+    home: Home, update: Update, plan: Plan, backup: Backup | None, hold: int, *, json: bool
+) -> int:
+    from hermes_doctor import plugins
+    from hermes_doctor.cli import ending
+    from hermes_doctor.cli.restoring import recovered
+    from hermes_doctor.lock import locked
+    from hermes_doctor.model import CannotFix, CouldNotLook, Trouble
+    from hermes_doctor.updating import going_back
+    from hermes_doctor.updating.downtime import down
+    from hermes_doctor.updating.records import BACK, GOING_BACK, Records, process
+
+    assert update.before is not None
+    records = Records(home)
+    with locked(home), recovered(home, plugins.load(), json=json) as ended:
+        update.stage = GOING_BACK
+        update.guard = process(os.getpid()) or []
+        records.save(update)
+        ending.changed()
+        runs: list[Journal] = []
+        try:
+            with down(home, update, tell) as up_again:
+                going_back.bring_back(home, plan.commands, update.before, tell, hold=hold)
+                if backup is not None:
+                    _restore(home, update, backup, ended, runs, json=json)
+                up_again()
+        except (CannotFix, CouldNotLook, Trouble) as why:
+            said = _sentence(why)
+            for denied in (" Nothing was changed.", " Nothing was changed;"):
+                said = said.replace(denied, "")
+            say(
+                "✗ ",
+                "error",
+                f"{said} The way back is unfinished: run it again when that is mended.",
+            )
+            for note in plan.notes:
+                say("  ", "faint", note)
+            _report(home, update, plan, runs, ended, error=said, json=json)
+            return 1
+        update.stage = BACK
+        update.guard = []
+        records.save(update)
+    say("✓ ", "good", f"Back to Hermes {_named(update.before)}.")
+    for note in plan.notes:
+        say("  ", "faint", note)
+    _report(home, update, plan, runs, ended, error=None, json=json)
+    return 0
+
+
+def _report(
+    home: Home,
+    update: Update,
+    plan: Plan,
+    runs: Sequence[Journal],
+    ended: Sequence[Ended],
+    *,
+    error: str | None,
+    json: bool,
+) -> None:
+    """The one document, whether data came back or not, and whether all went well or not."""
+    from hermes_doctor.render import repaired
+
+    if not json:
+        return
+    echo(
+        {
+            "schema": "hermes-doctor/rollback/1",
+            "home": str(home.path),
+            "update": update.id,
+            "hermes": update.before.version if update.before else None,
+            "commands": [list(one.words) for one in plan.commands],
+            "notes": list(plan.notes),
+            "run": repaired.run_document(runs[0]) if runs else None,
+            "recovered": [one.text for one in ended],
+            "error": error,
+        }
+    )
+
+
+def _named(before: Installed) -> str:
+    return before.version + (f" ({before.revision[:12]})" if before.revision else "")
+
+
+def _restore(
+    home: Home,
+    update: Update,
+    backup: Backup,
+    ended: Sequence[Ended],
+    runs: list[Journal],
+    *,
+    json: bool,
+) -> None:
+    from hermes_doctor import outside, restoring
+    from hermes_doctor.cli.restoring import carry_out
+    from hermes_doctor.model import CannotFix
+
+    wanted, left = outside.coming_back(home, backup.entries, backup.entries)
+    for name in left:
+        say("! ", "warning", f"{name} lies outside of the home, and is left as it is.")
+    done = carry_out(
+        home,
+        backup,
+        restoring.items_for(home, backup, wanted, "rollback"),
+        kind="restore",
+        of=backup.id,
+        ended=ended,
+        yes=True,
+        json=json,
+        vault=Path(update.vault) if update.vault else None,
+        repeat="",
+        report=not json,
+    )
+    if done is not None:
+        runs.append(done)
+    if done is None or done.state != "done":
+        raise CannotFix("the data could not be brought back")

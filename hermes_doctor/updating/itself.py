@@ -1,0 +1,62 @@
+"""How this tool is called by what it leaves behind: by its interpreter, as its timers call it.
+
+A script `hermes-doctor` lies beside the interpreter only in a virtual environment.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import hermes_doctor
+from hermes_doctor.model import Trouble
+
+LIMIT = 60.0
+
+
+def words() -> list[str]:
+    """The command, without its arguments."""
+    return [sys.executable, "-P", "-m", "hermes_doctor"]
+
+
+def files() -> tuple[Path, Path]:
+    """The program and the code: where one of them is gone, so is the tool."""
+    return Path(sys.executable), Path(hermes_doctor.__file__).parent / "__main__.py"
+
+
+def refuse() -> None:
+    """Trouble where nobody could call this tool later on."""
+    program, code = files()
+    if not os.access(program, os.X_OK) or not code.is_file():
+        raise Trouble(
+            f"hermes-doctor runs from {code.parent}, where nothing can call it later on. Install "
+            "it by pipx, uv tool or pip first. Nothing was changed."
+        )
+
+
+def prove() -> None:
+    """The same, by calling it: from elsewhere, and without what only this shell has."""
+    import subprocess
+
+    refuse()
+    env = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+    try:
+        done = subprocess.run(
+            [*words(), "--version"],
+            cwd="/",
+            env=env,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=LIMIT,
+            check=False,
+        )
+        works = done.returncode == 0
+    except (OSError, subprocess.TimeoutExpired):
+        works = False
+    if not works:
+        raise Trouble(
+            f"{sys.executable} does not find hermes-doctor when it is called from elsewhere, so "
+            "nothing could call it later on. Install it by pipx, uv tool or pip first. Nothing was "
+            "changed."
+        )

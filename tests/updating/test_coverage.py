@@ -1,0 +1,84 @@
+"""What `hook status` says is covered, is; and what is not, it says."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from hermes_doctor.home import Home
+from hermes_doctor.updating import chat, coverage, launcher, shellfiles
+from tests import support
+
+
+@pytest.fixture
+def user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
+    """The home of somebody whose shell is bash."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("SHELL", "/bin/bash")
+    monkeypatch.setenv("PATH", "/usr/bin:/bin")
+    monkeypatch.delenv("XDG_DATA_HOME", raising=False)
+    return Home(support.healthy(tmp_path / ".hermes"))
+
+
+def shell(home: Home) -> coverage.Way:
+    return coverage.look(home)[0]
+
+
+def chats(home: Home) -> coverage.Way:
+    return coverage.look(home)[1]
+
+
+def test_a_shell_is_covered_by_its_own_files(user: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not by the PATH of this one alone."""
+    assert not shell(user).covered
+    launcher.install()
+    assert not shell(user).covered
+    monkeypatch.setenv("PATH", f"{launcher.folder()}:/usr/bin:/bin")
+    assert shell(user).how.startswith("only in this shell: ")
+    shellfiles.install()
+    assert shell(user).covered
+    monkeypatch.setenv("PATH", "/usr/bin:/bin")
+    assert shell(user) == coverage.Way(
+        "hermes update", True, "in new shells; this one has another PATH"
+    )
+
+
+def test_a_launcher_of_another_installation_is_not_called_none(
+    user: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is of another interpreter."""
+    launcher.install()
+    monkeypatch.setattr("sys.executable", "/somewhere/else/python")
+    assert "of another hermes-doctor" in shell(user).how
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+def test_the_shells_of_root_say_nothing_of_the_owners(user: Home) -> None:
+    """The home is another's."""
+    launcher.install()
+    shellfiles.install()
+    os.chown(user.path, 12345, 12345)
+    assert not shell(user).covered
+    assert "uid 12345" in shell(user).how
+
+
+def test_every_profile_has_its_own_hook(user: Home) -> None:
+    """Its gateway loads no other; all of them see to the updates of the whole home."""
+    profile = support.healthy(user.path / "profiles" / "work")
+    before = support.contents(user.path)
+    assert chat.install(user) == [user / chat.FOLDER, profile / chat.FOLDER]
+    assert chat.install(user) == []
+    assert chats(user).covered
+    handler = (profile / chat.FOLDER / "handler.py").read_text()
+    assert f"HOME = {str(user.path)!r}" in handler
+    later = support.healthy(user.path / "profiles" / "later")
+    assert "the gateway of later has no hook" in chats(user).how
+    assert chats(Home(profile)).covered
+    assert chat.install(Home(later)) == [later / chat.FOLDER]
+    assert chats(user).covered
+    assert len(chat.remove(user)) == 3
+    assert support.contents(user.path).keys() - before.keys() == {
+        name for name in support.contents(user.path) if name.startswith("profiles/later")
+    }
