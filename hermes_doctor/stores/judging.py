@@ -182,11 +182,15 @@ def _name(value: object) -> str:
 
 
 def raw_entries(values: Any, store: Store) -> list[Any]:
-    """The values of all entries, whatever they are."""
+    """The values of all entries, whatever they are; a note that is an object harms nobody."""
     found: list[Any] = []
     for path in store.entries:
         holder = inside(values, path)
-        found += holder.values() if isinstance(holder, dict) else holder or ()
+        if isinstance(holder, dict):
+            notes = {key for key, one in holder.items() if key[:1] == "_" and isinstance(one, dict)}
+            found += [one for key, one in holder.items() if key not in notes]
+        else:
+            found += holder or ()
     return found
 
 

@@ -184,7 +184,8 @@ class _Bench(NamedTuple):
                 lost += [f"number {n}" for n, one in enumerate(holder, 1) if not self._righted(one)]
                 holder[:] = [one for one in holder if not wrong(one, self.store)]
             elif holder is not None:
-                bad = [key for key, one in holder.items() if not self._righted(one, key)]
+                own = [(key, one) for key, one in holder.items() if key[:1] != "_"]
+                bad = [key for key, one in own if not self._righted(one, key)]
                 lost += bad
                 for key in bad:
                     del holder[key]

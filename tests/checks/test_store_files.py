@@ -279,7 +279,8 @@ def test_note_behind_the_chats(home: Path, monkeypatch: pytest.MonkeyPatch) -> N
     """A note of newer releases that stands last costs 0.17 nothing."""
     stored.installed(monkeypatch, "0.17.0")
     chats(home, _README="a note")
-
+    assert ask("store-files", home)[1] == []
+    chats(home, _note={"of": "some release"})
     assert ask("store-files", home)[1] == []
 
 
