@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -68,6 +68,8 @@ class Backup:
     """The backup before it, whose copies it has names of its own for."""
     left_out: tuple[str, ...] = ()
     """What the operator did not want in it, or only wanted: `--include` and `--exclude`."""
+    lines: tuple[bytes, ...] = field(default=(), compare=False, repr=False)
+    """The entries as they are written, where they were read."""
 
     @property
     def size(self) -> int:
@@ -112,8 +114,11 @@ class Source(NamedTuple):
     """Copy it as it is by now, and again if it is written meanwhile; a run never does that."""
 
 
-def seal(backup: Backup) -> bytes:
-    """The manifest as bytes, closed with the hash of all of it."""
+def seal(backup: Backup, earlier: Backup | None = None) -> bytes:
+    """The manifest as bytes, closed with the hash of all of it.
+
+    An entry that is one of an earlier backup's is written as it was there.
+    """
     document = {
         "schema": SCHEMA,
         "id": backup.id,
@@ -126,7 +131,8 @@ def seal(backup: Backup) -> bytes:
         "shares": backup.shares,
         "left_out": list(backup.left_out),
     }
-    lines = _lines(backup.entries)
+    known = zip(earlier.entries, earlier.lines, strict=False) if earlier else ()
+    lines = _lines(backup.entries, {id(entry): line for entry, line in known})
     closing = hashlib.sha256(_head(document) + lines).hexdigest()
     return _head(document | {"seal": closing}) + lines
 
@@ -137,6 +143,8 @@ def parse(folder: Path, data: bytes) -> Backup:
         document: dict[str, Any] = json.loads(data)
         if not _is_sealed(document, data):
             raise ValueError("seal")
+        entries = tuple([entry_of(**entry) for entry in document["entries"]])
+        lines = tuple(data.partition(b"[\n")[2].removesuffix(b"\n]}\n").split(b",\n"))
         return Backup(
             folder=folder,
             id=document["id"],
@@ -145,10 +153,11 @@ def parse(folder: Path, data: bytes) -> Backup:
             reason=document["reason"],
             hermes=document["hermes"],
             tool=document["tool"],
-            entries=tuple([entry_of(**entry) for entry in document["entries"]]),
+            entries=entries,
             whole=document.get("whole") is True,
             shares=document.get("shares"),
             left_out=tuple(document.get("left_out", ())),
+            lines=lines if len(lines) == len(entries) else (),
         )
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise Trouble(
@@ -173,23 +182,36 @@ def _is_sealed(document: Mapping[str, Any], data: bytes) -> bool:
 def entry_of(*, seen: Sequence[int] = (), **fields: Any) -> Entry:
     """An entry whose every field is what this tool writes."""
     entry = Entry(**fields, seen=tuple(seen))
-    path, kind, size, mode, uid, gid, mtime_ns, sha256, target, xattrs, method, integrity = entry[
-        :12
-    ]
-    numbers = (size, mode, uid, gid, mtime_ns, entry.read_at, entry.examined_at, *entry.seen)
+    path = entry.path
     if (
-        not {type(path), type(kind), type(method)} == {str}
-        or not {type(sha256), type(target), type(integrity)} <= _MAYBE
-        or set(map(type, numbers)) != {int}
-        or type(entry.blocks) is not bool
-        or kind not in ("file", "symlink", "absent", "mode")
-        or mode & ~0o777  # a forged manifest must not make root set a user id
+        not _is_form(tuple(map(type, (*entry, *entry.seen))))
+        or entry.kind not in ("file", "symlink", "absent", "mode")
+        or entry.mode & ~0o777  # a forged manifest must not make root set a user id
         or not path
         or (".." in path and ".." in path.split("/"))
-        or not _are_attributes(xattrs)
+        or (entry.xattrs and not _are_attributes(entry.xattrs))
     ):
         raise ValueError("not an entry")
     return entry
+
+
+_known_forms: set[tuple[type, ...]] = set()
+
+
+def _is_form(form: tuple[type, ...]) -> bool:
+    """Whether fields of these types make an entry; what `seen` holds stands behind them."""
+    if form in _known_forms:
+        return True
+    types = dict(zip(Entry._fields, form, strict=False))
+    texts = {types[name] for name in ("path", "kind", "method")}
+    maybe = {types[name] for name in ("sha256", "target", "integrity")}
+    numbers = {types[name] for name in ("size", "mode", "uid", "gid", "mtime_ns")}
+    numbers |= {types["read_at"], types["examined_at"], *form[len(types) :]}
+    sound = texts == {str} and maybe <= _MAYBE and numbers == {int} and types["blocks"] is bool
+    if sound and types["xattrs"] in (dict, type(NOTHING)):
+        _known_forms.add(form)
+        return True
+    return False
 
 
 def _are_attributes(found: Mapping[str, object]) -> bool:
@@ -204,8 +226,15 @@ def _head(rest: Mapping[str, Any]) -> bytes:
     return f'{head[:-1]}, "entries": [\n'.encode("ascii")
 
 
-def _lines(entries: Iterable[Entry]) -> bytes:
-    """An entry a line, which can be read; written in one go, which is quick.
+def _lines(entries: Sequence[Entry], known: Mapping[int, bytes]) -> bytes:
+    """An entry a line, which can be read."""
+    fresh = iter(_written([entry for entry in entries if id(entry) not in known]))
+    found = [known[id(entry)] if id(entry) in known else next(fresh) for entry in entries]
+    return b",\n".join(found) + b"\n]}\n"
+
+
+def _written(entries: Iterable[Entry]) -> list[bytes]:
+    """Each entry by itself; all in one go, which is quick.
 
     Where one ends and the next begins no text in an entry can look like: there its quotes would
     be escaped.
@@ -213,7 +242,8 @@ def _lines(entries: Iterable[Entry]) -> bytes:
     found = [entry._asdict() for entry in entries]
     text = json.dumps(found, sort_keys=True, ensure_ascii=True, default=dict)[1:-1]
     begin = f'{{"{min(Entry._fields)}": '
-    return (text.replace(f"}}, {begin}", f"}},\n{begin}") + "\n]}\n").encode("ascii")
+    lines = text.replace(f"}}, {begin}", f"}}\n{begin}").encode("ascii")
+    return lines.split(b"\n")
 
 
 def _formerly(document: Mapping[str, Any]) -> bytes:

@@ -55,11 +55,13 @@ class Saving:
         with beside.saved(self, large) as finished:
             # Their processes are begun before any thread is.
             yield from (self.group(group) for group in databases if group not in large)
-            with self.earlier.reading_again(AT_ONCE if own else 0):
-                left = []
-                for group in groups:
+            left = []
+            with self.earlier.reading_again(beside=own) as read:
+                for group in sorted(groups, key=self._is_due):
                     if is_database(group[0].path):
                         continue
+                    if self._is_due(group):
+                        read()
                     if shared := self._unchanged(group[0]):
                         yield [shared]
                     else:
@@ -69,6 +71,9 @@ class Saving:
             else:
                 yield from self._at_once(left)
             yield finished()
+
+    def _is_due(self, group: Sequence[Source]) -> bool:
+        return self.home.name_of(group[0].path) in self.earlier.due
 
     def _at_once(self, groups: Sequence[Sequence[Source]]) -> Iterator[list[Entry]]:
         from concurrent.futures import ThreadPoolExecutor

@@ -16,26 +16,26 @@ spread unseen into every backup.
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from hermes_doctor import blocks, durable
 from hermes_doctor.files import Snapshot, StrPath, read_head, snapshot
 from hermes_doctor.manifest import BASE, CHANGED, Backup, Entry, within
-from hermes_doctor.model import CouldNotLook
-
-if TYPE_CHECKING:
-    from concurrent.futures import Future
+from hermes_doctor.model import CannotFix, CouldNotLook
 
 Log = tuple[int, ...]
 SETTLED = 60 * 10**9
 """Nanoseconds for which a file must have been left alone when it was read."""
 SHARE = 32
 """Of what is shared, that part is read again each time."""
+AT_ONCE = 4
+"""Copies that are read side by side."""
 EXAMINED = 20 * 3600 * 10**9
 """After so long SQLite examines a large database in use again."""
 
@@ -75,9 +75,10 @@ class Earlier:
         self.backup = backup
         files = [one for one in (backup.entries if backup else ()) if one.kind == "file"]
         self._entries = {entry.path: entry for entry in files}
-        self._due = _due(files)
+        self.due = _due(files)
+        """The copies whose turn it is to be read again, by the names of what they are of."""
         self._folders: set[str] = set()
-        self._read: dict[str, Future[bool]] = {}
+        self._read: dict[str, bool] = {}
         self._made = backup.created_at.timestamp() * 1e9 if backup else 0.0
         self.shared = False
         """Whether anything was not copied again."""
@@ -112,7 +113,7 @@ class Earlier:
             parts = [(f"{old}/{name}", f"{new}/{name}") for name in (BASE, CHANGED)]
         if not all(self._is_untouched(copy, entry) for copy, _ in parts):
             return None
-        if entry.path in self._due:
+        if entry.path in self.due:
             read_at = time.time_ns()
             if not self.reads_right(entry):
                 return None
@@ -125,26 +126,38 @@ class Earlier:
         return entry
 
     @contextmanager
-    def reading_again(self, at_once: int) -> Iterator[None]:
-        """Meanwhile the copies whose turn it is are read, several at once; 0: each when needed."""
-        due = [self._entries[name] for name in self._due]
-        if not due or not at_once:
-            yield
-            return
-        from concurrent.futures import ThreadPoolExecutor
+    def reading_again(self, *, beside: bool) -> Iterator[Callable[[], None]]:
+        """Read the copies whose turn it is in a process of its own; what is given waits for it.
 
-        with ThreadPoolExecutor(at_once) as readers:
-            self._read = {one.path: readers.submit(self._reads_right_now, one) for one in due}
-            try:
-                yield
-            finally:
-                readers.shutdown(cancel_futures=True)
-                self._read = {k: one for k, one in self._read.items() if not one.cancelled()}
+        Threads would do, but for Python, which lets only one of them work. Not `beside`, each is
+        read when it is needed.
+        """
+        due = [self._entries[name] for name in sorted(self.due)]
+        if not due or not beside:
+            yield lambda: None
+            return
+        from hermes_doctor.child import answer, child
+
+        def read() -> str:
+            from concurrent.futures import ThreadPoolExecutor
+
+            with ThreadPoolExecutor(AT_ONCE) as readers:
+                return "".join("01"[right] for right in readers.map(self._reads_right_now, due))
+
+        @functools.cache
+        def finished() -> None:
+            with contextlib.suppress(CannotFix):  # then each is read when it is needed
+                rights = zip(due, answer(other), strict=False)
+                self._read = {entry.path: right == "1" for entry, right in rights}
+
+        assert self.backup is not None
+        with child(self.backup.folder, lambda _: read()) as other:
+            yield finished
 
     def reads_right(self, entry: Entry) -> bool:
         """Whether the copy of an entry is still what was saved."""
         known = self._read.get(entry.path)
-        return known.result() if known else self._reads_right_now(entry)
+        return self._reads_right_now(entry) if known is None else known
 
     def _reads_right_now(self, entry: Entry) -> bool:
         assert self.backup is not None

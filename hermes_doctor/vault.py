@@ -219,7 +219,7 @@ class Vault:
                 shares=earlier.backup.id if earlier.backup and earlier.shared else None,
                 left_out=tuple(left_out),
             )
-            durable.save(partial / MANIFEST, seal(backup))
+            durable.save(partial / MANIFEST, seal(backup, earlier.backup))
             durable.rename(partial, folder)
             durable.sync_folder(self.root)
         except BaseException as error:
