@@ -68,9 +68,9 @@ class Choice(NamedTuple):
 
     def wants(self, name: str, *, anyway: bool) -> bool:
         """Whether a path is wanted; what is named by `--include` always is."""
-        if any(matches(name, glob) for glob in self.include):
+        if self.include and any(matches(name, glob) for glob in self.include):
             return True
-        return anyway and not any(matches(name, glob) for glob in self.exclude)
+        return anyway and not (self.exclude and any(matches(name, g) for g in self.exclude))
 
     def may_want_in(self, folder: str) -> bool:
         """Whether something below a folder that is left out may be wanted after all."""

@@ -23,6 +23,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from stat import S_ISREG
 
 from hermes_doctor import blocks, durable
 from hermes_doctor.files import Snapshot, StrPath, read_head, snapshot
@@ -182,11 +183,11 @@ class Earlier:
     def _is_untouched(self, copy: StrPath, entry: Entry) -> bool:
         """Whether nobody has written to a copy since its backup was made, so far as it tells."""
         try:
-            taken = snapshot(copy)
-        except CouldNotLook:
+            taken = os.lstat(copy)
+        except OSError:
             return False
-        as_long = entry.blocks or taken.size == entry.size
-        return taken.kind == "file" and taken.mtime_ns <= self._made and as_long
+        as_long = entry.blocks or taken.st_size == entry.size
+        return S_ISREG(taken.st_mode) and taken.st_mtime_ns <= self._made and as_long
 
 
 def _is_file(copy: Path) -> bool:
