@@ -1,17 +1,19 @@
-"""The words of `check` mean the same with and without typer."""
+"""The words of commands mean the same with and without typer."""
 
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 from typer.main import get_command
 
-from hermes_doctor.cli import checking, words
+from hermes_doctor.cli import checking, creating, words
 from hermes_doctor.cli.commands import app
 
-CLEAR: tuple[list[str], ...] = (
+TABLES = (words.CHECK, words.CREATE)
+CHECK: tuple[list[str], ...] = (
     [],
     ["--json"],
     ["--deep", "--network", "--all-homes", "--json"],
@@ -21,6 +23,13 @@ CLEAR: tuple[list[str], ...] = (
     ["--plugins", "one", "--plugins=two", "--deep"],
     ["--home=a=b"],
 )
+CREATE: tuple[list[str], ...] = (
+    [],
+    ["--json", "--full"],
+    ["--home", "/srv/a b", "--vault=/mnt/disk", "--reason", "before it"],
+    ["--include", "logs", "--exclude=sessions/*", "--exclude", "*.jsonl"],
+)
+CLEAR = [(words.CHECK, given) for given in CHECK] + [(words.CREATE, given) for given in CREATE]
 TYPERS = (
     ["--help"],
     ["-h"],
@@ -40,50 +49,64 @@ TYPERS = (
 )
 
 
-def declared() -> Any:
+def declared(table: words.Table) -> Any:
     """The command as typer has it."""
-    return get_command(app).commands["check"]  # type: ignore[attr-defined]
+    found: Any = get_command(app)
+    for name in table.command:
+        found = found.commands[name]
+    return found
 
 
-@pytest.mark.parametrize("given", CLEAR, ids=" ".join)
-def test_same(given: list[str]) -> None:
+@pytest.mark.parametrize(("table", "given"), CLEAR)
+def test_same(table: words.Table, given: list[str]) -> None:
     """What is read here is what typer would have read."""
-    parameters = inspect.signature(checking.run).parameters
+    run: Callable[..., int] = checking.run if table is words.CHECK else creating.run
+    parameters = inspect.signature(run).parameters
     defaults = {name: one.default for name, one in parameters.items()}
 
-    asked = words.of_check(["check", *given])
+    asked = words.of(table, [*table.command, *given])
 
     assert asked is not None
-    theirs = declared().make_context("check", list(given)).params
-    for name, make in words.SINGLE.items():  # it makes paths of words only when it calls
+    theirs = declared(table).make_context("it", list(given)).params
+    for name, make in table.single.items():  # it makes paths of words only when it calls
         theirs[name] = make(theirs[name]) if theirs[name] else None
-    for name, make in words.REPEATED.items():
+    for name, make in table.repeated.items():
         theirs[name] = [make(one) for one in theirs[name] or ()] or None
-    assert defaults | asked == theirs
+    known = {*table.switches, *table.single, *table.repeated}
+    read = defaults | asked
+    assert {name: read[name] for name in known} == {name: theirs[name] for name in known}
+    assert not any(value for name, value in theirs.items() if name not in known)
 
 
+@pytest.mark.parametrize("table", TABLES)
 @pytest.mark.parametrize("given", TYPERS, ids=" ".join)
-def test_left_to_typer(given: list[str]) -> None:
+def test_left_to_typer(table: words.Table, given: list[str]) -> None:
     """Help, mistakes and whatever is not plain are not decided here."""
-    assert words.of_check(["check", *given]) is None
+    assert words.of(table, [*table.command, *given]) is None
 
 
-@pytest.mark.parametrize("given", [[], ["fix"], ["--version"], ["--json", "check"]], ids=" ".join)
-def test_other_commands(given: list[str]) -> None:
+@pytest.mark.parametrize("table", TABLES)
+@pytest.mark.parametrize(
+    "given", [[], ["fix"], ["backup"], ["--version"], ["--json", "check"]], ids=" ".join
+)
+def test_other_commands(table: words.Table, given: list[str]) -> None:
     """Nor are other commands."""
-    assert words.of_check(given) is None
+    assert words.of(table, given) is None
 
 
-def test_table() -> None:
-    """The table has every option that `check` declares, and none that it does not."""
-    options = declared().params
+@pytest.mark.parametrize("table", TABLES)
+def test_table(table: words.Table) -> None:
+    """A table has nothing that its command does not declare; that of `check` has all of it."""
+    options = [one for one in declared(table).params if one.name != "help"]
     several = {one.name for one in options if one.multiple}
-    switches = {one.name for one in options if one.is_flag and one.name != "help"}
-    single = {one.name for one in options} - several - switches - {"help"}
+    switches = {one.name for one in options if one.is_flag}
+    single = {one.name for one in options} - several - switches
 
-    assert switches == words.SWITCHES
-    assert {*words.SINGLE} == single
-    assert {*words.REPEATED} == several
+    assert switches == table.switches
+    assert {*table.single} <= single
+    assert {*table.repeated} <= several
+    assert table is words.CREATE or (single, several) == ({*table.single}, {*table.repeated})
+    read = {*table.switches, *table.single, *table.repeated}
     assert all(
-        one.opts == [f"--{one.name.replace('_', '-')}"] for one in options if one.name != "help"
+        one.opts == [f"--{one.name.replace('_', '-')}"] for one in options if one.name in read
     )

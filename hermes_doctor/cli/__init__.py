@@ -30,14 +30,17 @@ def main() -> None:
 
 
 def _run() -> object:
-    """Do what was typed; the words of a plain `check` are understood without loading a parser."""
-    from hermes_doctor.cli.words import of_check
+    """Do what was typed; plain words of some commands are understood without loading a parser."""
+    from hermes_doctor.cli import words
 
-    asked = of_check(sys.argv[1:])
-    if asked is not None:
-        from hermes_doctor.cli.checking import run
+    if (asked := words.of(words.CHECK, sys.argv[1:])) is not None:
+        from hermes_doctor.cli import checking
 
-        return run(**asked)
+        return checking.run(**asked)
+    if (asked := words.of(words.CREATE, sys.argv[1:])) is not None:
+        from hermes_doctor.cli import creating
+
+        return creating.run(**asked)
     from hermes_doctor.cli.commands import app, build_only
 
     build_only(sys.argv[1:])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,7 +13,6 @@ from hermes_doctor.cli import backup_away as away, backup_schedule as schedule
 from hermes_doctor.cli.options import HomeOption, JsonOption, VaultOption, YesOption
 
 if TYPE_CHECKING:
-    from hermes_doctor.retention import Retention
     from hermes_doctor.vault import Backup, Vault
 
 app = typer.Typer(
@@ -85,74 +84,22 @@ def create(
     json: JsonOption = False,
 ) -> int:
     """Back up all that cannot be made anew, and verify it. Then old ones may go."""
-    from hermes_doctor import home as homes, leftovers, scope
-    from hermes_doctor.belongings import Choice, important
-    from hermes_doctor.cli import ending
-    from hermes_doctor.cli.copying import bar, sending_bar
-    from hermes_doctor.interrupts import interruptible
-    from hermes_doctor.lock import locked
-    from hermes_doctor.probes import Probes
+    from hermes_doctor.cli.creating import run
     from hermes_doctor.retention import Retention
-    from hermes_doctor.vault import Vault, total
 
-    away.refuse_half(to, encrypt_to, passphrase_file)
-    where = homes.find(home)
-    choice = Choice(tuple(include or ()), tuple(exclude or ()))
-    unwanted: list[str] = []
-    with locked(where), interruptible():
-        store = Vault(where, vault)
-        leftovers.tidy(store)
-        sources = scope.everything(where, store.root, choice, unwanted)
-        found = Probes(where).installation()
-        with bar("backing up", total(sources), quiet=json) as progress:
-            made = store.create(
-                sources,
-                reason=reason,
-                hermes=found.version if found else None,
-                whole=not unwanted,
-                full=full,
-                left_out=choice.words,
-                progress=progress,
-            )
-        ending.changed()
-        with sending_bar(made.size, quiet=json):
-            sent = away.export_to(made, to, encrypt_to, passphrase_file) if encrypt_to else None
-        doomed = _outlived(store, Retention(daily, weekly, monthly))
-        for one in doomed:
-            store.discard(one)
-    unsound = [entry for entry in made.entries if entry.integrity not in (None, "ok")]
-    passed = scope.left_out(where, choice)
-    if json:
-        _echo(
-            "backup",
-            _document(made)
-            | {"entries": len(made.entries), "left_out": passed, "excluded": unwanted}
-            | {"archive": str(sent) if sent else None, "removed": doomed},
-        )
-    else:
-        from hermes_doctor.files import size
-        from hermes_doctor.render.lines import row, show, tilde
-
-        text = f"Backup {made.id}: {len(made.entries)} files, {size(made.size)}, verified."
-        show([row(("✓ ", "good"), f"{text} {tilde(made.folder)}", hang=2)])
-        if made.shares:
-            text = f"What did not change is shared with backup {made.shares}."
-            show([row((text, "faint"), indent=2)])
-        if passed:
-            text = f"Left out (logs, caches, code, copies that Hermes made): {', '.join(passed)}"
-            show([row((text, "faint"), indent=2)])
-        if unwanted:
-            text = f"Left out as you asked: {len(unwanted)} file{'s' if unwanted[1:] else ''}"
-            names = important(unwanted)
-            show([row(("! ", "warning"), ": ".join([text, *([", ".join(names)] * bool(names))]))])
-        for entry in unsound:
-            text = f"{entry.path} is saved as it is, but it is damaged: {entry.integrity}"
-            show([row(("! ", "warning"), text, hang=2)])
-        if sent:
-            show([row(("✓ ", "good"), f"Encrypted into {tilde(sent)}", hang=2)])
-        if doomed:
-            show([row((f"Removed: {', '.join(doomed)}", "faint"), indent=2)])
-    return int(bool(unsound))
+    return run(
+        home=home,
+        vault=vault,
+        reason=reason,
+        full=full,
+        include=include,
+        exclude=exclude,
+        to=to,
+        encrypt_to=encrypt_to,
+        passphrase_file=passphrase_file,
+        rule=Retention(daily, weekly, monthly),
+        json=json,
+    )
 
 
 @app.command(
@@ -183,6 +130,7 @@ def list_(
 
         return away.list_others(homes.find(home), restic, json=json)
     from hermes_doctor.cli.asked import named_home, repeated
+    from hermes_doctor.cli.creating import described
     from hermes_doctor.files import size
     from hermes_doctor.model import Trouble
     from hermes_doctor.render.lines import row, show, tilde
@@ -199,7 +147,7 @@ def list_(
             "backups",
             {
                 "vault": str(store.root),
-                "backups": [_document(b) if b else {"id": id, "damaged": True} for id, b in known],
+                "backups": [described(b) if b else {"id": id, "damaged": True} for id, b in known],
             },
         )
         return 0
@@ -445,6 +393,7 @@ def prune(
     from hermes_doctor.interrupts import interruptible
     from hermes_doctor.lock import locked
     from hermes_doctor.model import Trouble
+    from hermes_doctor.outliving import beyond, outlived
     from hermes_doctor.render.lines import row, show
     from hermes_doctor.retention import Retention
 
@@ -454,7 +403,7 @@ def prune(
         store = _vault(home, vault)
         leftovers.tidy(store)
         rule = Retention(daily, weekly, monthly)
-        doomed = _outlived(store, rule) if rule else _doomed(store, keep, age)
+        doomed = outlived(store, rule) if rule else beyond(store, keep, age)
         if not json:
             show([row(("→ ", "faint"), f"remove backup {one}") for one in doomed])
             if not doomed:
@@ -467,67 +416,6 @@ def prune(
     if json:
         _echo("prune", {"removed": doomed, "kept": store.ids()})
     return 0
-
-
-def _doomed(store: Vault, keep: int, age: timedelta) -> list[str]:
-    """The backups that go: beyond the newest `keep` and older than `age`."""
-    from hermes_doctor.model import Trouble
-
-    ids = [id for id in store.ids() if store.is_ours(id)]
-    limit = datetime.now(UTC) - age
-    doomed = []
-    for id in ids[: max(0, len(ids) - keep)]:
-        try:
-            if store.load(id).created_at <= limit:
-                doomed.append(id)
-        except Trouble:
-            continue  # a damaged one may still hold what somebody needs
-    return _but_the_needed(store, doomed)
-
-
-def _outlived(store: Vault, rule: Retention) -> list[str]:
-    """The backups of the home that a rule lets go; what runs keep for their undo is not in it."""
-    from hermes_doctor.model import Trouble
-
-    kinds: dict[tuple[bool, bool], list[tuple[str, datetime]]] = {}
-    for id in store.ids() if rule else []:
-        try:
-            backup = store.load(id)
-        except Trouble:
-            continue
-        if (backup.whole or backup.left_out) and backup.home == str(store.home.path):
-            # A part of the home, or an unsound one, is no replacement for the day's whole one.
-            kinds.setdefault((backup.whole, backup.sound), []).append((id, backup.created_at))
-    kept = {id for known in kinds.values() for id in rule.kept(known)}
-    doomed = sorted(id for known in kinds.values() for id, _ in known if id not in kept)
-    return _but_the_needed(store, doomed)
-
-
-def _but_the_needed(store: Vault, doomed: list[str]) -> list[str]:
-    """What may really go.
-
-    The newest that verifies always stays, and so does the newest of the whole home: what a run
-    keeps of the one file that it changed is no replacement for it. A run that was cut off needs
-    its own.
-    """
-    from hermes_doctor.journal import Journals
-    from hermes_doctor.model import Trouble
-
-    needed = {journal.id for journal in Journals(store.home).all() if not journal.final}
-    doomed = [id for id in doomed if id not in needed]
-    good = False
-    for id in reversed([id for id in store.ids() if store.is_ours(id)] if doomed else []):
-        try:
-            backup = store.load(id)
-            sound = backup.sound and not store.verify(backup)
-        except Trouble:
-            continue
-        if sound and (backup.whole or not good):
-            doomed = [one for one in doomed if one != id]
-        good = good or sound
-        if sound and backup.whole:
-            break
-    return doomed if good else []
 
 
 def _age(text: str) -> timedelta:
@@ -561,21 +449,6 @@ def _chosen(store: Vault, id: str | None, home: HomeOption, vault: VaultOption) 
         make = f"hermes-doctor backup create{repeated(named_home(home), vault=vault)}"
         raise Trouble(f"There is no backup in {store.root}. Make one: {make}")
     return id or ids[-1]
-
-
-def _document(backup: Backup) -> dict[str, Any]:
-    return {
-        "id": backup.id,
-        "created_at": backup.created_at.isoformat(),
-        "home": backup.home,
-        "reason": backup.reason,
-        "hermes": backup.hermes,
-        "files": len(backup.entries),
-        "bytes": backup.size,
-        "whole": backup.whole,
-        "shares": backup.shares,
-        "folder": str(backup.folder),
-    }
 
 
 def _echo(kind: str, document: dict[str, Any]) -> None:

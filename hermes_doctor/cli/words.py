@@ -1,41 +1,65 @@
-"""The words of `check`, read without typer: loading it takes longer than looking.
+"""The words of commands read without typer: loading it takes longer than looking.
 
 Only what is beyond doubt is read here. Everything else (help, a mistake, a short form) is
-typer's, which reads it all again; the table is held to what `check` declares by a test.
+typer's, which reads it all again; the tables are held to what the commands declare by a test.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-SWITCHES = frozenset({"all_homes", "json", "deep", "network"})
-SINGLE = {"home": Path, "fail_on": str}
-REPEATED = {"only": str, "skip": str, "plugins": Path}
+from hermes_doctor.values import NamedTuple
+
+Make = Callable[[str], Any]
 
 
-def of_check(words: Sequence[str]) -> dict[str, Any] | None:
-    """What was asked of `check`, by the names of its parameters; None when typer is to read it."""
-    if words[:1] != ["check"]:
+class Table(NamedTuple):
+    """The options of a command, by the names of its parameters."""
+
+    command: tuple[str, ...]
+    switches: frozenset[str]
+    single: Mapping[str, Make]
+    repeated: Mapping[str, Make]
+
+
+CHECK = Table(
+    ("check",),
+    frozenset({"all_homes", "json", "deep", "network"}),
+    {"home": Path, "fail_on": str},
+    {"only": str, "skip": str, "plugins": Path},
+)
+CREATE = Table(
+    ("backup", "create"),
+    frozenset({"full", "json"}),
+    {"home": Path, "vault": Path, "reason": str},
+    {"include": str, "exclude": str},
+)
+
+
+def of(table: Table, words: Sequence[str]) -> dict[str, Any] | None:
+    """What was asked of a command; None when it is another's, or typer is to read it."""
+    length = len(table.command)
+    if tuple(words[:length]) != table.command:
         return None
     asked: dict[str, Any] = {}
-    rest = iter(words[1:])
+    rest = iter(words[length:])
     for word in rest:
         flag, equals, value = word.partition("=")
         name = flag.removeprefix("--").replace("-", "_")
         if flag != f"--{name.replace('_', '-')}":
             return None
-        if name in SWITCHES and not equals:
+        if name in table.switches and not equals:
             asked[name] = True
             continue
         value = value if equals else next(rest, "")
         if not value or value.startswith("-"):
             return None
-        if name in SINGLE:
-            asked[name] = SINGLE[name](value)
-        elif name in REPEATED:
-            asked.setdefault(name, []).append(REPEATED[name](value))
+        if name in table.single:
+            asked[name] = table.single[name](value)
+        elif name in table.repeated:
+            asked.setdefault(name, []).append(table.repeated[name](value))
         else:
             return None
     return asked

@@ -1,0 +1,143 @@
+"""What `backup create` does; it needs no command line, so that one is not loaded for it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hermes_doctor import home as homes, leftovers, scope
+from hermes_doctor.belongings import Choice, important
+from hermes_doctor.cli import ending
+from hermes_doctor.cli.copying import bar, sending_bar
+from hermes_doctor.interrupts import interruptible
+from hermes_doctor.lock import locked
+from hermes_doctor.vault import Backup, Vault, total
+
+if TYPE_CHECKING:
+    from hermes_doctor.retention import Retention
+
+REASON = "by hand"
+
+
+def run(
+    home: Path | None = None,
+    vault: Path | None = None,
+    reason: str = REASON,
+    full: bool = False,
+    include: Sequence[str] | None = None,
+    exclude: Sequence[str] | None = None,
+    to: Path | None = None,
+    encrypt_to: list[str] | None = None,
+    passphrase_file: Path | None = None,
+    rule: Retention | None = None,
+    json: bool = False,
+) -> int:
+    """Make a backup, send it away if it shall, let old ones go, and say so."""
+    if to or encrypt_to or passphrase_file:
+        from hermes_doctor.cli import backup_away as away
+
+        away.refuse_half(to, encrypt_to, passphrase_file)
+    where = homes.find(home)
+    choice = Choice(tuple(include or ()), tuple(exclude or ()))
+    unwanted: list[str] = []
+    sent: Path | None = None
+    doomed: list[str] = []
+    with locked(where), interruptible():
+        store = Vault(where, vault)
+        leftovers.tidy(store)
+        sources = scope.everything(where, store.root, choice, unwanted)
+        with bar("backing up", total(sources), quiet=json) as progress:
+            made = store.create(
+                sources,
+                reason=reason,
+                hermes=_version(where),
+                whole=not unwanted,
+                full=full,
+                left_out=choice.words,
+                progress=progress,
+            )
+        ending.changed()
+        if encrypt_to:
+            with sending_bar(made.size, quiet=json):
+                sent = away.export_to(made, to, encrypt_to, passphrase_file)
+        if rule:
+            from hermes_doctor.outliving import outlived
+
+            doomed = outlived(store, rule)
+            for one in doomed:
+                store.discard(one)
+    passed = scope.left_out(where, choice)
+    if json:
+        _print(made, passed, unwanted, sent, doomed)
+    else:
+        _show(made, passed, unwanted, sent, doomed)
+    return int(not made.sound)
+
+
+def _version(home: homes.Home) -> str | None:
+    from hermes_doctor.probes import Probes
+
+    found = Probes(home).installation()
+    return found.version if found else None
+
+
+def _print(
+    made: Backup, passed: list[str], unwanted: list[str], sent: Path | None, doomed: list[str]
+) -> None:
+    from hermes_doctor.render.document import dump
+
+    document = {
+        "schema": "hermes-doctor/backup/1",
+        **described(made),
+        "entries": len(made.entries),
+        "left_out": passed,
+        "excluded": unwanted,
+        "archive": str(sent) if sent else None,
+        "removed": doomed,
+    }
+    print(dump(document))  # noqa: T201
+
+
+def described(backup: Backup) -> dict[str, Any]:
+    """A backup for programs."""
+    return {
+        "id": backup.id,
+        "created_at": backup.created_at.isoformat(),
+        "home": backup.home,
+        "reason": backup.reason,
+        "hermes": backup.hermes,
+        "files": len(backup.entries),
+        "bytes": backup.size,
+        "whole": backup.whole,
+        "shares": backup.shares,
+        "folder": str(backup.folder),
+    }
+
+
+def _show(
+    made: Backup, passed: list[str], unwanted: list[str], sent: Path | None, doomed: list[str]
+) -> None:
+    from hermes_doctor.files import size
+    from hermes_doctor.render.lines import row, show, tilde
+
+    text = f"Backup {made.id}: {len(made.entries)} files, {size(made.size)}, verified."
+    show([row(("✓ ", "good"), f"{text} {tilde(made.folder)}", hang=2)])
+    if made.shares:
+        text = f"What did not change is shared with backup {made.shares}."
+        show([row((text, "faint"), indent=2)])
+    if passed:
+        text = f"Left out (logs, caches, code, copies that Hermes made): {', '.join(passed)}"
+        show([row((text, "faint"), indent=2)])
+    if unwanted:
+        text = f"Left out as you asked: {len(unwanted)} file{'s' if unwanted[1:] else ''}"
+        names = important(unwanted)
+        show([row(("! ", "warning"), ": ".join([text, *([", ".join(names)] * bool(names))]))])
+    for entry in made.entries:
+        if entry.integrity not in (None, "ok"):
+            text = f"{entry.path} is saved as it is, but it is damaged: {entry.integrity}"
+            show([row(("! ", "warning"), text, hang=2)])
+    if sent:
+        show([row(("✓ ", "good"), f"Encrypted into {tilde(sent)}", hang=2)])
+    if doomed:
+        show([row((f"Removed: {', '.join(doomed)}", "faint"), indent=2)])
