@@ -38,6 +38,7 @@ def _told(saving: Saving, groups: Groups, say: Callable[[str], None]) -> str:
     """In that process: save them, and tell what came of it."""
     saving.progress = lambda count: say(str(count))
     saving.unread, saving.fresh, saving.earlier.shared = {}, set(), False
+    saving.alone = True
     try:
         entries = [entry for group in groups for entry in saving.group(group)]
     except OSError as error:

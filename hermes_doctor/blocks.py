@@ -25,6 +25,7 @@ from hermes_doctor.rights import acting_for
 from hermes_doctor.values import NamedTuple
 
 if TYPE_CHECKING:
+    import mmap
     from concurrent.futures import Future
 
 LEAST = 16 * MEGABYTE
@@ -59,8 +60,66 @@ def chunks(fd: int) -> Iterator[bytes]:
         at += len(chunk)
 
 
-def write(content: Iterable[bytes], base: int, target: int, most: int) -> Made | None:
-    """Write what is different from the base; None when that is more than `most` bytes."""
+class Mapped:
+    """A base that is compared with a file in place: neither is copied for it.
+
+    Only for a process of its own: a disk that fails ends whoever reads a map. OSError where there
+    is no room for one.
+    """
+
+    def __init__(self, base: int) -> None:
+        from ctypes import CDLL, c_size_t, c_void_p
+
+        self._base = _map(base)
+        self._other: tuple[int, Map] | None = None
+        self._differ = CDLL(None).memcmp  # which lets other threads work meanwhile
+        self._differ.argtypes = (c_void_p, c_void_p, c_size_t)
+
+    def holds(self, fd: int, start: int, end: int) -> bool:
+        """Whether a stretch of a file is what stands there in the base."""
+        if self._other is None or self._other[0] != fd:
+            self._other = fd, _map(fd)
+        here, there = self._base, self._other[1]
+        if end > min(len(here), len(there)):
+            return False
+        return not self._differ(here.address + start, there.address + start, end - start)
+
+    def stretch(self, where: range) -> memoryview:
+        """What stands there in the base."""
+        return memoryview(self._base.held)[where.start : where.stop]
+
+
+class Map:
+    """A file in memory, with its address."""
+
+    def __init__(self, held: mmap.mmap) -> None:
+        from ctypes import addressof, c_char
+
+        self.held = held
+        self.address = addressof(c_char.from_buffer(held)) if len(held) else 0
+
+    def __len__(self) -> int:
+        return len(self.held)
+
+
+def _map(fd: int) -> Map:
+    import mmap
+
+    # A private one, which nothing is written to: only of such the address can be had.
+    return Map(mmap.mmap(fd, 0, access=mmap.ACCESS_COPY))
+
+
+def write(
+    content: Iterable[bytes | range],
+    base: int,
+    target: int,
+    most: int,
+    mapped: Mapped | None = None,
+) -> Made | None:
+    """Write what is different from the base; None when that is more than `most` bytes.
+
+    A range in the content is a stretch that is known to be as in the base, which is `mapped` then.
+    """
     import hashlib
     from concurrent.futures import ThreadPoolExecutor
 
@@ -74,6 +133,11 @@ def write(content: Iterable[bytes], base: int, target: int, most: int) -> Made |
     with ThreadPoolExecutor(1) as hasher:
         waiting: list[Future[None]] = []
         for chunk in content:
+            if isinstance(chunk, range):
+                assert mapped is not None
+                waiting.append(hasher.submit(whole.update, mapped.stretch(chunk)))
+                at = chunk.stop
+                continue
             waiting.append(hasher.submit(whole.update, chunk))
             if len(waiting) > AHEAD:
                 waiting.pop(0).result()

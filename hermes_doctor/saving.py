@@ -38,6 +38,8 @@ class Saving:
         """What was written and not read back so far, each with its hash."""
         self.fresh: set[Path] = set()
         """What was written and has to be brought onto the disk."""
+        self.alone = False
+        """Whether this process does nothing else, and may end by what it meets."""
         self._folders: set[Path] = set()
 
     def all(self, sources: Sequence[Source]) -> tuple[Entry, ...]:
@@ -197,7 +199,14 @@ class Saving:
         if base is None or changed is None:
             return None
         examine = not sharing.examined_lately(like)
-        done = live.changes(path, base, changed, examine=examine, progress=self.progress)
+        done = live.changes(
+            path,
+            base,
+            changed,
+            examine=examine,
+            in_place=self.alone,
+            progress=self.progress,
+        )
         if done is None:
             self._drop(entry.path)
             return None

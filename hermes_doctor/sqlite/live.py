@@ -69,12 +69,19 @@ def copy(source: Path, target: Path, progress: Progress | None = None) -> Copied
 
 
 def changes(
-    source: Path, base: Path, target: Path, *, examine: bool, progress: Progress | None = None
+    source: Path,
+    base: Path,
+    target: Path,
+    *,
+    examine: bool,
+    in_place: bool,
+    progress: Progress | None = None,
 ) -> tuple[str | None, blocks.Made] | None:
     """What is different in a database in use from an earlier copy of it; None when it is much.
 
     The copy stands nowhere as one file, so it is the reader that has SQLite examine its moment of
-    the database, if it shall; and it says what it found.
+    the database, if it shall; and it says what it found. Files are compared `in_place` only by a
+    process of its own.
     """
     try:
         with (
@@ -83,7 +90,11 @@ def changes(
             _held_still(source, examine=examine) as reader,
         ):
             most = int(os.fstat(earlier).st_size * blocks.MOST)
-            made = blocks.write(_heeded(moment.read(source), reader, progress), earlier, fd, most)
+            mapped = None
+            with contextlib.suppress(OSError, ValueError):  # no room for a map, or nothing in it
+                mapped = blocks.Mapped(earlier) if in_place else None
+            read = moment.read(source, mapped.holds if mapped else None)
+            made = blocks.write(_heeded(read, reader, progress), earlier, fd, most, mapped)
             if made is None:
                 durable.remove(target)
                 return None
@@ -95,7 +106,9 @@ def changes(
         ) from None
 
 
-def _heeded(pieces: Iterator[bytes], reader: Child, progress: Progress | None) -> Iterator[bytes]:
+def _heeded(
+    pieces: Iterator[bytes | range], reader: Child, progress: Progress | None
+) -> Iterator[bytes | range]:
     """The pieces for as long as the reader holds the database still."""
     for piece in pieces:
         yield piece

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
@@ -54,16 +54,24 @@ def written(source: Path, target: int) -> Iterator[int]:
             raise CannotFix("its log was begun anew")
 
 
-def read(source: Path) -> Iterator[bytes]:
-    """The same moment piece by piece, all of one length but the last; nothing is written."""
+def read(
+    source: Path, known: Callable[[int, int, int], bool] | None = None
+) -> Iterator[bytes | range]:
+    """The same moment piece by piece, all of one length but the last; nothing is written.
+
+    `known` tells of a stretch of a file whether it need not be read; then where it lies is given.
+    """
     with _opened(source) as book:
         log = needed(book)
         before = _head(book)
         held, size = os.fstat(book.main).st_size, size_of(book, log)
         for start in range(0, size, PIECE):
             end = min(start + PIECE, size)
-            plain = _bytes(book.main, start, min(end, held))
             laid = list(_pages(book, log, start, end))
+            if known and start and not laid and end <= held and known(book.main, start, end):
+                yield range(start, end)
+                continue
+            plain = _bytes(book.main, start, min(end, held))
             if start and not laid and len(plain) == end - start:
                 yield plain
                 continue
