@@ -141,11 +141,14 @@ def status(home: HomeOption = None, json: JsonOption = False) -> int:
             )
         )
     else:
+        from hermes_doctor.cli.asked import named_home, repeated
         from hermes_doctor.render.lines import row, show
 
+        install = f"{coverage.INSTALL}{repeated(named_home(home))}"
         for one in ways:
             mark = ("✓ ", "good") if one.covered else ("! ", "warning")
-            show([row(mark, (one.name, "strong"), f": {one.how}", hang=2)])
+            text = one.how.replace(coverage.INSTALL, install)
+            show([row(mark, (one.name, "strong"), f": {text}", hang=2)])
         if last is not None:
             backup = last.backup or "no backup"
             text = f"Last update: {last.began:%Y-%m-%d %H:%M} UTC, {last.stage}, {backup}"

@@ -11,6 +11,8 @@ from hermes_doctor.updating import chat, hermes, launcher, shellfiles
 from hermes_doctor.updating.hermes import GIT, IMAGE
 from hermes_doctor.values import NamedTuple
 
+INSTALL = "hermes-doctor hook install"
+
 
 class Way(NamedTuple):
     """One way to start an update."""
@@ -35,13 +37,9 @@ def _shell(home: Home) -> Way:
             name, False, f"asked of root's shells; the home is uid {owner}'s: ask as that user"
         )
     if launcher.is_of_another():
-        return Way(
-            name, False, "the launcher is of another hermes-doctor: hermes-doctor hook install"
-        )
+        return Way(name, False, f"the launcher is of another hermes-doctor: {INSTALL}")
     if not launcher.is_there():
-        return Way(
-            name, False, "no launcher stands before the real one: hermes-doctor hook install"
-        )
+        return Way(name, False, f"no launcher stands before the real one: {INSTALL}")
     doubts = shellfiles.doubts()
     first = launcher.is_first()
     if doubts:
@@ -57,7 +55,7 @@ def _chat(home: Home) -> Way:
     for place in chat.places(home):
         whose = f"the gateway of {place.profile}" if place.profile else "the gateway"
         if not chat.is_there(place, home):
-            return Way(name, False, f"{whose} has no hook for it: hermes-doctor hook install")
+            return Way(name, False, f"{whose} has no hook for it: {INSTALL}")
         started = _started(place)
         written = os.stat(place / chat.FOLDER / "handler.py").st_mtime
         if started is not None and started < written:

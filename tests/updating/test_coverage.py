@@ -82,3 +82,10 @@ def test_every_profile_has_its_own_hook(user: Home) -> None:
     assert support.contents(user.path).keys() - before.keys() == {
         name for name in support.contents(user.path) if name.startswith("profiles/later")
     }
+
+
+def test_the_command_names_the_home(tmp_path: Path) -> None:
+    """What is to be typed is for the home that was asked about."""
+    home = support.healthy(tmp_path / "home")
+    said = " ".join(support.doctor("hook", "status", "--home", str(home)).out.split())
+    assert f"hermes-doctor hook install --home {home}" in said
