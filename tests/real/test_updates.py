@@ -9,7 +9,8 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -100,64 +101,66 @@ def scratch(tmp_path: Path) -> Scratch:
     return made
 
 
+@contextmanager
+def at_work(scratch: Scratch) -> Iterator[Callable[[], int]]:
+    """A gateway of the oldest release; what is given tells which process is one now."""
+
+    def pid() -> int:
+        [one] = Probes(Home(scratch.home)).gateways()
+        return one.pid
+
+    command = [str(scratch.root / "bin" / "hermes"), "gateway", "run"]
+    with gateways.gateway(FIRST, scratch.home, command=command, extra=scratch.env):
+        try:
+            yield pid
+        finally:
+            for one in Probes(Home(scratch.home)).gateways():
+                os.kill(one.pid, signal.SIGTERM)
+                gateways.until(partial(_is_gone, one.pid), "the gateway to end")
+
+
 def test_through_every_release_and_back(scratch: Scratch) -> None:
-    """Each step has its backup; no row is lost; and at the end the oldest works on its own data."""
+    """With a gateway that runs: it is restarted each time, and each step has its backup.
+
+    No row is lost, and at the end the oldest release works on its own data.
+    """
     config = support.put(
         scratch.home / "config.yaml", "# mine\nmodel:\n  default: m\n"
     ).read_bytes()
     support.put(scratch.home / ".env", "SOME_API_KEY=sk-must-stay\n")
     said = scratch.ask(ROWS).splitlines()
-    first: str | None = None
-    for version in releases.ALL[1:]:
-        done = scratch.doctor("update-guard", "--", *scratch.install(version))
-        assert done.code == 0, (version, done)
-        last = Records(Home(scratch.home)).last()
-        assert last is not None
-        assert last.after is not None
-        assert last.after.version == version
-        first = first or last.id
-        scratch.ask(SPEAK.replace("{version}", version))
-        said.append(f"said with {version}")
-        assert scratch.ask(ROWS).splitlines() == said, version
+    with at_work(scratch) as gateway:
+        for version in releases.ALL[1:]:
+            before = gateway()
+            done = scratch.doctor("update-guard", "--", *scratch.install(version))
+            assert done.code == 0, (version, done)
+            assert "runs on the new code" in done.err, version
+            assert gateway() != before, version
+            last = Records(Home(scratch.home)).last()
+            assert last is not None
+            assert last.after is not None
+            assert last.after.version == version
+            scratch.ask(SPEAK.replace("{version}", version))
+            said.append(f"said with {version}")
+            assert scratch.ask(ROWS).splitlines() == said, version
+            assert (scratch.home / ".env").read_text() == "SOME_API_KEY=sk-must-stay\n"
+        before = gateway()
+        back = scratch.doctor("rollback", "--yes")
+        assert back.code == 0, back
+        assert gateway() != before
+        assert scratch.ask(ROWS).splitlines() == said[:-1]
+        far = scratch.doctor("rollback", "--yes", Records(Home(scratch.home)).ids()[0])
+        assert far.code == 0, far
+        assert scratch.ask(VERSION) == f"{FIRST}\n"
+        assert scratch.ask(ROWS).splitlines() == said[: -len(releases.ALL) + 1]
+        assert (scratch.home / "config.yaml").read_bytes() == config
         assert (scratch.home / ".env").read_text() == "SOME_API_KEY=sk-must-stay\n"
-    back = scratch.doctor("rollback", "--yes")
-    assert back.code == 0, back
-    assert scratch.ask(ROWS).splitlines() == said[:-1]
-    assert first is not None
-    far = scratch.doctor("rollback", "--yes", first)
-    assert far.code == 0, far
-    found = Probes(Home(scratch.home)).installation()
-    assert scratch.ask(
-        "from importlib import metadata; print(metadata.version('hermes-agent'))"
-    ) == (f"{FIRST}\n")
-    del found
-    assert scratch.ask(ROWS).splitlines() == said[: -len(releases.ALL) + 1]
-    assert (scratch.home / "config.yaml").read_bytes() == config
-    assert (scratch.home / ".env").read_text() == "SOME_API_KEY=sk-must-stay\n"
-    undone = scratch.doctor("undo", "--yes")
-    assert undone.code == 0, undone
-    assert f"said with {LAST}" not in scratch.ask(ROWS)
-
-
-def test_with_a_gateway_that_runs(scratch: Scratch) -> None:
-    """It is restarted on the new code, and what its log held is there."""
-    scratch.doctor("update-guard", "--", *scratch.install("0.18.2"))
-    command = [str(scratch.root / "bin" / "hermes"), "gateway", "run"]
-    with gateways.gateway("0.18.2", scratch.home, command=command, extra=scratch.env) as old:
-        done = scratch.doctor("update-guard", "--", *scratch.install(LAST))
-        try:
-            assert done.code == 0, done
-            [now] = Probes(Home(scratch.home)).gateways()
-            assert now.pid != old.pid
-            assert "runs on the new code" in done.err
-            back = scratch.doctor("rollback", "--yes")
-            assert back.code == 0, back
-            [again] = Probes(Home(scratch.home)).gateways()
-            assert again.pid != now.pid
-        finally:
-            for one in Probes(Home(scratch.home)).gateways():
-                os.kill(one.pid, signal.SIGTERM)
-                gateways.until(partial(_is_gone, one.pid), "the gateway to end")
+        assert gateway()
+        undone = scratch.doctor("undo", "--yes")
+        assert undone.code == 2, "the gateway has written since"
+        forced = scratch.doctor("undo", "--yes", "--force")
+        assert forced.code == 0, forced
+        assert scratch.ask(ROWS).splitlines() == said[:-1]
 
 
 def _is_gone(pid: int) -> bool:
