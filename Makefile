@@ -11,7 +11,7 @@ demo: $(VENV)/installed
 	$(BIN)/hermes-doctor demo
 
 test: $(VENV)/dev
-	$(BIN)/python -m pytest -n 2 --dist worksteal
+	$(BIN)/python -m pytest -n 3 --dist worksteal
 
 lint: $(VENV)/dev
 	$(BIN)/ruff format --check .

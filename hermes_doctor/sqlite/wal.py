@@ -61,6 +61,8 @@ def read(
     if size < HEAD:
         return EMPTY
     head = os.pread(fd, HEAD, 0)
+    if len(head) < HEAD:  # its writer has emptied it since
+        return EMPTY
     magic, _, page_size = struct.unpack_from(">III", head)
     if magic not in (LITTLE, BIG) or page_size not in PAGE_SIZES:
         return _headless(fd, size)
