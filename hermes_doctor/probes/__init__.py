@@ -313,9 +313,12 @@ class Probes:
     @once(limit=3)
     def jobs(self) -> list[Job]:
         """The jobs at set times that are switched on, as far as their list can be read."""
+        listed = self.stores().of("jobs")
+        if listed is None:
+            return []
         from hermes_doctor.probes import cron
 
-        return cron.jobs(self.stores().of("jobs"))
+        return cron.jobs(listed)
 
     @once(limit=2)
     def ticker(self) -> Ticker:

@@ -17,7 +17,6 @@ from hermes_doctor.probes.runtime import epoch
 from hermes_doctor.probes.settings import Settings
 from hermes_doctor.probes.stores import StoreFile
 from hermes_doctor.stores.described import AGAIN, WHOLE
-from hermes_doctor.stores.schedules import senseless
 from hermes_doctor.values import NamedTuple
 
 MOST = 500
@@ -93,6 +92,8 @@ def _on(job: Mapping[str, Any]) -> bool:
 
 
 def _job(said: Mapping[str, Any]) -> Job:
+    from hermes_doctor.stores.schedules import senseless
+
     schedule = said.get("schedule")
     kind = schedule.get("kind") if isinstance(schedule, dict) else None
     at = _time(said.get("next_run_at"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hermes_doctor.files import MEGABYTE, Snapshot, listing, read, read_tail
 from hermes_doctor.home import Home
@@ -12,8 +12,10 @@ from hermes_doctor.model import CouldNotLook
 from hermes_doctor.probes import copies
 from hermes_doctor.probes.copies import TextCopy
 from hermes_doctor.stores.described import NONE, PART, WHOLE, Store, harmless, outcome, stores
-from hermes_doctor.stores.judging import OF_ENTRIES, Flaw, judge
 from hermes_doctor.values import NamedTuple
+
+if TYPE_CHECKING:
+    from hermes_doctor.stores.judging import Flaw
 
 LIMIT = 16 * MEGABYTE
 MOST = 200
@@ -62,6 +64,8 @@ def find(home: Home, release: tuple[int, ...] | None) -> Stores:
             except CouldNotLook as doubt:
                 doubts.append(str(doubt))
                 continue
+            from hermes_doctor.stores.judging import judge
+
             values, flaw = judge(data, store, harmless(store.kind, release))
             said = _outcome(store, values, flaw, release)
             name = home.name_of(path)
@@ -73,6 +77,8 @@ def _outcome(store: Store, values: Any, flaw: Flaw | None, release: tuple[int, .
     """What Hermes makes of a file; one that is read in order costs what is behind its flaw."""
     if flaw is None:
         return WHOLE
+    from hermes_doctor.stores.judging import OF_ENTRIES
+
     said = outcome(store.kind, flaw.kind, release)
     single = flaw.kind in OF_ENTRIES and "stops" in store.says
     if said != NONE or not single or flaw.behind:
@@ -102,6 +108,7 @@ def _places(home: Home, store: Store, doubts: list[str]) -> Iterator[Path]:
 def sound_copies(home: Home, file: StoreFile) -> list[TextCopy]:
     """Copies that hold at least one entry, newest first; one with a harmless flaw is mended."""
     from hermes_doctor.stores.entries import named
+    from hermes_doctor.stores.judging import judge
     from hermes_doctor.stores.mending import mend
 
     found: dict[bytes, TextCopy] = {}
