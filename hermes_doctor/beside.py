@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hermes_doctor.files import MEGABYTE
 from hermes_doctor.manifest import Entry, Source, entry_of
 from hermes_doctor.model import CannotFix, Trouble
 
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from hermes_doctor.child import Child
     from hermes_doctor.saving import Saving
 
+STEP = 16 * MEGABYTE
+"""So much is told at a time: nobody listens before the other files are saved."""
 Groups = Sequence[Sequence[Source]]
 
 
@@ -36,13 +39,23 @@ def saved(saving: Saving, groups: Groups) -> Iterator[Callable[[], list[Entry]]]
 
 def _told(saving: Saving, groups: Groups, say: Callable[[str], None]) -> str:
     """In that process: save them, and tell what came of it."""
-    saving.progress = lambda count: say(str(count))
+    waiting = 0
+
+    def progress(count: int) -> None:
+        nonlocal waiting
+        waiting += count
+        if waiting >= STEP or not count:
+            say(str(waiting))
+            waiting = 0
+
+    saving.progress = progress if saving.progress else None
     saving.unread, saving.fresh, saving.earlier.shared = {}, set(), False
     saving.alone = True
     try:
         entries = [entry for group in groups for entry in saving.group(group)]
     except OSError as error:
         return _line({"errno": error.errno or 0})
+    progress(0)
     return _line(
         {
             "entries": [entry._asdict() for entry in entries],

@@ -62,21 +62,30 @@ def _copied(file: StoreFile, copy: TextCopy) -> Repair:
 
 def _both(file: StoreFile, mended: Mended, copy: TextCopy) -> Repair | None:
     """What is left of the file, and what only the copy has; None where that is nothing."""
-    from hermes_doctor.stores.joining import joined
     from hermes_doctor.stores.judging import judge
-    from hermes_doctor.stores.mending import written
 
     theirs = judge(copy.data, file.store).values
+    data = _joined(file, mended.values, theirs, None if mended.cut else mended.lost)
+    if data is None:
+        return None
+    why = f"by itself, {mended.how}, and what only the copy has: {_of(copy)}{_again(file)}"
+    return _made(file, data, why, named(mended.values, file.store), mended.lost)
+
+
+def _joined(
+    file: StoreFile, mine: Any, theirs: Any, missing: tuple[str, ...] | None
+) -> bytes | None:
+    """A store with what only another one has (`missing` of it, or all); None if that is nothing."""
+    from hermes_doctor.stores.joining import joined
+    from hermes_doctor.stores.mending import written
+
     try:
-        values = joined(mended.values, theirs, file.store, None if mended.cut else mended.lost)
+        values = joined(mine, theirs, file.store, missing)
         data = written(values)
     except (ValueError, RecursionError):
         return None
-    before, after = named(mended.values, file.store), named(values, file.store)
-    if set(after) == set(before):
-        return None
-    why = f"by itself, {mended.how}, and what only the copy has: {_of(copy)}{_again(file)}"
-    return _made(file, data, why, before, mended.lost)
+    more = set(named(values, file.store)) != set(named(mine, file.store))
+    return data if more else None
 
 
 def _repair(file: StoreFile, mended: Mended, why: str, *, lossless: bool = False) -> Repair:
@@ -103,9 +112,7 @@ def rejoin(home: Home, file: StoreFile) -> Repair | None:
     from hermes_doctor.files import read
     from hermes_doctor.model import CouldNotLook
     from hermes_doctor.probes.stores import LIMIT
-    from hermes_doctor.stores.joining import joined
     from hermes_doctor.stores.judging import judge
-    from hermes_doctor.stores.mending import written
 
     aside = file.path.with_name(f"{file.path.name}.corrupt")
     try:
@@ -122,17 +129,10 @@ def rejoin(home: Home, file: StoreFile) -> Repair | None:
         or taken.uid not in (own, file.snapshot.uid)
     ):
         return None
-    try:
-        union = joined(file.values, values, file.store, None)
-        made = written(union)
-    except (ValueError, RecursionError):
-        return None
-    before, after = named(file.values, file.store), named(union, file.store)
-    if set(after) == set(before):
+    union = _joined(file, file.values, values, None)
+    if union is None:
         return None
     why = f"by itself and what only {aside.name} has; what is in it now stays"
-    lines = (
-        f"{file.path.name}, {file.store.holds} one by one:",
-        *difference(before, after, mended.lost if mended else (), file.store),
-    )
-    return Repair(made, why, lossless=True, lines=lines)
+    lost = mended.lost if mended else ()
+    made = _made(file, union, why, named(file.values, file.store), lost)
+    return made._replace(lossless=True)
