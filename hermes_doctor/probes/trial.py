@@ -75,13 +75,12 @@ def look(every: Iterable[Request], settings: Settings) -> list[Trial]:
     end = time.monotonic() + PATIENCE
     for thread in threads:
         thread.join(max(0.0, end - time.monotonic()))
-    late = [n for n in range(len(wanted)) if n not in found]
-    for number in late:
-        if number in links:
-            with contextlib.suppress(OSError):
-                links[number].shutdown(socket.SHUT_RDWR)
+    in_time = dict(found)  # a link that is shut here looks to its thread as if the other had
+    for number in links.keys() - in_time.keys():
+        with contextlib.suppress(OSError):
+            links[number].shutdown(socket.SHUT_RDWR)
     return [
-        found.get(n) or Trial(request.route, None, "answer", "no answer in time", None, PATIENCE)
+        in_time.get(n) or Trial(request.route, None, "answer", "no answer in time", None, PATIENCE)
         for n, request in enumerate(wanted)
     ]
 
