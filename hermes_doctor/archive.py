@@ -7,7 +7,6 @@ key), or with a passphrase, which goes to age through a terminal and nowhere els
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import io
 import os
 import subprocess
@@ -18,7 +17,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import IO
 
-from hermes_doctor import blocks, durable, passphrases, working
+from hermes_doctor import blocks, digests, durable, passphrases, working
 from hermes_doctor.adopting import arriving, keep, refuse_odd
 from hermes_doctor.engines import program
 from hermes_doctor.files import MEGABYTE, open_regular
@@ -88,7 +87,7 @@ def write(backup: Backup, target: Path, lock: Lock) -> None:
 
 def _fill(backup: Backup, out: IO[bytes]) -> None:
     """The tar: the manifest, then every copy as one whole file."""
-    entries = tuple(entry._replace(blocks=False, seen=()) for entry in backup.entries)
+    entries = tuple(entry.alone() for entry in backup.entries)
     sealed = seal(replace(backup, entries=entries, shares=None))
     with tarfile.open(fileobj=out, mode="w|", format=tarfile.PAX_FORMAT) as tar:
         _add(tar, MANIFEST, len(sealed), [sealed])
@@ -171,7 +170,7 @@ def verify(path: Path, lock: Lock) -> list[str]:
             if info.size != entry.size:
                 wrong.append(f"{entry.path}: the copy is not what was saved")
                 continue
-            digest = hashlib.sha256()
+            digest = digests.like(entry.sha256)
             while chunk := stream.read(MEGABYTE):
                 digest.update(chunk)
             if digest.hexdigest() != entry.sha256:
@@ -194,7 +193,7 @@ def take_in(vault: Vault, path: Path, lock: Lock) -> Backup:
             place = place_of(partial, entry.path)
             durable.make_folder(place.parent)
             with durable.fresh(place, lasting=False) as fd:
-                found, _ = durable.drain(stream, fd)
+                found, _ = durable.drain(stream, fd, like=entry.sha256)
             if found != entry.sha256:
                 raise Trouble(f"{path.name} is damaged: {entry.path} is not what was saved.")
         if left:

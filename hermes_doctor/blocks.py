@@ -17,25 +17,22 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hermes_doctor import durable
+from hermes_doctor import digests, durable
 from hermes_doctor.files import MEGABYTE, open_regular
-from hermes_doctor.manifest import BASE, CHANGED
+from hermes_doctor.manifest import BASE, CHANGED, Entry
 from hermes_doctor.model import CouldNotLook
 from hermes_doctor.rights import acting_for
 from hermes_doctor.values import NamedTuple
 
 if TYPE_CHECKING:
     import mmap
-    from concurrent.futures import Future
 
 LEAST = 16 * MEGABYTE
 """Smaller files are copied whole."""
 MOST = 0.3
 """Of a file; when more is different a new whole copy is made."""
 BLOCK = 4096
-CHUNK = MEGABYTE
-AHEAD = 8
-"""Chunks that may wait to be hashed."""
+CHUNK = MEGABYTE  # whose hashes are known, too
 _MAGIC = b"hermes-doctor/blocks/1\n"
 _RUN = struct.Struct(">QQ")
 
@@ -44,10 +41,14 @@ class Made(NamedTuple):
     """What was written."""
 
     sha256: str
-    """Of the file that it stands for."""
+    """Of the file that it stands for, by its megabytes (`digests`)."""
     size: int
     changes: str
     """The SHA-256 of the file of changes."""
+    megabytes: str
+    """Of those of the base (`digests.written`)."""
+    same: bool
+    """Whether the file is its base, byte for byte."""
 
 
 def chunks(fd: int) -> Iterator[bytes]:
@@ -114,44 +115,47 @@ def write(
     base: int,
     target: int,
     most: int,
+    known: str = "",
     mapped: Mapped | None = None,
 ) -> Made | None:
     """Write what is different from the base; None when that is more than `most` bytes.
 
     A range in the content is a stretch that is known to be as in the base, which is `mapped` then.
+    `known` is of the base's megabytes; where nothing is, they are hashed.
     """
-    import hashlib
-    from concurrent.futures import ThreadPoolExecutor
-
-    whole, changes, at, written = hashlib.sha256(), hashlib.sha256(), 0, 0
+    size = os.fstat(base).st_size
+    try:
+        then = digests.parsed(known, size) or digests.of_file(base)
+    except OSError:  # a base that cannot be read is none to build on
+        return None
+    each: list[bytes] = []
+    changes, at, written = digests.sha256(), 0, 0
 
     def put(data: bytes) -> None:
         durable.write(target, data)
         changes.update(data)
 
     put(_MAGIC)
-    with ThreadPoolExecutor(1) as hasher:
-        waiting: list[Future[None]] = []
-        for chunk in content:
-            if isinstance(chunk, range):
-                assert mapped is not None
-                waiting.append(hasher.submit(whole.update, mapped.stretch(chunk)))
-                at = chunk.stop
-                continue
-            waiting.append(hasher.submit(whole.update, chunk))
-            if len(waiting) > AHEAD:
-                waiting.pop(0).result()
-            for start, end in _runs(chunk, _then(base, len(chunk), at)):
-                put(_RUN.pack(at + start, end - start))
-                put(chunk[start:end])
-                written += end - start
-            at += len(chunk)
-            if written > most:
-                return None
-        for one in waiting:
-            one.result()
+    for chunk in content:
+        end = at + len(chunk)
+        whole = end == min(at + CHUNK, size)  # as far as the base's megabyte goes
+        if isinstance(chunk, range):
+            assert mapped is not None
+            each.append(then[at // CHUNK] if whole else digests.of(mapped.stretch(chunk)))
+            at = end
+            continue
+        runs = list(_runs(chunk, _then(base, len(chunk), at)))
+        each.append(digests.of(chunk) if runs or not whole else then[at // CHUNK])
+        for start, stop in runs:
+            put(_RUN.pack(at + start, stop - start))
+            put(chunk[start:stop])
+            written += stop - start
+        at = end
+        if written > most:
+            return None
     put(_RUN.pack(at, 0))
-    return Made(whole.hexdigest(), at, changes.hexdigest())
+    same = at == size and not written
+    return Made(digests.joined(each), at, changes.hexdigest(), digests.written(then), same)
 
 
 def _then(base: int, length: int, at: int) -> bytes:
@@ -219,20 +223,20 @@ def opened(path: Path) -> Iterator[int]:
         os.close(fd)
 
 
-def copy(folder: Path, target: int) -> str:
-    """Write the file that two parts stand for; its SHA-256."""
-    return _hashed(folder, lambda chunk: durable.write(target, chunk))
+def copy(folder: Path, target: int, like: str | None) -> str:
+    """Write the file that two parts stand for; its digest, made `like` another."""
+    return _summed(folder, like, lambda chunk: durable.write(target, chunk))
 
 
-def digest(folder: Path, progress: durable.Progress | None = None) -> str:
-    """The SHA-256 of the file that two parts stand for."""
-    return _hashed(folder, lambda chunk: progress(len(chunk)) if progress else None)
+def digest_of(copy: Path, entry: Entry, progress: durable.Progress | None = None) -> str:
+    """That of what the copy of an entry stands for, made like the one that is known of it."""
+    if not entry.blocks:
+        return durable.digest(copy, progress, entry.sha256)
+    return _summed(copy, entry.sha256, lambda chunk: progress(len(chunk)) if progress else None)
 
 
-def _hashed(folder: Path, use: Callable[[bytes], None]) -> str:
-    import hashlib
-
-    total = hashlib.sha256()
+def _summed(folder: Path, like: str | None, use: Callable[[bytes], None]) -> str:
+    total = digests.like(like)
     for chunk in read(folder):
         total.update(chunk)
         use(chunk)

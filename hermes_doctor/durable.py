@@ -14,14 +14,11 @@ import os
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO
 
-from hermes_doctor import ondisk, rights
+from hermes_doctor import digests, ondisk, rights
 from hermes_doctor.files import StrPath, open_regular
 from hermes_doctor.rights import acting_for
-
-if TYPE_CHECKING:
-    import hashlib
 
 CHUNK = 1024 * 1024
 _NOT_BY_KERNEL = (errno.EXDEV, errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.EPERM)
@@ -218,12 +215,14 @@ def save(path: Path, data: bytes) -> None:
     sync_folder(path.parent)
 
 
-def copy(source: Path, target: int, progress: Progress | None = None) -> tuple[str, int]:
-    """Copy a regular file into an open descriptor; its SHA-256 and size."""
+def copy(
+    source: Path, target: int, progress: Progress | None = None, like: str | None = None
+) -> tuple[str, int]:
+    """Copy a regular file into an open descriptor; its digest, made `like` another, and size."""
     with acting_for(source) as here:
         fd = open_regular(here, follow=False)
     with os.fdopen(fd, "rb", buffering=0) as file:
-        return drain(file, target, progress)
+        return drain(file, target, progress, like=like)
 
 
 def copy_read_back(
@@ -240,7 +239,7 @@ def copy_read_back(
         most = os.fstat(fd).st_size
         if most < DIRECT or not ondisk.past_memory(target):
             return (*drain(file, target, progress, most), False)
-        digest, total, held = _sha256(), 0, True
+        digest, total, held = digests.sha256(), 0, True
         rooms = ondisk.Rooms.of_thread()
         while total <= most and (count := rooms.fill(fd)):
             padded = rooms.padded(count)
@@ -270,13 +269,17 @@ def _write_past_memory(fd: int, data: memoryview) -> bool:
 
 
 def drain(
-    source: IO[bytes], target: int, progress: Progress | None = None, most: int | None = None
+    source: IO[bytes],
+    target: int,
+    progress: Progress | None = None,
+    most: int | None = None,
+    like: str | None = None,
 ) -> tuple[str, int]:
-    """Everything of a stream into an open descriptor; its SHA-256 and size.
+    """Everything of a stream into an open descriptor; its digest, made `like` another, and size.
 
     Not much more than `most`: somebody may add to a file as fast as it is read.
     """
-    digest = _sha256()
+    digest = digests.like(like)
     total = 0
     while (most is None or total <= most) and (chunk := source.read(CHUNK)):
         write(target, chunk)
@@ -319,15 +322,9 @@ def place(fd: int, data: bytes, at: int) -> None:
         view, at = view[count:], at + count
 
 
-def _sha256() -> hashlib._Hash:
-    import hashlib  # looking needs none, and it is slow to load
-
-    return hashlib.sha256()
-
-
-def digest(path: Path, progress: Progress | None = None) -> str:
-    """The SHA-256 of a regular file, read from the disk rather than from memory where possible."""
-    total = _sha256()
+def digest(path: Path, progress: Progress | None = None, like: str | None = None) -> str:
+    """That of a regular file, made `like` another; read from the disk where possible."""
+    total = digests.like(like)
     with acting_for(path) as here:
         fd = open_regular(here, follow=False)
     try:
@@ -340,14 +337,15 @@ def digest(path: Path, progress: Progress | None = None) -> str:
     return total.hexdigest()
 
 
-def digest_of_arriving(path: Path, arriving: Iterator[int]) -> str:
-    """The SHA-256 of a file while it is written; `arriving` tells how much of it is final.
+def digests_of_arriving(path: Path, arriving: Iterator[int]) -> tuple[str, list[bytes]]:
+    """The SHA-256 of a file while it is written, and those of its megabytes.
 
-    It is mapped, which costs least; a disk that fails kills whoever reads a map.
+    `arriving` tells how much of it is final. It is mapped, which costs least; a disk that fails
+    kills whoever reads a map.
     """
     import mmap
 
-    total, at = _sha256(), 0
+    total, parts, at = digests.sha256(), digests.Megabytes(), 0
     with acting_for(path) as here:
         fd = open_regular(here, follow=False)
     try:
@@ -355,10 +353,11 @@ def digest_of_arriving(path: Path, arriving: Iterator[int]) -> str:
             if final > at:
                 with mmap.mmap(fd, final - at, prot=mmap.PROT_READ, offset=at) as part:
                     total.update(part)
+                    parts.update(part)
                 at = final
     finally:
         os.close(fd)
-    return total.hexdigest()
+    return total.hexdigest(), parts.all()
 
 
 def extended(path: Path) -> dict[str, str]:

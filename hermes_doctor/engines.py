@@ -18,7 +18,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from hermes_doctor import blocks, durable, rights, working
+from hermes_doctor import durable, paths, rights, working
 from hermes_doctor.adopting import arriving, keep, refuse_odd
 from hermes_doctor.files import MEGABYTE, read, which
 from hermes_doctor.manifest import MANIFEST, Backup, parse, place_of
@@ -200,16 +200,16 @@ def _carried(backup: Backup, partial: Path) -> Backup:
         if entry.kind != "file":
             entries.append(entry)
             continue
-        place, copy = place_of(partial, entry.path), backup.copy_of(entry)
+        place = place_of(partial, entry.path)
         durable.make_folder(place.parent)
         try:
             with durable.fresh(place, lasting=False) as fd:
-                found = blocks.copy(copy, fd) if entry.blocks else durable.copy(copy, fd)[0]
+                found = paths.written(backup, entry, fd)
         except (FileNotFoundError, CouldNotLook):
-            found = None
+            found = ""
         if found != entry.sha256:
             raise Trouble(f"What came back of {entry.path} is not what was saved.")
-        entries.append(entry._replace(blocks=False, seen=()))
+        entries.append(entry.alone())
     return replace(backup, folder=partial, entries=tuple(entries))
 
 

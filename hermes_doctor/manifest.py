@@ -34,6 +34,7 @@ class Entry(NamedTuple):
     gid: int = -1
     mtime_ns: int = 0
     sha256: str | None = None
+    """Of its content: plain, or by its megabytes (`digests`)."""
     target: str | None = None
     xattrs: Mapping[str, str] = NOTHING
     method: str = "bytes"
@@ -48,6 +49,12 @@ class Entry(NamedTuple):
     """When its copy was last read back, in nanoseconds."""
     examined_at: int = 0
     """When SQLite last examined it."""
+    megabytes: str = ""
+    """The SHA-256 of each megabyte of its whole copy, or its base's, where they are known."""
+
+    def alone(self) -> Entry:
+        """The same of a copy in one piece, somewhere where there is no other to share with."""
+        return self._replace(blocks=False, seen=(), megabytes="")
 
 
 @dataclass(frozen=True)
@@ -203,7 +210,7 @@ def _is_form(form: tuple[type, ...]) -> bool:
     if form in _known_forms:
         return True
     types = dict(zip(Entry._fields, form, strict=False))
-    texts = {types[name] for name in ("path", "kind", "method")}
+    texts = {types[name] for name in ("path", "kind", "method", "megabytes")}
     maybe = {types[name] for name in ("sha256", "target", "integrity")}
     numbers = {types[name] for name in ("size", "mode", "uid", "gid", "mtime_ns")}
     numbers |= {types["read_at"], types["examined_at"], *form[len(types) :]}

@@ -247,14 +247,14 @@ def rebuild(backup: Backup, entry: Entry, new: Path) -> None:
 
 
 def written(backup: Backup, entry: Entry, target: int) -> str:
-    """Write the content of an entry; its SHA-256."""
+    """Write the content of an entry; its digest, made like the entry's."""
     copy = backup.copy_of(entry)
     if not entry.blocks:
-        return durable.copy(copy, target)[0]
+        return durable.copy(copy, target, like=entry.sha256)[0]
     from hermes_doctor import blocks
 
     try:
-        return blocks.copy(copy, target)
+        return blocks.copy(copy, target, entry.sha256)
     except CouldNotLook:
         return ""
 
@@ -280,14 +280,14 @@ def remove_folders(log: Journal) -> None:
             durable.remove_folder(Path(name))
 
 
-def look(path: Path, *, content: bool = True) -> State:
-    """What a path is now, in the terms of a journal."""
+def look(path: Path, *, content: bool = True, like: str | None = None) -> State:
+    """What a path is now, in the terms of a journal; its digest is made `like` another."""
     taken = snapshot(path)
     if taken.kind == "symlink":
         return State("symlink", uid=taken.uid, gid=taken.gid, target=os.readlink(path))
     if taken.kind != "file":
         return State(taken.kind)
-    sha = durable.digest(path) if content else None
+    sha = durable.digest(path, like=like) if content else None
     return State("file", sha, taken.mode & 0o777, taken.uid, taken.gid)
 
 

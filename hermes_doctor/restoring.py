@@ -99,7 +99,7 @@ def proven(home: Home, backup: Backup) -> Verify:
                 said.append(None)
                 continue
             content = entry.kind != "mode"
-            now = paths.look(home.path / record.subject, content=content)
+            now = paths.look(home.path / record.subject, content=content, like=entry.sha256)
             wanted = paths.state_of(entry)
             if _stays_his(home.path / record.subject, entry):
                 wanted = replace(wanted, uid=now.uid, gid=now.gid)

@@ -203,6 +203,7 @@ class Saving:
             path,
             base,
             changed,
+            known=like.megabytes if like else "",
             examine=examine,
             in_place=self.alone,
             progress=self.progress,
@@ -218,6 +219,7 @@ class Saving:
             blocks=True,
             size=made.size,
             sha256=made.sha256,
+            megabytes=made.megabytes,
             integrity=verdict if examine else "ok",
             examined_at=examined_at,
         )
@@ -232,6 +234,7 @@ class Saving:
             integrity=made.verdict,
             size=copy.stat().st_size,
             sha256=made.sha256,
+            megabytes=made.megabytes,
             examined_at=time.time_ns(),
         )
 
@@ -272,9 +275,10 @@ class Saving:
         return entry._replace(sha256=made[0], size=made[1], mtime_ns=taken.mtime_ns)
 
     def _still_blocks(self, entry: Entry, path: Path) -> Entry | None:
+        like = self.earlier.like(entry.path)
         base = self.earlier.base(entry.path, entry.size)
         changed = self._begin_blocks(entry.path, base)
-        if base is None or changed is None:
+        if like is None or base is None or changed is None:
             return None
         with (
             blocks.opened(path) as fd,
@@ -282,12 +286,17 @@ class Saving:
             durable.fresh(changed, lasting=False) as target,
         ):
             most = int(os.fstat(earlier).st_size * blocks.MOST)
-            made = blocks.write(blocks.chunks(fd), earlier, target, most)
+            made = blocks.write(blocks.chunks(fd), earlier, target, most, like.megabytes)
         if made is None:
             self._drop(entry.path)
             return None
         self._written(changed, made.changes)
-        return entry._replace(blocks=True, size=made.size, sha256=made.sha256)
+        return entry._replace(
+            blocks=True,
+            size=made.size,
+            sha256=like.sha256 if made.same and not like.blocks else made.sha256,
+            megabytes=made.megabytes,
+        )
 
     def _still_whole(self, entry: Entry, path: Path) -> Entry:
         copy = self._place(entry.path)

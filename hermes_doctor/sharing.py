@@ -162,9 +162,8 @@ class Earlier:
 
     def _reads_right_now(self, entry: Entry) -> bool:
         assert self.backup is not None
-        copy = self.backup.copy_of(entry)
         try:
-            return (blocks.digest if entry.blocks else durable.digest)(copy) == entry.sha256
+            return blocks.digest_of(self.backup.copy_of(entry), entry) == entry.sha256
         except (CouldNotLook, OSError):
             return False
 

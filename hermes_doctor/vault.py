@@ -10,7 +10,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from hermes_doctor import __version__, durable, rights
+from hermes_doctor import __version__, blocks, durable, rights
 from hermes_doctor.files import MEGABYTE, listing, read, size, snapshot
 from hermes_doctor.home import Home
 from hermes_doctor.interrupts import uninterrupted
@@ -136,7 +136,7 @@ class Vault:
             try:
                 marks = _marks(copy, entry)
                 if marks not in known:
-                    known[marks] = digest_of(copy, entry, progress)
+                    known[marks] = blocks.digest_of(copy, entry, progress)
                 found = known[marks]
             except (FileNotFoundError, NotADirectoryError):
                 wrong.append(f"{entry.path}: the copy is missing")
@@ -273,15 +273,6 @@ class Vault:
                 path = Path(base) / sub
                 durable.remove(path) if path.is_symlink() else durable.remove_folder(path)
         durable.remove_folder(folder)
-
-
-def digest_of(copy: Path, entry: Entry, progress: Progress | None = None) -> str:
-    """The SHA-256 of what the copy of an entry stands for."""
-    if entry.blocks:
-        from hermes_doctor import blocks
-
-        return blocks.digest(copy, progress)
-    return durable.digest(copy, progress)
 
 
 def _marks(copy: Path, entry: Entry) -> tuple[object, ...]:

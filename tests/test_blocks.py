@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import random
 from collections.abc import Iterator
@@ -9,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor import blocks
+from hermes_doctor import blocks, digests
 from hermes_doctor.blocks import CHUNK, Mapped
 
 SIZE = 3 * CHUNK + 5000
@@ -36,6 +37,7 @@ def test_the_same_blocks(tmp_path: Path, seed: int) -> None:
     now += chance.randbytes(chance.randrange(CHUNK)) if seed % 3 == 2 else b""
     (tmp_path / "base").write_bytes(base)
     (tmp_path / "now").write_bytes(now)
+    each = [hashlib.sha256(now[at : at + CHUNK]).digest() for at in range(0, len(now), CHUNK)]
     targets = [tmp_path / "read", tmp_path / "in place"]
     with (
         blocks.opened(tmp_path / "base") as then,
@@ -44,12 +46,14 @@ def test_the_same_blocks(tmp_path: Path, seed: int) -> None:
         targets[1].open("wb", 0) as compared,
     ):
         plain = blocks.write(blocks.chunks(fd), then, read.fileno(), SIZE)
+        assert plain is not None
         mapped = Mapped(then)
         content = in_place(fd, mapped)
-        made = blocks.write(content, then, compared.fileno(), SIZE, mapped)
+        made = blocks.write(content, then, compared.fileno(), SIZE, plain.megabytes, mapped)
 
-    assert plain is not None
     assert made == plain
+    assert made.sha256 == digests.joined(each)
+    assert made.same == (now == base)
     assert targets[0].read_bytes() == targets[1].read_bytes()
 
 

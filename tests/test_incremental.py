@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor import blocks, durable, manifest, paths, sharing
+from hermes_doctor import blocks, digests, durable, manifest, paths, sharing
 from hermes_doctor.files import snapshot
 from hermes_doctor.home import Home
 from hermes_doctor.manifest import Backup, Entry
@@ -331,6 +331,7 @@ def test_a_base_that_can_no_longer_be_read(tmp_path: Path) -> None:
     """What the disk does not give is not taken from there."""
     data = random.Random(3).randbytes(3 * blocks.CHUNK)
     real = os.pread
+    megabytes = [hashlib.sha256(data[i : i + 2**20]).digest() for i in range(0, len(data), 2**20)]
     (tmp_path / "base").write_bytes(data)
     base = os.open(tmp_path / "base", os.O_RDONLY)
     target = os.open(tmp_path / "changed", os.O_WRONLY | os.O_CREAT)
@@ -347,12 +348,15 @@ def test_a_base_that_can_no_longer_be_read(tmp_path: Path) -> None:
             base,
             target,
             len(data),
+            digests.written(megabytes),
         )
+        unknown = blocks.write([data], base, target, len(data))
     os.close(base)
     os.close(target)
 
     assert made is not None
-    assert made.sha256 == hashlib.sha256(data).hexdigest()
+    assert made.sha256 == digests.joined(megabytes)
+    assert unknown is None
     assert (tmp_path / "changed").stat().st_size > blocks.CHUNK
     assert b"".join(blocks.read(tmp_path)) == data
 

@@ -80,8 +80,8 @@ def test_a_disk_that_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
         durable.digest(tmp_path / "file")
 
 
-@pytest.mark.parametrize("size", [0, 1, 5 * 65536, 5 * 65536 + 99])
-def test_digest_of_arriving(folder: Path, size: int) -> None:
+@pytest.mark.parametrize("size", [0, 1, 5 * 65536, 5 * 65536 + 99, 2**20, 3 * 2**20 + 7])
+def test_digests_of_arriving(folder: Path, size: int) -> None:
     """The hash of a file that is written meanwhile is that of every byte."""
     data = random.Random(size).randbytes(size)
     with durable.fresh(folder / "file") as fd:
@@ -92,9 +92,10 @@ def test_digest_of_arriving(folder: Path, size: int) -> None:
                 durable.place(fd, data[at : at + 65536], at)
                 yield min(at + 65536, size)
 
-        found = durable.digest_of_arriving(folder / "file", arriving())
+        found, each = durable.digests_of_arriving(folder / "file", arriving())
 
     assert found == hashlib.sha256(data).hexdigest()
+    assert each == [hashlib.sha256(data[i : i + 2**20]).digest() for i in range(0, size, 2**20)]
 
 
 @pytest.mark.parametrize("how", ["kernel", "another drive", "none", "it says nothing"])

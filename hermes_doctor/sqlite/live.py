@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from hermes_doctor import blocks, durable
+from hermes_doctor import blocks, digests, durable
 from hermes_doctor.child import Child, Say, child, told, with_rights_of
 from hermes_doctor.model import CannotFix, CouldNotLook, Trouble
 from hermes_doctor.sqlite import moment
@@ -32,6 +32,8 @@ class Copied(NamedTuple):
     """SQLite's."""
     sha256: str
     """Of the file as it was read back while it was written."""
+    megabytes: str
+    """Of each of its megabytes (`digests.written`)."""
 
 
 def copy(source: Path, target: Path, progress: Progress | None = None) -> Copied:
@@ -56,11 +58,11 @@ def copy(source: Path, target: Path, progress: Progress | None = None) -> Copied
             follower.told_all()
             places: list[Path] = []
             verdict = with_rights_of(target, lambda place: _finished(place, places))
-            sha256 = follower.hear()[1]
+            sha256, megabytes = follower.hear()[1].split(" ")
         moved = places and places[0] != target
         if moved and durable.digest(target) != sha256:
             raise CannotFix("the copy is not what was written")
-        return Copied(verdict, sha256)
+        return Copied(verdict, sha256, megabytes)
     except (CannotFix, CouldNotLook) as why:
         durable.remove(target)
         raise Trouble(
@@ -73,6 +75,7 @@ def changes(
     base: Path,
     target: Path,
     *,
+    known: str,
     examine: bool,
     in_place: bool,
     progress: Progress | None = None,
@@ -80,8 +83,8 @@ def changes(
     """What is different in a database in use from an earlier copy of it; None when it is much.
 
     The copy stands nowhere as one file, so it is the reader that has SQLite examine its moment of
-    the database, if it shall; and it says what it found. Files are compared `in_place` only by a
-    process of its own.
+    the database, if it shall; and it says what it found. `known` is of the megabytes of that copy.
+    Files are compared `in_place` only by a process of its own.
     """
     try:
         with (
@@ -94,7 +97,8 @@ def changes(
             with contextlib.suppress(OSError, ValueError):  # no room for a map, or nothing in it
                 mapped = blocks.Mapped(earlier) if in_place else None
             read = moment.read(source, mapped.holds if mapped else None)
-            made = blocks.write(_heeded(read, reader, progress), earlier, fd, most, mapped)
+            content = _heeded(read, reader, progress)
+            made = blocks.write(content, earlier, fd, most, known, mapped)
             if made is None:
                 durable.remove(target)
                 return None
@@ -133,7 +137,8 @@ def _followed(target: Path) -> Iterator[Child]:
     def follow(_: Say) -> str:
         arriving = map(int, told())
         next(arriving, None)  # now it is there
-        return durable.digest_of_arriving(target, arriving)
+        sha256, megabytes = durable.digests_of_arriving(target, arriving)
+        return f"{sha256} {digests.written(megabytes)}"
 
     with child(target, follow) as follower:
         yield follower
