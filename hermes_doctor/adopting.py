@@ -11,7 +11,6 @@ import contextlib
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
 from hermes_doctor import durable
@@ -43,12 +42,12 @@ def keep(vault: Vault, backup: Backup) -> Backup:
     partial = backup.folder
     id = partial.name.removesuffix(PARTIAL)
     # It is of some time ago: the newest backup of the home remains the one that was made here.
-    backup = mine(vault.home, replace(backup, id=id, shares=None, whole=False, left_out=()))
+    backup = mine(vault.home, backup._replace(id=id, shares=None, whole=False, left_out=()))
     durable.settle(partial)
     durable.save(partial / MANIFEST, seal(backup))
     durable.rename(partial, vault.root / id)
     durable.sync_folder(vault.root)
-    return replace(backup, folder=vault.root / id)
+    return backup._replace(folder=vault.root / id)
 
 
 def mine(home: Home, backup: Backup) -> Backup:
@@ -65,7 +64,7 @@ def mine(home: Home, backup: Backup) -> Backup:
         if not entry.path.startswith(vault) and (here or not entry.path.startswith("/"))
     )
     reason = backup.reason if here else f"{backup.reason} (of {backup.home})"
-    return replace(backup, home=str(home.path), entries=entries, reason=reason)
+    return backup._replace(home=str(home.path), entries=entries, reason=reason)
 
 
 def _owned(entry: Entry, owner: os.stat_result) -> Entry:

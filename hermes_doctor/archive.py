@@ -13,7 +13,6 @@ import subprocess
 import tarfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import IO
 
@@ -88,7 +87,7 @@ def write(backup: Backup, target: Path, lock: Lock) -> None:
 def _fill(backup: Backup, out: IO[bytes]) -> None:
     """The tar: the manifest, then every copy as one whole file."""
     entries = tuple(entry.alone() for entry in backup.entries)
-    sealed = seal(replace(backup, entries=entries, shares=None))
+    sealed = seal(backup._replace(entries=entries, shares=None))
     with tarfile.open(fileobj=out, mode="w|", format=tarfile.PAX_FORMAT) as tar:
         _add(tar, MANIFEST, len(sealed), [sealed])
         done = 0
@@ -199,7 +198,7 @@ def take_in(vault: Vault, path: Path, lock: Lock) -> Backup:
         if left:
             name = next(iter(left.values())).path
             raise Trouble(f"{path.name} is damaged: {name} is missing. Nothing was changed.")
-        return keep(vault, replace(backup, folder=partial))
+        return keep(vault, backup._replace(folder=partial))
 
 
 def _rest(tar: tarfile.TarFile) -> Iterator[tarfile.TarInfo]:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hermes_doctor.files import MEGABYTE
-from hermes_doctor.manifest import Entry, Source, entry_of
+from hermes_doctor.manifest import Entry, Source, entries_of
 from hermes_doctor.model import CannotFix, Trouble
 
 if TYPE_CHECKING:
@@ -87,4 +87,4 @@ def _heard(saving: Saving, other: Child) -> list[Entry]:
     saving.unread |= {Path(path): sha256 for path, sha256 in told["unread"].items()}
     saving.fresh |= set(map(Path, told["fresh"]))
     saving.earlier.shared |= told["shared"]
-    return [entry_of(**fields) for fields in told["entries"]]
+    return [*entries_of(told["entries"])]

@@ -105,10 +105,13 @@ def link(old: Path, new: Path) -> None:
         os.link(here.with_name(old.name), here, follow_symlinks=False)
 
 
-def share(old: StrPath, new: StrPath) -> None:
-    """A second name, in another folder of the same owner, for a file that nobody will change."""
-    user = rights.of(new)
-    if rights.of(old) != user:
+def share(old: StrPath, new: StrPath, *, own: bool = False) -> None:
+    """A second name, in another folder of the same owner, for a file that nobody will change.
+
+    `own` is known if both folders are ours.
+    """
+    user = None if own else rights.of(new)
+    if not own and rights.of(old) != user:
         raise PermissionError(errno.EPERM, os.strerror(errno.EPERM), str(new))
     if user is None:
         os.link(old, new, follow_symlinks=False)

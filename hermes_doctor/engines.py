@@ -15,7 +15,6 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
 from pathlib import Path
 
 from hermes_doctor import durable, paths, rights, working
@@ -210,7 +209,7 @@ def _carried(backup: Backup, partial: Path) -> Backup:
         if found != entry.sha256:
             raise Trouble(f"What came back of {entry.path} is not what was saved.")
         entries.append(entry.alone())
-    return replace(backup, folder=partial, entries=tuple(entries))
+    return backup._replace(folder=partial, entries=tuple(entries))
 
 
 def rsync(vault: Vault, target: str) -> None:

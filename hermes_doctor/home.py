@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from hermes_doctor.files import listing, user_home
+from hermes_doctor.files import StrPath, listing, user_home
 from hermes_doctor.model import CouldNotLook, Trouble
 from hermes_doctor.values import NamedTuple
 
@@ -68,9 +68,10 @@ def main_of(path: Path) -> Path:
     return path.with_name(name)
 
 
-def is_database(path: Path) -> bool:
+def is_database(path: StrPath) -> bool:
     """Whether a path is one of Hermes' databases or a sidecar of one."""
-    return ".db" in path.name and main_of(path).name.endswith(".db")
+    name = os.fspath(path).rpartition("/")[2]
+    return ".db" in name and main_of(Path(name)).name.endswith(".db")
 
 
 class Home(NamedTuple):

@@ -5,8 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,6 @@ SCHEMA = "hermes-doctor/backup/1"
 MANIFEST = "manifest.json"
 BASE, CHANGED = "base", "changed"
 """The two parts of a copy that is kept in blocks."""
-_MAYBE = {str, type(None)}
 
 
 class Entry(NamedTuple):
@@ -57,8 +56,7 @@ class Entry(NamedTuple):
         return self._replace(blocks=False, seen=(), megabytes="")
 
 
-@dataclass(frozen=True)
-class Backup:
+class Backup(NamedTuple):
     """One backup of the vault."""
 
     folder: Path
@@ -75,7 +73,7 @@ class Backup:
     """The backup before it, whose copies it has names of its own for."""
     left_out: tuple[str, ...] = ()
     """What the operator did not want in it, or only wanted: `--include` and `--exclude`."""
-    lines: tuple[bytes, ...] = field(default=(), compare=False, repr=False)
+    lines: tuple[bytes, ...] = ()
     """The entries as they are written, where they were read."""
 
     @property
@@ -111,7 +109,10 @@ def within(name: str, *, blocks: bool = False) -> str:
 class Source(NamedTuple):
     """One path to back up."""
 
-    path: Path
+    name: str
+    """As an entry has it."""
+    place: str
+    """Where it lies: a path, which takes longer to make than to save many a file."""
     expect: Snapshot
     content: bool = True
     """False when only mode and owner will change: no second copy of a secret is made."""
@@ -119,6 +120,11 @@ class Source(NamedTuple):
     """A database that some process has open: copied through SQLite."""
     patient: bool = False
     """Copy it as it is by now, and again if it is written meanwhile; a run never does that."""
+
+    @property
+    def path(self) -> Path:
+        """The same as a path."""
+        return Path(self.place)
 
 
 def seal(backup: Backup, earlier: Backup | None = None) -> bytes:
@@ -150,7 +156,7 @@ def parse(folder: Path, data: bytes) -> Backup:
         document: dict[str, Any] = json.loads(data)
         if not _is_sealed(document, data):
             raise ValueError("seal")
-        entries = tuple([entry_of(**entry) for entry in document["entries"]])
+        entries = entries_of(document["entries"])
         lines = tuple(data.partition(b"[\n")[2].removesuffix(b"\n]}\n").split(b",\n"))
         return Backup(
             folder=folder,
@@ -186,39 +192,57 @@ def _is_sealed(document: Mapping[str, Any], data: bytes) -> bool:
     return bool(document["seal"] == closing) and _formerly(document) == data
 
 
-def entry_of(*, seen: Sequence[int] = (), **fields: Any) -> Entry:
-    """An entry whose every field is what this tool writes."""
-    entry = Entry(**fields, seen=tuple(seen))
-    path = entry.path
+def entries_of(found: Iterable[Mapping[str, Any]]) -> tuple[Entry, ...]:
+    """Entries whose every field is what this tool writes; ValueError where one is not.
+
+    They are looked at field by field, not one by one: a home has thousands.
+    """
+    every = [{**_USUAL, **fields} for fields in found]
+    if not every:
+        return ()
+    for fields in every:
+        fields["seen"] = tuple(fields["seen"])
+    entries = tuple(map(Entry._make, map(_FIELDS, every)))
+    held = dict(zip(Entry._fields, zip(*entries, strict=True), strict=True))
+    names: tuple[str, ...] = held["path"]
     if (
-        not _is_form(tuple(map(type, (*entry, *entry.seen))))
-        or entry.kind not in ("file", "symlink", "absent", "mode")
-        or entry.mode & ~0o777  # a forged manifest must not make root set a user id
-        or not path
-        or (".." in path and ".." in path.split("/"))
-        or (entry.xattrs and not _are_attributes(entry.xattrs))
+        {len(fields) for fields in every} != {len(held)}  # or it has a field that is none of ours
+        or any(set(map(type, values)) - _TYPES[name] for name, values in held.items())
+        or {type(value) for seen in set(held["seen"]) for value in seen} - {int}
+        or set(held["kind"]) - {"file", "symlink", "absent", "mode"}
+        or any(mode & ~0o777 for mode in set(held["mode"]))  # of a forged one, root sets no user id
+        or not all(names)
+        or any(".." in name.split("/") for name in names if ".." in name)
+        or not all(_are_attributes(found) for found in held["xattrs"] if found)
     ):
         raise ValueError("not an entry")
-    return entry
+    return entries
 
 
-_known_forms: set[tuple[type, ...]] = set()
-
-
-def _is_form(form: tuple[type, ...]) -> bool:
-    """Whether fields of these types make an entry; what `seen` holds stands behind them."""
-    if form in _known_forms:
-        return True
-    types = dict(zip(Entry._fields, form, strict=False))
-    texts = {types[name] for name in ("path", "kind", "method", "megabytes")}
-    maybe = {types[name] for name in ("sha256", "target", "integrity")}
-    numbers = {types[name] for name in ("size", "mode", "uid", "gid", "mtime_ns")}
-    numbers |= {types["read_at"], types["examined_at"], *form[len(types) :]}
-    sound = texts == {str} and maybe <= _MAYBE and numbers == {int} and types["blocks"] is bool
-    if sound and types["xattrs"] in (dict, type(NOTHING)):
-        _known_forms.add(form)
-        return True
-    return False
+_FIELDS = itemgetter(*Entry._fields)
+_USUAL = Entry._field_defaults
+_TEXT: set[type] = {str}
+_NUMBER: set[type] = {int}
+_MAYBE: set[type] = {str, type(None)}
+_TYPES: Mapping[str, set[type]] = {
+    "path": _TEXT,
+    "kind": _TEXT,
+    "size": _NUMBER,
+    "mode": _NUMBER,
+    "uid": _NUMBER,
+    "gid": _NUMBER,
+    "mtime_ns": _NUMBER,
+    "sha256": _MAYBE,
+    "target": _MAYBE,
+    "xattrs": {dict, type(NOTHING)},
+    "method": _TEXT,
+    "integrity": _MAYBE,
+    "blocks": {bool},
+    "seen": {tuple},
+    "read_at": _NUMBER,
+    "examined_at": _NUMBER,
+    "megabytes": _TEXT,
+}
 
 
 def _are_attributes(found: Mapping[str, object]) -> bool:

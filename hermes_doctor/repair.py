@@ -320,7 +320,13 @@ class Run:
 
     def _back_up(self, targets: Sequence[Target], log: Journal, book: Journals) -> Backup:
         sources = [
-            Source(target.path, target.change.expect, content=target.replaces) for target in targets
+            Source(
+                self.home.name_of(target.path),
+                str(target.path),
+                target.change.expect,
+                content=target.replaces,
+            )
+            for target in targets
         ]
         backup = self.vault.create(
             sources, reason=self.reason, hermes=self.hermes, id=self.id, progress=self.progress

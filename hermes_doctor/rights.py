@@ -12,17 +12,16 @@ import os
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
 from pathlib import Path
 
 from hermes_doctor.files import StrPath
 from hermes_doctor.model import Trouble
+from hermes_doctor.values import NamedTuple
 
 _NOBODY = 65534
 
 
-@dataclass(frozen=True)
-class Rights:
+class Rights(NamedTuple):
     """A user with his groups, and the folder of his that the way to a path goes through."""
 
     uid: int
@@ -127,7 +126,7 @@ def _user(st: os.stat_result, place: Path) -> Rights:
     user = Rights(st.st_uid, gid, tuple(groups), place, reaches=True)
     with _as(user):
         reaches = os.access(place.parent, os.X_OK, effective_ids=True)
-    return replace(user, reaches=reaches)
+    return user._replace(reaches=reaches)
 
 
 @contextmanager

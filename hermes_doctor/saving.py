@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
-from hermes_doctor import beside, blocks, durable, growing, rights, sharing
+from hermes_doctor import beside, blocks, durable, growing, rights, sharing, threads
 from hermes_doctor.files import Snapshot, read_head, snapshot
 from hermes_doctor.home import SIDECARS, Home, is_database, main_of
 from hermes_doctor.manifest import BASE, CHANGED, Entry, Source, place_of
@@ -18,8 +18,6 @@ from hermes_doctor.sqlite.guard import in_use
 Progress = Callable[[int], None]
 AT_ONCE = 4
 """Files that are read or written side by side: a disk is idle while it is waited for."""
-MANY = 64
-"""From so many on."""
 WAIT = 0.1
 """Seconds after which a database that somebody writes to is looked at again; then ever longer."""
 
@@ -45,76 +43,54 @@ class Saving:
     def all(self, sources: Sequence[Source]) -> tuple[Entry, ...]:
         """The entries of all sources, in their order."""
         saved = {entry.path: entry for found in self._found(sources) for entry in found}
-        names = [self.home.name_of(source.path) for source in sources]
-        return tuple(saved[name] for name in names if name in saved)
+        return tuple(saved[source.name] for source in sources if source.name in saved)
 
     def _found(self, sources: Sequence[Source]) -> Iterator[list[Entry]]:
         """Databases one by one, then what can be shared; of many others several at once."""
         own = self._own_rights(sources)
-        groups = _groups(sources)
-        databases = [group for group in groups if is_database(group[0].path)]
+        databases = _groups(source for source in sources if is_database(source.place))
+        files = [source for source in sources if not is_database(source.place)]
         large = [group for group in databases if own and self._is_large(group)]
         with beside.saved(self, large) as finished:
             # Their processes are begun before any thread is.
             yield from (self.group(group) for group in databases if group not in large)
-            left = []
+            due = self.earlier.due
             with self.earlier.reading_again(beside=own) as read:
-                for group in sorted(groups, key=self._is_due):
-                    if is_database(group[0].path):
-                        continue
-                    if self._is_due(group):
-                        read()
-                    if shared := self._unchanged(group[0]):
-                        yield [shared]
-                    else:
-                        left.append(group)
-            if len(left) <= MANY or not own:
-                yield from map(self.group, left)
-            else:
-                yield from self._at_once(left)
+                shared = {s.name: self._unchanged(s) for s in files if s.name not in due}
+                read()
+                shared |= {s.name: self._unchanged(s) for s in files if s.name in due}
+            yield [entry for entry in shared.values() if entry]
+            left = [[source] for source in files if not shared[source.name]]
+            for [source] in left:
+                self._place(source.name)
+            yield from threads.at_once(self.group, left, AT_ONCE if own else 1)
             yield finished()
-
-    def _is_due(self, group: Sequence[Source]) -> bool:
-        return self.home.name_of(group[0].path) in self.earlier.due
-
-    def _at_once(self, groups: Sequence[Sequence[Source]]) -> Iterator[list[Entry]]:
-        from concurrent.futures import ThreadPoolExecutor
-
-        for group in groups:
-            self._place(self.home.name_of(group[0].path))
-        with ThreadPoolExecutor(AT_ONCE) as savers:
-            yield from savers.map(self.group, groups)
 
     def _is_large(self, group: Sequence[Source]) -> bool:
         return any(source.content and source.expect.size >= blocks.LEAST for source in group)
 
     def _own_rights(self, sources: Sequence[Source]) -> bool:
         """Whether all is read and written with our own rights: others are the whole process's."""
-        folders = {os.fspath(source.path).rpartition("/")[0] for source in sources}
+        folders = {source.place.rpartition("/")[0] for source in sources}
         return all(rights.of(f"{folder}/any") is None for folder in (*folders, self.partial))
 
     def wanted(self, sources: Sequence[Source]) -> int:
         """Bytes for which there must be room; a live database's log is merged into its copy."""
         size = 0
         for source in sources:
-            name, taken = self.home.name_of(source.path), source.expect
+            taken = source.expect
             log = sharing.log_of(source.path) if source.live else ()
-            whole = taken.size + (log[2] if log else 0) if source.content else 0
-            if self.earlier.unchanged(name, sharing.sight(taken, log)):
+            if self.earlier.unchanged(source.name, sharing.marks(taken, log)):
                 continue
-            base = self.earlier.base(name, whole)
+            whole = taken.size + (log[2] if log else 0) if source.content else 0
+            base = self.earlier.base(source.name, whole)
             size += int(whole * blocks.MOST) if base else whole
         return size
 
     def read_back(self) -> list[str]:
         """What of all that was written does not read as it was meant."""
-        if not self._own_rights([]):
-            answers = list(map(_reads, self.unread.items()))
-        else:
-            from concurrent.futures import ThreadPoolExecutor
-
-            with ThreadPoolExecutor(AT_ONCE) as readers:
-                answers = list(readers.map(_reads, self.unread.items()))
+        count = AT_ONCE if self._own_rights([]) else 1
+        answers = threads.at_once(_reads, list(self.unread.items()), count)
         names = [path.relative_to(self.partial) for path in self.unread]
         found = zip(names, answers, strict=True)
         return [f"{name}: the copy is not what was saved" for name, right in found if not right]
@@ -139,7 +115,7 @@ class Saving:
             if before == _moment(database) and not in_use(database):
                 return [entry for entry in found if entry is not None]
             for source in group:
-                self._drop(self.home.name_of(source.path))
+                self._drop(source.name)
             live = in_use(database) and _keeps_log(database)
             if live:
                 break
@@ -156,7 +132,7 @@ class Saving:
             raise Trouble(
                 f"{path.name} was changed meanwhile. Nothing was changed by us; try again."
             )
-        name = self.home.name_of(path)
+        name = source.name
         if taken.kind == "absent":
             return None if source.patient else Entry(name, "absent")
         if taken.kind == "symlink":
@@ -182,12 +158,12 @@ class Saving:
     # -- a database in use -------------------------------------------------------------------
 
     def _live(self, entry: Entry, path: Path, taken: Snapshot) -> Entry:
-        seen = sharing.sight(taken, sharing.log_of(path))
-        if shared := self._shared(self.earlier.unchanged(entry.path, seen), taken):
+        now, marks = time.time_ns(), sharing.marks(taken, sharing.log_of(path))
+        if shared := self._shared(self.earlier.unchanged(entry.path, marks), taken):
             return shared
         made = self._live_blocks(entry, path) or self._live_whole(entry, path)
-        still = sharing.sight(snapshot(path), sharing.log_of(path))[1:] == seen[1:]
-        return made._replace(seen=seen if still else (), read_at=time.time_ns())
+        still = sharing.marks(snapshot(path), sharing.log_of(path)) == marks
+        return made._replace(seen=(now, *marks) if still else (), read_at=time.time_ns())
 
     def _live_blocks(self, entry: Entry, path: Path) -> Entry | None:
         """Only what is different from the copy before, where that is little."""
@@ -243,7 +219,7 @@ class Saving:
     def _still(self, entry: Entry, path: Path, taken: Snapshot, *, patient: bool) -> Entry:
         """The bytes of a file that stood still while they were read."""
         for attempt in range(10 if patient else 1):
-            seen = sharing.sight(taken)
+            seen = (time.time_ns(), *sharing.marks(taken))
             made = self._still_blocks(entry, path) or self._still_whole(entry, path)
             now = snapshot(path)
             if now == taken and made.size == taken.size:
@@ -311,8 +287,7 @@ class Saving:
         """The entry of a file at rest that is still what the backup before has a copy of."""
         if not source.patient or source.live or source.expect.kind != "file":
             return None
-        seen = sharing.sight(source.expect)
-        found = self.earlier.unchanged(self.home.name_of(source.path), seen)
+        found = self.earlier.unchanged(source.name, sharing.marks(source.expect))
         return self._shared(found, source.expect)
 
     def _shared(self, earlier: Entry | None, taken: Snapshot) -> Entry | None:
@@ -364,11 +339,10 @@ def _reads(one: tuple[Path, str]) -> bool:
 
 
 def _groups(sources: Iterable[Source]) -> list[list[Source]]:
-    """The sources, each database together with its sidecars."""
+    """Databases, each together with its sidecars."""
     groups: dict[str, list[Source]] = {}
     for source in sources:
-        main = main_of(source.path) if is_database(source.path) else source.path
-        groups.setdefault(str(main), []).append(source)
+        groups.setdefault(str(main_of(source.path)), []).append(source)
     return list(groups.values())
 
 

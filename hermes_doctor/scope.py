@@ -10,7 +10,7 @@ from pathlib import Path
 from hermes_doctor import rights
 from hermes_doctor.belongings import Choice
 from hermes_doctor.files import Snapshot, snapshot
-from hermes_doctor.home import SIDECARS, Home, is_database, main_of
+from hermes_doctor.home import SIDECARS, Home, is_database
 from hermes_doctor.model import CouldNotLook, Trouble
 from hermes_doctor.rights import acting_for, remembered
 from hermes_doctor.vault import BEGUN, MANIFEST, PARTIAL, Source
@@ -88,32 +88,38 @@ def everything(
     places = {vault or home.vault, home.vault}
     with remembered():
         found = list(_with_targets(home, _walk(home, places, choice, unwanted)))
-    databases = [path for path, _ in found if is_database(path) and main_of(path) == path]
+    databases = [Path(place) for _, place, _ in found if _is_main(place)]
     beside = {side: path for path in databases for side in _sides(path)}
     held = processes.holders([*databases, *beside])
     live = {beside.get(path, path) for path in held} | {p for p in databases if in_use(p)}
-    sources = []
-    for path, taken in found:
-        main = main_of(path) if live else path
-        if main in live and main != path:
-            continue  # the copy through SQLite has what the log holds
-        if main in live and not header.read(main).magic:
-            live.discard(main)  # SQLite would refuse it; the bytes are all there is
-        sources.append(Source(path, taken, live=path in live, patient=True))
-    return sources
+    # SQLite would refuse what is none; the bytes are all there is.
+    live = {path for path in live if header.read(path).magic}
+    # The copy through SQLite has what the log holds.
+    merged = {str(side) for path in live for side in _sides(path)}
+    names = {str(path) for path in live}
+    return [
+        Source(name, place, taken, live=place in names, patient=True)
+        for name, place, taken in found
+        if place not in merged
+    ]
 
 
-Found = tuple[Path, Snapshot]
+def _is_main(place: str) -> bool:
+    return is_database(place) and not place.endswith(SIDECARS)
+
+
+Found = tuple[str, str, Snapshot]
+"""Its name in a backup, where it lies, and what it is."""
 
 
 def _with_targets(home: Home, found: Iterable[Found]) -> Iterator[Found]:
     """The paths, and behind each symlink that leads out of the home what it leads to."""
-    for path, taken in found:
-        yield path, taken
-        if taken.kind != "symlink":
+    for one in found:
+        yield one
+        if one[2].kind != "symlink":
             continue
         try:
-            real = path.resolve(strict=True)
+            real = Path(one[1]).resolve(strict=True)
         except (OSError, RuntimeError):
             continue  # it leads nowhere
         if real.is_relative_to(home.path):
@@ -122,8 +128,8 @@ def _with_targets(home: Home, found: Iterable[Found]) -> Iterator[Found]:
         for base, folders, files in os.walk(real) if real.is_dir() else ():
             folders[:] = sorted(name for name in folders if name not in ANYWHERE)
             behind += [Path(base) / name for name in sorted(files)]
-        seen = [(one, snapshot(one)) for one in behind]
-        yield from (one for one in seen if _lent(home, one[1]))
+        seen = [(home.name_of(path), str(path), snapshot(path)) for path in behind]
+        yield from (one for one in seen if _lent(home, one[2]))
 
 
 def _lent(home: Home, taken: Snapshot) -> bool:
@@ -157,26 +163,27 @@ def _walk(
             and (here / name not in passed or choice.may_want_in(home.name_of(here / name)))
         )
         links = [name for name in folders if (here / name).is_symlink()]
-        for name in sorted(files + links):
-            if (name[0] == "." and OURS.fullmatch(name)) or (top and name in MOMENTARY):
+        below = "" if here == home.path else f"{home.name_of(here)}/"
+        for file in sorted(files + links):
+            if (file[0] == "." and OURS.fullmatch(file)) or (top and file in MOMENTARY):
                 continue
-            path = here / name
-            if not choice.wants(home.name_of(path), anyway=not out):
+            name, place = f"{below}{file}", f"{base}/{file}"
+            if not choice.wants(name, anyway=not out):
                 if not out and unwanted is not None:
-                    unwanted.append(home.name_of(path))
+                    unwanted.append(name)
                 continue
             try:
-                taken = snapshot(path)
+                taken = snapshot(place)
             except CouldNotLook:
-                unreadable.append(path)
+                unreadable.append(Path(place))
                 continue
             if taken.kind == "symlink":
-                yield path, taken
+                yield name, place, taken
             elif taken.kind == "file":
-                if (taken.uid == me and taken.mode & 0o400) or _readable(path):
-                    yield path, taken
+                if (taken.uid == me and taken.mode & 0o400) or _readable(place):
+                    yield name, place, taken
                 else:
-                    unreadable.append(path)
+                    unreadable.append(Path(place))
     if unreadable:
         more = f" and {len(unreadable) - 1} more" if len(unreadable) > 1 else ""
         uid = os.stat(home.path).st_uid
@@ -189,11 +196,11 @@ def _walk(
         )
 
 
-def _readable(path: Path) -> bool:
+def _readable(place: str) -> bool:
     """Whether we may read it, root with no more rights than the owner of the place has."""
-    if os.geteuid() == 0 and rights.of(path) is None:
+    if os.geteuid() == 0 and rights.of(place) is None:
         return True
-    with acting_for(path) as here:
+    with acting_for(Path(place)) as here:
         return os.access(here, os.R_OK, effective_ids=True)
 
 

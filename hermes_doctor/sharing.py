@@ -25,7 +25,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from stat import S_ISREG
 
-from hermes_doctor import blocks, durable
+from hermes_doctor import blocks, durable, rights, threads
 from hermes_doctor.files import Snapshot, StrPath, read_head, snapshot
 from hermes_doctor.manifest import BASE, CHANGED, Backup, Entry, within
 from hermes_doctor.model import CannotFix, CouldNotLook
@@ -41,10 +41,11 @@ EXAMINED = 20 * 3600 * 10**9
 """After so long SQLite examines a large database in use again."""
 
 
-def sight(taken: Snapshot, log: Log = ()) -> tuple[int, ...]:
-    """What tells now that a file, with its log if it has one, is the same: when, last, and what."""
-    last = max([taken.ctime_ns, *log[:1]])
-    return (time.time_ns(), last, taken.ino, taken.size, taken.mtime_ns, taken.ctime_ns, *log)
+def marks(taken: Snapshot, log: Log = ()) -> tuple[int, ...]:
+    """What tells that a file, with its log if it has one, is the same; first when it was last
+    changed. In an entry stands before them when they were seen."""
+    last = max(taken.ctime_ns, log[0]) if log else taken.ctime_ns
+    return (last, taken.ino, taken.size, taken.mtime_ns, taken.ctime_ns, *log)
 
 
 def log_of(database: Path) -> Log:
@@ -78,16 +79,17 @@ class Earlier:
         self._entries = {entry.path: entry for entry in files}
         self.due = _due(files)
         """The copies whose turn it is to be read again, by the names of what they are of."""
-        self._folders: set[str] = set()
+        self._folders: dict[str, bool] = {}
+        """Where names were made, and whether with our own rights."""
         self._read: dict[str, bool] = {}
         self._made = backup.created_at.timestamp() * 1e9 if backup else 0.0
         self.shared = False
         """Whether anything was not copied again."""
 
-    def unchanged(self, name: str, seen: tuple[int, ...]) -> Entry | None:
+    def unchanged(self, name: str, marks: tuple[int, ...]) -> Entry | None:
         """The entry of a file that is still the same by all that can be seen of it."""
         entry = self._entries.get(name)
-        if entry is None or entry.seen[1:] != seen[1:] or not _settled(entry.seen):
+        if entry is None or entry.seen[1:] != marks or not _settled(entry.seen):
             return None
         return entry
 
@@ -140,16 +142,14 @@ class Earlier:
         from hermes_doctor.child import answer, child
 
         def read() -> str:
-            from concurrent.futures import ThreadPoolExecutor
-
-            with ThreadPoolExecutor(AT_ONCE) as readers:
-                return "".join("01"[right] for right in readers.map(self._reads_right_now, due))
+            answers = threads.at_once(self._reads_right_now, due, AT_ONCE)
+            return "".join("01"[right] for right in answers)
 
         @functools.cache
         def finished() -> None:
             with contextlib.suppress(CannotFix):  # then each is read when it is needed
-                rights = zip(due, answer(other), strict=False)
-                self._read = {entry.path: right == "1" for entry, right in rights}
+                answers = zip(due, answer(other), strict=False)
+                self._read = {entry.path: right == "1" for entry, right in answers}
 
         assert self.backup is not None
         with child(self.backup.folder, lambda _: read()) as other:
@@ -172,9 +172,9 @@ class Earlier:
         folder = os.fspath(new).rpartition("/")[0]
         if folder not in self._folders:
             durable.make_folder(Path(folder), lasting=False)
-            self._folders.add(folder)
+            self._folders[folder] = rights.of(old) is None and rights.of(new) is None
         try:
-            durable.share(old, new)
+            durable.share(old, new, own=self._folders[folder])
         except OSError:  # no room for a name is no room for the copy either, which will say so
             return False
         return True

@@ -6,7 +6,6 @@ import contextlib
 import os
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -232,7 +231,7 @@ class Vault:
                     f"Make room, or put it elsewhere: --vault DIR"
                 ) from None
             raise
-        return replace(backup, folder=folder)
+        return backup._replace(folder=folder)
 
     def newest(self) -> Backup | None:
         """The newest backup of this home, of all of it or of what was chosen, that can be read."""

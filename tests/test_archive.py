@@ -8,7 +8,6 @@ import os
 import shutil
 import subprocess
 import tarfile
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -202,7 +201,7 @@ def test_export_of_what_is_shared_and_in_blocks(home: Path, tmp_path: Path) -> N
 
 def forged(home: Path, target: Path, public: str, *more: Entry, content: bytes = b"x") -> Path:
     """An archive whose manifest is in order, and names what its maker likes."""
-    sealed = seal(replace(back_up(home), entries=more))
+    sealed = seal(back_up(home)._replace(entries=more))
     parts = [("manifest.json", sealed)]
     parts += [(str(place_of(Path(), e.path)), content) for e in more if e.kind == "file"]
     out = io.BytesIO()

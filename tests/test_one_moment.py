@@ -115,7 +115,9 @@ def test_its_locks_tell(home: Path) -> None:
 def test_a_lock_is_seen_while_it_is_copied(home: Path, tmp_path: Path) -> None:
     """Nobody showed when the files were listed; the locks are looked at again after the copy."""
     names = ("state.db", "state.db-wal", "state.db-shm")
-    sources = [Source(home / name, snapshot(home / name), patient=True) for name in names]
+    sources = [
+        Source(name, str(home / name), snapshot(home / name), patient=True) for name in names
+    ]
     with writing(home / "state.db") as writer:
         writer.tell("SELECT count(*) FROM entries")
 

@@ -32,7 +32,7 @@ def create(home: Path, *args: str | Path) -> dict[str, Any]:
 def backup_of(home: Path, *names: str, id: str | None = None) -> Backup:
     """A small backup made in this process."""
     where = Home(home)
-    sources = [Source(home / name, snapshot(home / name)) for name in names]
+    sources = [Source(name, str(home / name), snapshot(home / name)) for name in names]
     return Vault(where).create(sources, reason="a test", hermes="0.19.0", id=id)
 
 
@@ -40,10 +40,7 @@ def aged(home: Path, days: int, suffix: str = "aaaa") -> str:
     """A whole backup that was made so many days ago."""
     then = datetime.now(UTC) - timedelta(days=days)
     made = backup_of(home, "config.yaml", id=f"{then:%Y%m%d-%H%M%S}-{suffix}")
-    fields = {name: getattr(made, name) for name in Backup.__dataclass_fields__}
-    (made.folder / "manifest.json").write_bytes(
-        vaults.seal(Backup(**fields | {"created_at": then}))
-    )
+    (made.folder / "manifest.json").write_bytes(vaults.seal(made._replace(created_at=then)))
     return made.id
 
 
@@ -255,8 +252,8 @@ def test_partial_never_counts(home: Path) -> None:
 
 def test_failure_leaves_no_partial(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """When a copy fails in the middle, nothing stays in the vault."""
-    stale = Source(home / ".env", snapshot(home / "config.yaml"))
-    good = Source(home / "config.yaml", snapshot(home / "config.yaml"))
+    stale = Source(".env", str(home / ".env"), snapshot(home / "config.yaml"))
+    good = Source("config.yaml", str(home / "config.yaml"), snapshot(home / "config.yaml"))
 
     with pytest.raises(Trouble, match="changed meanwhile"):
         Vault(Home(home)).create([good, stale], reason="x", hermes=None)

@@ -298,7 +298,6 @@ def restore(
 
     A home that is gone is made anew, where the backup lies elsewhere.
     """
-    from dataclasses import replace
 
     from hermes_doctor import adopting, belongings, outside, plugins, restoring
     from hermes_doctor.archive import Lock
@@ -342,7 +341,7 @@ def restore(
             show([row(("! ", "warning"), f"{text}. Name it to have it too.", hang=2)])
         if not wanted:
             raise Trouble(f"Backup {id} holds nothing to bring back. Nothing was changed.")
-        wrong = store.verify(replace(backup, entries=tuple(wanted)))
+        wrong = store.verify(backup._replace(entries=tuple(wanted)))
         if wrong:
             raise Trouble(f"Backup {id} is damaged: {wrong[0]}. Nothing was changed.")
         done = carry_out(
