@@ -7,7 +7,11 @@ import fcntl
 import os
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING
+
+from hermes_doctor import threads
 
 if TYPE_CHECKING:
     import mmap
@@ -34,19 +38,21 @@ def blocks(fd: int) -> Iterator[bytes | memoryview]:
 def _ahead(fd: int) -> Iterator[memoryview]:
     """Each block is read while the one before it is used."""
     import mmap
-    from concurrent.futures import ThreadPoolExecutor
 
     here, other = (mmap.mmap(-1, BLOCK) for _ in range(2))  # a disk fills only whole pages
     at = 0
     if not past_memory(fd):
         _forget(fd)
-    with ThreadPoolExecutor(1) as reader:
-        coming = reader.submit(_read, fd, here, at)
-        while count := coming.result():
+    coming = threads.begun(partial(_read, fd, here, at))
+    try:
+        while count := coming():
             at += count
-            coming = reader.submit(_read, fd, other, at)
+            coming = threads.begun(partial(_read, fd, other, at))
             yield memoryview(here)[:count]
             here, other = other, here
+    finally:
+        with suppress(OSError):
+            coming()  # who asks for no more may close the file
 
 
 def _read(fd: int, into: mmap.mmap, at: int) -> int:

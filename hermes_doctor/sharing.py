@@ -66,10 +66,6 @@ def log_of(database: Path) -> Log:
     return (taken.mtime_ns, taken.ino, taken.size, *counted)
 
 
-def _settled(seen: tuple[int, ...]) -> bool:
-    return seen[1] < seen[0] - SETTLED
-
-
 class Earlier:
     """The backup before, or none."""
 
@@ -89,9 +85,9 @@ class Earlier:
     def unchanged(self, name: str, marks: tuple[int, ...]) -> Entry | None:
         """The entry of a file that is still the same by all that can be seen of it."""
         entry = self._entries.get(name)
-        if entry is None or entry.seen[1:] != marks or not _settled(entry.seen):
+        if entry is None or entry.seen[1:] != marks:
             return None
-        return entry
+        return entry if marks[0] < entry.seen[0] - SETTLED else None
 
     def like(self, name: str) -> Entry | None:
         """The entry of the same name."""
@@ -110,21 +106,21 @@ class Earlier:
         """Have the copy of an entry in a new backup too; None where that cannot be."""
         assert self.backup is not None
         place = within(entry.path, blocks=entry.blocks)
+        ends = (f"/{BASE}", f"/{CHANGED}") if entry.blocks else ("",)
         old, new = f"{self.backup.folder}/{place}", f"{partial}/{place}"
-        parts = [(old, new)]
-        if entry.blocks:
-            parts = [(f"{old}/{name}", f"{new}/{name}") for name in (BASE, CHANGED)]
-        if not all(self._is_untouched(copy, entry) for copy, _ in parts):
-            return None
+        for end in ends:
+            if not self._is_untouched(old + end, entry):
+                return None
         if entry.path in self.due:
             read_at = time.time_ns()
             if not self.reads_right(entry):
                 return None
             entry = entry._replace(read_at=read_at)
-        if not all(self.link(copy, name) for copy, name in parts):
-            for _, name in parts:
-                durable.remove(Path(name))
-            return None
+        for end in ends:
+            if not self.link(old + end, new + end):
+                for one in ends:
+                    durable.remove(Path(new + one))
+                return None
         self.shared = True
         return entry
 

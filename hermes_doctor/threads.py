@@ -31,6 +31,29 @@ def start(work: Work, name: str) -> None:
     inbox.put((work, name))
 
 
+def begun(work: Callable[[], Made]) -> Callable[[], Made]:
+    """Work that is done meanwhile; what is given waits for it, and has its result or its error."""
+    made: list[Made] = []
+    wrong: list[BaseException] = []
+    ended = threading.Event()
+
+    def attempt() -> None:
+        try:
+            made.append(work())
+        except BaseException as error:  # noqa: BLE001 (raised by whoever asks)
+            wrong.append(error)
+        ended.set()
+
+    def result() -> Made:
+        ended.wait()
+        if wrong:
+            raise wrong[0]
+        return made[0]
+
+    start(attempt, "meanwhile")
+    return result
+
+
 def at_once(act: Callable[[Given], Made], every: Sequence[Given], count: int) -> list[Made]:
     """What is made of each of them, in their order, so many at a time; the first error ends it."""
     if count < 2 or len(every) < 2:

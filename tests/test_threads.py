@@ -139,3 +139,20 @@ def test_at_once_until_one_fails(count: int) -> None:
 
     assert 3 < len(begun) + 1 < 20
     assert threading.active_count() < 10
+
+
+def test_begun() -> None:
+    """It goes on meanwhile, and its result, or its error, can be asked for more than once."""
+    gate = threading.Event()
+
+    def fails() -> int:
+        raise OSError(5, "the disk")
+
+    waiting = threads.begun(lambda: gate.wait(LONG))
+    failing = threads.begun(fails)
+    gate.set()
+
+    assert (waiting(), waiting()) == (True, True)
+    for _ in range(2):
+        with pytest.raises(OSError, match="the disk"):
+            failing()
