@@ -32,7 +32,7 @@ LEAST = 16 * MEGABYTE
 MOST = 0.3
 """Of a file; when more is different a new whole copy is made."""
 BLOCK = 4096
-CHUNK = MEGABYTE  # whose hashes are known, too
+CHUNK = digests.PIECE
 _MAGIC = b"hermes-doctor/blocks/1\n"
 _RUN = struct.Struct(">QQ")
 
@@ -41,11 +41,11 @@ class Made(NamedTuple):
     """What was written."""
 
     sha256: str
-    """Of the file that it stands for, by its megabytes (`digests`)."""
+    """Of the file that it stands for, by its pieces (`digests`)."""
     size: int
     changes: str
     """The SHA-256 of the file of changes."""
-    megabytes: str
+    pieces: str
     """Of those of the base (`digests.written`)."""
     same: bool
     """Whether the file is its base, byte for byte."""
@@ -61,6 +61,10 @@ def chunks(fd: int) -> Iterator[bytes]:
         at += len(chunk)
 
 
+_kept: list[Mapped] = []
+"""To take a map down takes long; it ends with its process."""
+
+
 class Mapped:
     """A base that is compared with a file in place: neither is copied for it.
 
@@ -73,6 +77,7 @@ class Mapped:
 
         self._base = _map(base)
         self._other: tuple[int, Map] | None = None
+        _kept.append(self)
         self._differ = CDLL(None).memcmp  # which lets other threads work meanwhile
         self._differ.argtypes = (c_void_p, c_void_p, c_size_t)
 
@@ -84,6 +89,11 @@ class Mapped:
         if end > min(len(here), len(there)):
             return False
         return not self._differ(here.address + start, there.address + start, end - start)
+
+    def has(self, data: bytes, at: int) -> bool:
+        """Whether these bytes stand there in the base."""
+        here = self._base
+        return at + len(data) <= len(here) and not self._differ(here.address + at, data, len(data))
 
     def stretch(self, where: range) -> memoryview:
         """What stands there in the base."""
@@ -121,7 +131,7 @@ def write(
     """Write what is different from the base; None when that is more than `most` bytes.
 
     A range in the content is a stretch that is known to be as in the base, which is `mapped` then.
-    `known` is of the base's megabytes; where nothing is, they are hashed.
+    `known` is of the base's pieces; where nothing is, they are hashed.
     """
     size = os.fstat(base).st_size
     try:
@@ -138,7 +148,7 @@ def write(
     put(_MAGIC)
     for chunk in content:
         end = at + len(chunk)
-        whole = end == min(at + CHUNK, size)  # as far as the base's megabyte goes
+        whole = end == min(at + CHUNK, size)  # as far as the base's piece goes
         if isinstance(chunk, range):
             assert mapped is not None
             each.append(then[at // CHUNK] if whole else digests.of(mapped.stretch(chunk)))

@@ -1,7 +1,7 @@
 """Two ways to sum up a file.
 
-The plain one is the SHA-256 of all its bytes. The other is that of the SHA-256 of its megabytes:
-where little of a large file is different from a copy whose megabytes are known, only those that
+The plain one is the SHA-256 of all its bytes. The other is that of the SHA-256 of its pieces:
+where little of a large file is different from a copy whose pieces are known, only those that
 are have to be hashed. Which of the two a text is can be seen, so whoever compares sums up alike.
 """
 
@@ -11,14 +11,14 @@ import os
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Protocol
 
-from hermes_doctor.files import MEGABYTE
-
 if TYPE_CHECKING:
     import mmap
 
     Data = bytes | bytearray | memoryview | mmap.mmap
 
-PREFIX = "megabytes:"
+PIECE = 256 * 1024
+"""Bytes; smaller ones would make a long list, and of larger ones more is hashed than changed."""
+PREFIX = "pieces:"
 LENGTH = 32
 """Bytes of a SHA-256."""
 
@@ -36,7 +36,7 @@ class Digest(Protocol):
 def like(known: str | None) -> Digest:
     """What sums up as somebody has who came to this."""
     if known is not None and known.startswith(PREFIX):
-        return Megabytes()
+        return Pieces()
     return sha256()
 
 
@@ -48,19 +48,19 @@ def sha256(data: Data = b"") -> Digest:
 
 
 def of(data: Data) -> bytes:
-    """The SHA-256 of one megabyte."""
+    """The SHA-256 of one piece."""
     import hashlib
 
     return hashlib.sha256(data).digest()
 
 
 def joined(each: Iterable[bytes]) -> str:
-    """The sum of a file whose megabytes have these."""
+    """The sum of a file whose pieces have these."""
     return PREFIX + sha256(b"".join(each)).hexdigest()
 
 
-class Megabytes:
-    """Sums up by megabytes, whatever the pieces are that come."""
+class Pieces:
+    """Sums up by pieces, whatever comes at a time."""
 
     def __init__(self) -> None:
         self.each: list[bytes] = []
@@ -71,20 +71,20 @@ class Megabytes:
         with memoryview(data) as view:
             start = 0
             if self._left:
-                start = MEGABYTE - len(self._left)
+                start = PIECE - len(self._left)
                 self._left += view[:start]
-                if len(self._left) < MEGABYTE:
+                if len(self._left) < PIECE:
                     return
                 self.each.append(of(self._left))
                 self._left = bytearray()
-            while start + MEGABYTE <= len(view):
-                with view[start : start + MEGABYTE] as part:
+            while start + PIECE <= len(view):
+                with view[start : start + PIECE] as part:
                     self.each.append(of(part))
-                start += MEGABYTE
+                start += PIECE
             self._left += view[start:]
 
     def all(self) -> list[bytes]:
-        """Those of all megabytes, the last of which may be less than one."""
+        """Those of all pieces, the last of which may be less than one."""
         return [*self.each, *([of(self._left)] if self._left else [])]
 
     def hexdigest(self) -> str:
@@ -93,17 +93,17 @@ class Megabytes:
 
 
 def of_file(fd: int) -> list[bytes]:
-    """Those of the megabytes of an open file."""
-    found = Megabytes()
+    """Those of the pieces of an open file."""
+    found = Pieces()
     at = 0
-    while chunk := os.pread(fd, MEGABYTE, at):
+    while chunk := os.pread(fd, PIECE, at):
         found.update(chunk)
         at += len(chunk)
     return found.all()
 
 
 def written(each: Sequence[bytes]) -> str:
-    """The sums of megabytes as one text."""
+    """The sums of pieces as one text."""
     return b"".join(each).hex()
 
 
@@ -113,6 +113,6 @@ def parsed(text: str, size: int) -> list[bytes] | None:
         data = bytes.fromhex(text)
     except ValueError:
         return None
-    if len(data) != LENGTH * -(-size // MEGABYTE):
+    if len(data) != LENGTH * -(-size // PIECE):
         return None
     return [data[at : at + LENGTH] for at in range(0, len(data), LENGTH)]

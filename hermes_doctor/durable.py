@@ -341,14 +341,14 @@ def digest(path: Path, progress: Progress | None = None, like: str | None = None
 
 
 def digests_of_arriving(path: Path, arriving: Iterator[int]) -> tuple[str, list[bytes]]:
-    """The SHA-256 of a file while it is written, and those of its megabytes.
+    """The SHA-256 of a file while it is written, and those of its pieces.
 
     `arriving` tells how much of it is final. It is mapped, which costs least; a disk that fails
     kills whoever reads a map.
     """
     import mmap
 
-    total, parts, at = digests.sha256(), digests.Megabytes(), 0
+    total, parts, at = digests.sha256(), digests.Pieces(), 0
     with acting_for(path) as here:
         fd = open_regular(here, follow=False)
     try:

@@ -33,7 +33,7 @@ class Entry(NamedTuple):
     gid: int = -1
     mtime_ns: int = 0
     sha256: str | None = None
-    """Of its content: plain, or by its megabytes (`digests`)."""
+    """Of its content: plain, or by its pieces (`digests`)."""
     target: str | None = None
     xattrs: Mapping[str, str] = NOTHING
     method: str = "bytes"
@@ -48,12 +48,12 @@ class Entry(NamedTuple):
     """When its copy was last read back, in nanoseconds."""
     examined_at: int = 0
     """When SQLite last examined it."""
-    megabytes: str = ""
-    """The SHA-256 of each megabyte of its whole copy, or its base's, where they are known."""
+    pieces: str = ""
+    """The SHA-256 of each piece of its whole copy, or its base's, where they are known."""
 
     def alone(self) -> Entry:
         """The same of a copy in one piece, somewhere where there is no other to share with."""
-        return self._replace(blocks=False, seen=(), megabytes="")
+        return self._replace(blocks=False, seen=(), pieces="")
 
 
 class Backup(NamedTuple):
@@ -241,7 +241,7 @@ _TYPES: Mapping[str, set[type]] = {
     "seen": {tuple},
     "read_at": _NUMBER,
     "examined_at": _NUMBER,
-    "megabytes": _TEXT,
+    "pieces": _TEXT,
 }
 
 
@@ -264,17 +264,19 @@ def _lines(entries: Sequence[Entry], known: Mapping[int, bytes]) -> bytes:
     return b",\n".join(found) + b"\n]}\n"
 
 
-def _written(entries: Iterable[Entry]) -> list[bytes]:
-    """Each entry by itself; all in one go, which is quick.
+def _written(entries: Sequence[Entry]) -> list[bytes]:
+    """Each entry by itself, without what is as usual; all in one go, which is quick.
 
     Where one ends and the next begins no text in an entry can look like: there its quotes would
     be escaped.
     """
-    found = [entry._asdict() for entry in entries]
-    text = json.dumps(found, sort_keys=True, ensure_ascii=True, default=dict)[1:-1]
-    begin = f'{{"{min(Entry._fields)}": '
-    lines = text.replace(f"}}, {begin}", f"}}\n{begin}").encode("ascii")
-    return lines.split(b"\n")
+    found = [
+        {name: value for name, value in entry._asdict().items() if _USUAL.get(name, value) != value}
+        for entry in entries
+    ]
+    every = [{"path": e.path, "kind": e.kind, **f} for e, f in zip(entries, found, strict=True)]
+    text = json.dumps(every, ensure_ascii=True, default=dict)[1:-1]
+    return text.replace('}, {"path": ', '}\n{"path": ').encode("ascii").split(b"\n")
 
 
 def _formerly(document: Mapping[str, Any]) -> bytes:

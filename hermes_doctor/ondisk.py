@@ -25,14 +25,20 @@ _here = threading.local()
 _DIRECT = getattr(os, "O_DIRECT", 0)
 
 
-def blocks(fd: int) -> Iterator[bytes | memoryview]:
-    """The file block by block, read from the disk where that is possible."""
+def blocks(fd: int) -> Iterator[memoryview]:
+    """The file block by block, read from the disk where that is possible.
+
+    What was given is overwritten by the next, and by what else the thread reads that way.
+    """
     if os.fstat(fd).st_size >= LARGE:
         yield from _ahead(fd)
         return
-    _forget(fd)
-    while chunk := os.read(fd, CHUNK):
-        yield chunk
+    if not past_memory(fd):
+        _forget(fd)
+    room, at = Rooms.of_thread().piece, 0  # used again: a new one costs as much as to fill it
+    while count := _read(fd, room, at):
+        yield memoryview(room)[:count]
+        at += count
 
 
 def _ahead(fd: int) -> Iterator[memoryview]:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from hermes_doctor import beside, blocks, durable, growing, rights, sharing, threads
 from hermes_doctor.files import Snapshot, read_head, snapshot
@@ -14,6 +16,9 @@ from hermes_doctor.manifest import BASE, CHANGED, Entry, Source, place_of
 from hermes_doctor.model import CouldNotLook, Trouble
 from hermes_doctor.sharing import Earlier
 from hermes_doctor.sqlite.guard import in_use
+
+if TYPE_CHECKING:
+    from typing import Self
 
 Progress = Callable[[int], None]
 AT_ONCE = 4
@@ -39,6 +44,14 @@ class Saving:
         self.alone = False
         """Whether this process does nothing else, and may end by what it meets."""
         self._folders: set[Path] = set()
+        self._processes = ExitStack()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Its processes end with it; one that was heard, whenever it likes until then."""
+        self._processes.close()
 
     def all(self, sources: Sequence[Source]) -> tuple[Entry, ...]:
         """The entries of all sources, in their order."""
@@ -51,20 +64,20 @@ class Saving:
         databases = _groups(source for source in sources if is_database(source.place))
         files = [source for source in sources if not is_database(source.place)]
         large = [group for group in databases if own and self._is_large(group)]
-        with beside.saved(self, large) as finished:
-            # Their processes are begun before any thread is.
-            yield from (self.group(group) for group in databases if group not in large)
-            due = self.earlier.due
-            with self.earlier.reading_again(beside=own) as read:
-                shared = {s.name: self._unchanged(s) for s in files if s.name not in due}
-                read()
-                shared |= {s.name: self._unchanged(s) for s in files if s.name in due}
-            yield [entry for entry in shared.values() if entry]
-            left = [[source] for source in files if not shared[source.name]]
-            for [source] in left:
-                self._place(source.name)
-            yield from threads.at_once(self.group, left, AT_ONCE if own else 1)
-            yield finished()
+        # Processes are begun before any thread is.
+        finished = self._processes.enter_context(beside.saved(self, large))
+        yield from (self.group(group) for group in databases if group not in large)
+        due = self.earlier.due
+        with self.earlier.reading_again(beside=own) as read:
+            shared = {s.name: self._unchanged(s) for s in files if s.name not in due}
+            read()
+            shared |= {s.name: self._unchanged(s) for s in files if s.name in due}
+        yield [entry for entry in shared.values() if entry]
+        left = [[source] for source in files if not shared[source.name]]
+        for [source] in left:
+            self._place(source.name)
+        yield from threads.at_once(self.group, left, AT_ONCE if own else 1)
+        yield finished()
 
     def _is_large(self, group: Sequence[Source]) -> bool:
         return any(source.content and source.expect.size >= blocks.LEAST for source in group)
@@ -179,7 +192,7 @@ class Saving:
             path,
             base,
             changed,
-            known=like.megabytes if like else "",
+            known=like.pieces if like else "",
             examine=examine,
             in_place=self.alone,
             progress=self.progress,
@@ -195,7 +208,7 @@ class Saving:
             blocks=True,
             size=made.size,
             sha256=made.sha256,
-            megabytes=made.megabytes,
+            pieces=made.pieces,
             integrity=verdict if examine else "ok",
             examined_at=examined_at,
         )
@@ -210,7 +223,7 @@ class Saving:
             integrity=made.verdict,
             size=copy.stat().st_size,
             sha256=made.sha256,
-            megabytes=made.megabytes,
+            pieces=made.pieces,
             examined_at=time.time_ns(),
         )
 
@@ -262,7 +275,7 @@ class Saving:
             durable.fresh(changed, lasting=False) as target,
         ):
             most = int(os.fstat(earlier).st_size * blocks.MOST)
-            made = blocks.write(blocks.chunks(fd), earlier, target, most, like.megabytes)
+            made = blocks.write(blocks.chunks(fd), earlier, target, most, like.pieces)
         if made is None:
             self._drop(entry.path)
             return None
@@ -271,7 +284,7 @@ class Saving:
             blocks=True,
             size=made.size,
             sha256=like.sha256 if made.same and not like.blocks else made.sha256,
-            megabytes=made.megabytes,
+            pieces=made.pieces,
         )
 
     def _still_whole(self, entry: Entry, path: Path) -> Entry:

@@ -90,7 +90,7 @@ def everything(
         found = list(_with_targets(home, _walk(home, places, choice, unwanted)))
     databases = [Path(place) for _, place, _ in found if _is_main(place)]
     beside = {side: path for path in databases for side in _sides(path)}
-    held = processes.holders([*databases, *beside])
+    held = processes.openers([*databases, *beside])
     live = {beside.get(path, path) for path in held} | {p for p in databases if in_use(p)}
     # SQLite would refuse what is none; the bytes are all there is.
     live = {path for path in live if header.read(path).magic}

@@ -35,7 +35,7 @@ SETTLED = 60 * 10**9
 """Nanoseconds for which a file must have been left alone when it was read."""
 SHARE = 32
 """Of what is shared, that part is read again each time."""
-AT_ONCE = 4
+AT_ONCE = 3
 """Copies that are read side by side."""
 EXAMINED = 20 * 3600 * 10**9
 """After so long SQLite examines a large database in use again."""
@@ -193,8 +193,11 @@ def _is_file(copy: Path) -> bool:
 
 
 def _due(files: list[Entry]) -> set[str]:
-    """The copies that are read again: those that were read longest ago."""
-    wanted, found = sum(entry.size for entry in files) / SHARE, set()
+    """The copies that are read again: those that were read longest ago.
+
+    How many is told by those in one piece: of the others, what is older is compared anyway.
+    """
+    wanted, found = sum(entry.size for entry in files if not entry.blocks) / SHARE, set()
     for entry in sorted(files, key=lambda entry: (entry.read_at, entry.path)):
         if wanted <= 0:
             break

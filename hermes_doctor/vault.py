@@ -198,7 +198,7 @@ class Vault:
         try:
             durable.make_folder(partial)
             durable.save(partial / BEGUN, str(self.home.path).encode("utf-8", "surrogateescape"))
-            with rights.remembered():
+            with rights.remembered(), saving:
                 entries = saving.all(sources)
                 durable.settle(partial, saving.fresh)
                 # What went whole through SQLite was read back, and examined, as it was written.

@@ -49,7 +49,7 @@ def test_the_same_blocks(tmp_path: Path, seed: int) -> None:
         assert plain is not None
         mapped = Mapped(then)
         content = in_place(fd, mapped)
-        made = blocks.write(content, then, compared.fileno(), SIZE, plain.megabytes, mapped)
+        made = blocks.write(content, then, compared.fileno(), SIZE, plain.pieces, mapped)
 
     assert made == plain
     assert made.sha256 == digests.joined(each)
@@ -73,3 +73,6 @@ def test_beyond_its_end(tmp_path: Path) -> None:
         assert mapped.holds(fd, 0, 100)
         assert not mapped.holds(fd, 0, 101)
         assert not mapped.holds(fd, 99, 102)
+        assert mapped.has(b"x" * 7, 93)
+        assert not mapped.has(b"x" * 7, 94)
+        assert not mapped.has(b"xxy", 5)

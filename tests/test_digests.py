@@ -1,4 +1,4 @@
-"""Summing up a file: plainly, or by its megabytes."""
+"""Summing up a file: plainly, or by its pieces."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from pathlib import Path
 import pytest
 
 from hermes_doctor import digests
-from hermes_doctor.files import MEGABYTE
+from hermes_doctor.digests import PIECE
 
-SIZES = [0, 1, MEGABYTE - 1, MEGABYTE, MEGABYTE + 1, 3 * MEGABYTE + 12345]
+SIZES = [0, 1, PIECE - 1, PIECE, PIECE + 1, 3 * PIECE + 12345]
 
 
 def each_of(data: bytes) -> list[bytes]:
     """By hand."""
-    starts = range(0, len(data), MEGABYTE)
-    return [hashlib.sha256(data[at : at + MEGABYTE]).digest() for at in starts]
+    starts = range(0, len(data), PIECE)
+    return [hashlib.sha256(data[at : at + PIECE]).digest() for at in starts]
 
 
 @pytest.mark.parametrize("size", SIZES)
-@pytest.mark.parametrize("piece", [4096, MEGABYTE - 7, MEGABYTE, 3 * MEGABYTE + 1])
-def test_whatever_the_pieces(tmp_path: Path, size: int, piece: int) -> None:
-    """They come as they like, and the sum is the same; a file's, too."""
+@pytest.mark.parametrize("piece", [4096, PIECE - 7, PIECE, 3 * PIECE + 1])
+def test_whatever_comes_at_a_time(tmp_path: Path, size: int, piece: int) -> None:
+    """The bytes come as they like, and the sum is the same; a file's, too."""
     data = random.Random(size).randbytes(size)
-    found = digests.Megabytes()
+    found = digests.Pieces()
     for at in range(0, size, piece):
         found.update(data[at : at + piece])
     (tmp_path / "file").write_bytes(data)
@@ -56,5 +56,5 @@ def test_written_and_parsed(size: int) -> None:
     text = digests.written(each)
 
     assert digests.parsed(text, size) == each
-    assert digests.parsed(text, size + 2 * MEGABYTE) is None
+    assert digests.parsed(text, size + 2 * PIECE) is None
     assert digests.parsed(f"{text}zz", size) is None

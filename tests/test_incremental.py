@@ -330,7 +330,7 @@ def test_a_base_that_can_no_longer_be_read(tmp_path: Path) -> None:
     """What the disk does not give is not taken from there."""
     data = random.Random(3).randbytes(3 * blocks.CHUNK)
     real = os.pread
-    megabytes = [hashlib.sha256(data[i : i + 2**20]).digest() for i in range(0, len(data), 2**20)]
+    pieces = [hashlib.sha256(data[i : i + 2**18]).digest() for i in range(0, len(data), 2**18)]
     (tmp_path / "base").write_bytes(data)
     base = os.open(tmp_path / "base", os.O_RDONLY)
     target = os.open(tmp_path / "changed", os.O_WRONLY | os.O_CREAT)
@@ -347,14 +347,14 @@ def test_a_base_that_can_no_longer_be_read(tmp_path: Path) -> None:
             base,
             target,
             len(data),
-            digests.written(megabytes),
+            digests.written(pieces),
         )
         unknown = blocks.write([data], base, target, len(data))
     os.close(base)
     os.close(target)
 
     assert made is not None
-    assert made.sha256 == digests.joined(megabytes)
+    assert made.sha256 == digests.joined(pieces)
     assert unknown is None
     assert (tmp_path / "changed").stat().st_size > blocks.CHUNK
     assert b"".join(blocks.read(tmp_path)) == data
@@ -456,7 +456,7 @@ def test_manifests_of_before_are_read(home: Path) -> None:
     document = json.loads((made.folder / "manifest.json").read_bytes())
     for one in document["entries"]:
         for name in ("blocks", "seen", "read_at", "examined_at"):
-            del one[name]
+            one.pop(name, None)
     for name in ("seal", "shares", "left_out"):
         del document[name]
 

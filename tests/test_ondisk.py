@@ -95,7 +95,7 @@ def test_digests_of_arriving(folder: Path, size: int) -> None:
         found, each = durable.digests_of_arriving(folder / "file", arriving())
 
     assert found == hashlib.sha256(data).hexdigest()
-    assert each == [hashlib.sha256(data[i : i + 2**20]).digest() for i in range(0, size, 2**20)]
+    assert each == [hashlib.sha256(data[i : i + 2**18]).digest() for i in range(0, size, 2**18)]
 
 
 @pytest.mark.parametrize("how", ["kernel", "another drive", "none", "it says nothing"])

@@ -308,12 +308,24 @@ def _gateway(pid: int) -> Gateway | None:
 
 def holders(paths: Iterable[Path]) -> dict[Path, list[int]]:
     """Which other processes have these very files open or locked, under whatever name."""
+    wanted = list(paths)
+    found = openers(wanted)
+    for path, pids in locks.holders(wanted).items():
+        others = [pid for pid in pids if pid != os.getpid()]
+        if known := list(dict.fromkeys([*others, *found.get(path, [])])):
+            found[path] = known
+    return found
+
+
+def openers(paths: Iterable[Path]) -> dict[Path, list[int]]:
+    """Which other processes have these very files open, as far as we may see; the table of locks,
+    which the kernel takes its time for, is not asked."""
     wanted: dict[tuple[int, int], Path] = {}
     for path in paths:
         with contextlib.suppress(OSError):
             st = os.stat(path)
             wanted[st.st_dev, st.st_ino] = path
-    found: dict[Path, list[int]] = locks.holders(wanted.values())
+    found: dict[Path, list[int]] = {}
     own = os.getpid()
     for pid in every() if wanted else ():
         if pid == own:
@@ -323,9 +335,7 @@ def holders(paths: Iterable[Path]) -> dict[Path, list[int]]:
                 pids = found.setdefault(wanted[identity], [])
                 if pid not in pids:
                     pids.append(pid)
-    return {
-        path: others for path, pids in found.items() if (others := [p for p in pids if p != own])
-    }
+    return found
 
 
 def _open_inodes(pid: int) -> Iterator[tuple[int, int]]:

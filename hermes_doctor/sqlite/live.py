@@ -12,6 +12,7 @@ from pathlib import Path
 
 from hermes_doctor import blocks, digests, durable
 from hermes_doctor.child import Child, Say, child, told, with_rights_of
+from hermes_doctor.files import MEGABYTE
 from hermes_doctor.model import CannotFix, CouldNotLook, Trouble
 from hermes_doctor.sqlite import moment
 from hermes_doctor.sqlite.soundness import address, judged, name_of, verdict_of
@@ -19,6 +20,8 @@ from hermes_doctor.values import NamedTuple
 
 LONGEST = 3600.0
 """Seconds for which a reader may hold a database still, should we hang ourselves."""
+OFTEN = 2 * MEGABYTE
+"""After so much, whether it still does is asked again."""
 READY = 30.0
 """Seconds within which it must have the database."""
 
@@ -32,8 +35,8 @@ class Copied(NamedTuple):
     """SQLite's."""
     sha256: str
     """Of the file as it was read back while it was written."""
-    megabytes: str
-    """Of each of its megabytes (`digests.written`)."""
+    pieces: str
+    """Of each of its pieces (`digests.written`)."""
 
 
 def copy(source: Path, target: Path, progress: Progress | None = None) -> Copied:
@@ -58,11 +61,11 @@ def copy(source: Path, target: Path, progress: Progress | None = None) -> Copied
             follower.told_all()
             places: list[Path] = []
             verdict = with_rights_of(target, lambda place: _finished(place, places))
-            sha256, megabytes = follower.hear()[1].split(" ")
+            sha256, _, pieces = follower.hear()[1].partition(" ")
         moved = places and places[0] != target
         if moved and durable.digest(target) != sha256:
             raise CannotFix("the copy is not what was written")
-        return Copied(verdict, sha256, megabytes)
+        return Copied(verdict, sha256, pieces)
     except (CannotFix, CouldNotLook) as why:
         durable.remove(target)
         raise Trouble(
@@ -83,7 +86,7 @@ def changes(
     """What is different in a database in use from an earlier copy of it; None when it is much.
 
     The copy stands nowhere as one file, so it is the reader that has SQLite examine its moment of
-    the database, if it shall; and it says what it found. `known` is of the megabytes of that copy.
+    the database, if it shall; and it says what it found. `known` is of the pieces of that copy.
     Files are compared `in_place` only by a process of its own.
     """
     try:
@@ -96,7 +99,7 @@ def changes(
             mapped = None
             with contextlib.suppress(OSError, ValueError):  # no room for a map, or nothing in it
                 mapped = blocks.Mapped(earlier) if in_place else None
-            read = moment.read(source, mapped.holds if mapped else None)
+            read = moment.read(source, mapped)
             content = _heeded(read, reader, progress)
             made = blocks.write(content, earlier, fd, most, known, mapped)
             if made is None:
@@ -113,13 +116,23 @@ def changes(
 def _heeded(
     pieces: Iterator[bytes | range], reader: Child, progress: Progress | None
 ) -> Iterator[bytes | range]:
-    """The pieces for as long as the reader holds the database still."""
-    for piece in pieces:
-        yield piece
-        if progress:
-            progress(len(piece))
+    """The pieces for as long as the reader holds the database still; it is looked at now and
+    then, and when all are there."""
+    since = 0
+
+    def heed() -> None:
         if not reader.alive:
             raise CannotFix("the reader that held it still is gone")
+        if progress:
+            progress(since)
+
+    for piece in pieces:
+        yield piece
+        since += len(piece)
+        if since >= OFTEN:
+            heed()
+            since = 0
+    heed()
 
 
 def _finished(place: Path, places: list[Path]) -> str:
@@ -137,8 +150,8 @@ def _followed(target: Path) -> Iterator[Child]:
     def follow(_: Say) -> str:
         arriving = map(int, told())
         next(arriving, None)  # now it is there
-        sha256, megabytes = durable.digests_of_arriving(target, arriving)
-        return f"{sha256} {digests.written(megabytes)}"
+        sha256, pieces = durable.digests_of_arriving(target, arriving)
+        return f"{sha256} {digests.written(pieces)}"
 
     with child(target, follow) as follower:
         yield follower

@@ -14,11 +14,13 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import Protocol
 
 from hermes_doctor import durable
+from hermes_doctor.digests import PIECE
 from hermes_doctor.files import open_regular
 from hermes_doctor.model import CannotFix
 from hermes_doctor.rights import acting_for
@@ -26,7 +28,6 @@ from hermes_doctor.sqlite import wal
 from hermes_doctor.sqlite.snapshot import Book
 
 STRETCH = 16 * 1024 * 1024
-PIECE = 1024 * 1024
 TRIES = 200
 _KEEPS_LOG, _KEEPS_NONE = b"\2\2", b"\1\1"
 
@@ -54,12 +55,20 @@ def written(source: Path, target: int) -> Iterator[int]:
             raise CannotFix("its log was begun anew")
 
 
-def read(
-    source: Path, known: Callable[[int, int, int], bool] | None = None
-) -> Iterator[bytes | range]:
+class Known(Protocol):
+    """Something that a moment may be the same as, so that it need not be read."""
+
+    def holds(self, fd: int, start: int, end: int) -> bool:
+        """Whether a stretch of a file stands there in it, too."""
+
+    def has(self, data: bytes, at: int) -> bool:
+        """Whether these bytes stand there in it."""
+
+
+def read(source: Path, known: Known | None = None) -> Iterator[bytes | range]:
     """The same moment piece by piece, all of one length but the last; nothing is written.
 
-    `known` tells of a stretch of a file whether it need not be read; then where it lies is given.
+    Of a piece that is `known` it is given where it lies.
     """
     with _opened(source) as book:
         log = needed(book)
@@ -68,7 +77,7 @@ def read(
         for start in range(0, size, PIECE):
             end = min(start + PIECE, size)
             laid = list(_pages(book, log, start, end))
-            if known and start and not laid and end <= held and known(book.main, start, end):
+            if known and start and end <= held and _is(known, book.main, start, end, laid):
                 yield range(start, end)
                 continue
             plain = _bytes(book.main, start, min(end, held))
@@ -84,6 +93,17 @@ def read(
             yield bytes(piece)
         if log.pages and _head(book) != before:
             raise CannotFix("its log was begun anew")
+
+
+def _is(known: Known, fd: int, start: int, end: int, laid: list[tuple[int, bytes]]) -> bool:
+    """Whether a piece, pages laid over it, is known."""
+    if not all(known.has(page, at) for at, page in laid):
+        return False
+    for at, page in laid:
+        if start < at and not known.holds(fd, start, at):
+            return False
+        start = at + len(page)
+    return start >= end or known.holds(fd, start, end)
 
 
 def _bytes(fd: int, start: int, end: int) -> bytes:
