@@ -61,8 +61,10 @@ class Saving:
     def _found(self, sources: Sequence[Source]) -> Iterator[list[Entry]]:
         """Databases one by one, then what can be shared; of many others several at once."""
         own = self._own_rights(sources)
-        databases = _groups(source for source in sources if is_database(source.place))
-        files = [source for source in sources if not is_database(source.place)]
+        kinds: tuple[list[Source], list[Source]] = ([], [])
+        for source in sources:
+            kinds[is_database(source.place)].append(source)
+        files, databases = kinds[0], _groups(kinds[1])
         large = [group for group in databases if own and self._is_large(group)]
         # Processes are begun before any thread is.
         finished = self._processes.enter_context(beside.saved(self, large))

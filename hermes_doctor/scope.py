@@ -42,19 +42,14 @@ MOMENTARY = frozenset({"gateway.pid", "gateway.lock"})
 EVERYTHING = Choice()
 
 
-def left_out(home: Home, choice: Choice = EVERYTHING) -> list[str]:
-    """The folders that a whole backup of this home passes over."""
-    found = []
-    for base, folders, _ in os.walk(home.path):
-        here = Path(base)
-        passed = [
-            name
-            for name in sorted(folders)
-            if _passed_over(home, here, name) and not choice.may_want_in(home.name_of(here / name))
-        ]
-        found += [home.name_of(here / name) for name in passed if name != "backups"]
-        folders[:] = [n for n in folders if n not in passed and not _is_backup(here / n)]
-    return found
+class Omitted:
+    """What a whole backup passes over."""
+
+    def __init__(self) -> None:
+        self.folders: list[str] = []
+        """Logs, caches, code and copies, but for those of the vault."""
+        self.unwanted: list[str] = []
+        """Files that the choice leaves out."""
 
 
 def _passed_over(home: Home, folder: Path, name: str) -> bool:
@@ -75,11 +70,11 @@ def everything(
     home: Home,
     vault: Path | None = None,
     choice: Choice = EVERYTHING,
-    unwanted: list[str] | None = None,
+    omitted: Omitted | None = None,
 ) -> list[Source]:
     """Every path to copy; databases that are in use are marked to go through SQLite.
 
-    What the choice leaves out is added to `unwanted`.
+    What is left out is added to `omitted`.
     """
     from hermes_doctor.probes import processes
     from hermes_doctor.sqlite import header
@@ -87,7 +82,7 @@ def everything(
 
     places = {vault or home.vault, home.vault}
     with remembered():
-        found = list(_with_targets(home, _walk(home, places, choice, unwanted)))
+        found = list(_with_targets(home, _walk(home, places, choice, omitted or Omitted())))
     databases = [Path(place) for _, place, _ in found if _is_main(place)]
     beside = {side: path for path in databases for side in _sides(path)}
     held = processes.openers([*databases, *beside])
@@ -138,12 +133,10 @@ def _lent(home: Home, taken: Snapshot) -> bool:
     return taken.kind == "file" and (os.geteuid() != 0 or owner == 0 or taken.uid == owner)
 
 
-def _walk(
-    home: Home, vaults: set[Path], choice: Choice, unwanted: list[str] | None
-) -> Iterator[Found]:
+def _walk(home: Home, vaults: set[Path], choice: Choice, omitted: Omitted) -> Iterator[Found]:
     """The files of the home, profiles included, in a stable order."""
     unreadable: list[Path] = []
-    me = os.geteuid() or None  # root acts for others
+    me = os.geteuid()
     passed: set[Path] = set()
     """Folders that are left out anyway, and looked into only for what is asked for."""
 
@@ -154,23 +147,28 @@ def _walk(
         here = Path(base)
         top = here == home.path or here.parent == home.path / "profiles"
         out = here in passed
-        passed |= {here / n for n in folders if out or _passed_over(home, here, n)}
-        folders[:] = sorted(
-            name
-            for name in folders
-            if here / name not in vaults
-            and not _is_backup(here / name)
-            and (here / name not in passed or choice.may_want_in(home.name_of(here / name)))
-        )
-        links = [name for name in folders if (here / name).is_symlink()]
         below = "" if here == home.path else f"{home.name_of(here)}/"
+        wanted = []
+        for folder in sorted(folders):
+            over = _passed_over(home, here, folder)
+            if here / folder in vaults or _is_backup(here / folder):
+                continue
+            if not (over or out) or choice.may_want_in(f"{below}{folder}"):
+                wanted.append(folder)
+            elif over and folder != "backups":
+                omitted.folders.append(f"{below}{folder}")
+            if over or out:
+                passed.add(here / folder)
+        folders[:] = wanted
+        links = [name for name in folders if (here / name).is_symlink()]
+        ours = me == 0 and rights.of(f"{base}/any") is None  # what root may read, all of it
         for file in sorted(files + links):
             if (file[0] == "." and OURS.fullmatch(file)) or (top and file in MOMENTARY):
                 continue
             name, place = f"{below}{file}", f"{base}/{file}"
             if not choice.wants(name, anyway=not out):
-                if not out and unwanted is not None:
-                    unwanted.append(name)
+                if not out:
+                    omitted.unwanted.append(name)
                 continue
             try:
                 taken = snapshot(place)
@@ -180,7 +178,8 @@ def _walk(
             if taken.kind == "symlink":
                 yield name, place, taken
             elif taken.kind == "file":
-                if (taken.uid == me and taken.mode & 0o400) or _readable(place):
+                mine = taken.uid == me != 0 and taken.mode & 0o400  # root acts for others
+                if ours or mine or _readable(place):
                     yield name, place, taken
                 else:
                     unreadable.append(Path(place))
@@ -198,8 +197,6 @@ def _walk(
 
 def _readable(place: str) -> bool:
     """Whether we may read it, root with no more rights than the owner of the place has."""
-    if os.geteuid() == 0 and rights.of(place) is None:
-        return True
     with acting_for(Path(place)) as here:
         return os.access(here, os.R_OK, effective_ids=True)
 

@@ -40,19 +40,19 @@ def run(
         away.refuse_half(to, encrypt_to, passphrase_file)
     where = homes.find(home)
     choice = Choice(tuple(include or ()), tuple(exclude or ()))
-    unwanted: list[str] = []
+    omitted = scope.Omitted()
     sent: Path | None = None
     doomed: list[str] = []
     with locked(where), interruptible():
         store = Vault(where, vault)
         leftovers.tidy(store)
-        sources = scope.everything(where, store.root, choice, unwanted)
+        sources = scope.everything(where, store.root, choice, omitted)
         with bar("backing up", total(sources), quiet=json) as progress:
             made = store.create(
                 sources,
                 reason=reason,
                 hermes=_version(where),
-                whole=not unwanted,
+                whole=not omitted.unwanted,
                 full=full,
                 left_out=choice.words,
                 progress=progress,
@@ -67,11 +67,7 @@ def run(
             doomed = outlived(store, rule)
             for one in doomed:
                 store.discard(one)
-    passed = scope.left_out(where, choice)
-    if json:
-        _print(made, passed, unwanted, sent, doomed)
-    else:
-        _show(made, passed, unwanted, sent, doomed)
+    (_print if json else _show)(made, omitted, sent, doomed)
     return int(not made.sound)
 
 
@@ -82,17 +78,15 @@ def _version(home: homes.Home) -> str | None:
     return found.version if found else None
 
 
-def _print(
-    made: Backup, passed: list[str], unwanted: list[str], sent: Path | None, doomed: list[str]
-) -> None:
+def _print(made: Backup, omitted: scope.Omitted, sent: Path | None, doomed: list[str]) -> None:
     from hermes_doctor.render.document import dump
 
     document = {
         "schema": "hermes-doctor/backup/1",
         **described(made),
         "entries": len(made.entries),
-        "left_out": passed,
-        "excluded": unwanted,
+        "left_out": omitted.folders,
+        "excluded": omitted.unwanted,
         "archive": str(sent) if sent else None,
         "removed": doomed,
     }
@@ -115,9 +109,7 @@ def described(backup: Backup) -> dict[str, Any]:
     }
 
 
-def _show(
-    made: Backup, passed: list[str], unwanted: list[str], sent: Path | None, doomed: list[str]
-) -> None:
+def _show(made: Backup, omitted: scope.Omitted, sent: Path | None, doomed: list[str]) -> None:
     from hermes_doctor.files import size
     from hermes_doctor.render.lines import row, show, tilde
 
@@ -126,13 +118,15 @@ def _show(
     if made.shares:
         text = f"What did not change is shared with backup {made.shares}."
         show([row((text, "faint"), indent=2)])
-    if passed:
-        text = f"Left out (logs, caches, code, copies that Hermes made): {', '.join(passed)}"
+    if omitted.folders:
+        names = ", ".join(omitted.folders)
+        text = f"Left out (logs, caches, code, copies that Hermes made): {names}"
         show([row((text, "faint"), indent=2)])
-    if unwanted:
+    if unwanted := omitted.unwanted:
         text = f"Left out as you asked: {len(unwanted)} file{'s' if unwanted[1:] else ''}"
-        names = important(unwanted)
-        show([row(("! ", "warning"), ": ".join([text, *([", ".join(names)] * bool(names))]))])
+        if above := important(unwanted):
+            text += f": {', '.join(above)}"
+        show([row(("! ", "warning"), text)])
     for entry in made.entries:
         if entry.integrity not in (None, "ok"):
             text = f"{entry.path} is saved as it is, but it is damaged: {entry.integrity}"
