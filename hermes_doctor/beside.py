@@ -1,6 +1,7 @@
-"""Large databases, saved by a process of their own while the other files are.
+"""Files that a process of its own saves, while this one saves others.
 
-To compare, hash and examine one takes as long as all the rest.
+To compare, hash and examine a large database takes as long as all the rest. And of many files a
+part goes there: threads would only wait for each other, since Python lets one of them work.
 """
 
 from __future__ import annotations
@@ -21,20 +22,58 @@ if TYPE_CHECKING:
     from hermes_doctor.saving import Saving
 
 STEP = 16 * MEGABYTE
-"""So much is told at a time: nobody listens before the other files are saved."""
+"""So much is told at a time."""
 Groups = Sequence[Sequence[Source]]
 
 
+class Beside:
+    """Files that another process saves."""
+
+    def __init__(self, saving: Saving, other: Child | None) -> None:
+        self._saving = saving
+        self._other = other
+        self._told = ""
+
+    def listen(self) -> None:
+        """Pass on how far it is, if it has told."""
+        while self._other and not self._told and self._other.speaks:
+            self._hear(self._other)
+
+    def finished(self) -> list[Entry]:
+        """Wait for it, and take over what it made."""
+        if self._other is None:
+            return []
+        while not self._told:
+            self._hear(self._other)
+        told = json.loads(bytes.fromhex(self._told))
+        if "errno" in told:
+            raise OSError(told["errno"], os.strerror(told["errno"]))
+        self._saving.unread |= {Path(path): sha256 for path, sha256 in told["unread"].items()}
+        self._saving.fresh |= set(map(Path, told["fresh"]))
+        self._saving.earlier.shared |= told["shared"]
+        return [*entries_of(told["entries"])]
+
+    def _hear(self, other: Child) -> None:
+        try:
+            word, text = other.hear()
+        except CannotFix as why:
+            raise Trouble(f"A file could not be saved ({why}). Nothing was changed.") from None
+        if word != "said":
+            self._told = text
+        elif self._saving.progress:
+            self._saving.progress(int(text))
+
+
 @contextmanager
-def saved(saving: Saving, groups: Groups) -> Iterator[Callable[[], list[Entry]]]:
-    """Save groups meanwhile; what is given waits until they are."""
+def saved(saving: Saving, groups: Groups) -> Iterator[Beside]:
+    """Save groups meanwhile."""
     if not groups:
-        yield list
+        yield Beside(saving, None)
         return
     from hermes_doctor.child import child
 
     with child(saving.partial, lambda say: _told(saving, groups, say)) as other:
-        yield lambda: _heard(saving, other)
+        yield Beside(saving, other)
 
 
 def _told(saving: Saving, groups: Groups, say: Callable[[str], None]) -> str:
@@ -69,22 +108,3 @@ def _told(saving: Saving, groups: Groups, say: Callable[[str], None]) -> str:
 def _line(told: dict[str, object]) -> str:
     """As one word: spaces within it would be lost on the way."""
     return json.dumps(told, default=dict).encode("ascii").hex()
-
-
-def _heard(saving: Saving, other: Child) -> list[Entry]:
-    """Wait for it, and take over what it tells."""
-    try:
-        word, text = other.hear()
-        while word == "said":
-            if saving.progress:
-                saving.progress(int(text))
-            word, text = other.hear()
-    except CannotFix as why:
-        raise Trouble(f"A database could not be saved ({why}). Nothing was changed.") from None
-    told = json.loads(bytes.fromhex(text))
-    if "errno" in told:
-        raise OSError(told["errno"], os.strerror(told["errno"]))
-    saving.unread |= {Path(path): sha256 for path, sha256 in told["unread"].items()}
-    saving.fresh |= set(map(Path, told["fresh"]))
-    saving.earlier.shared |= told["shared"]
-    return [*entries_of(told["entries"])]

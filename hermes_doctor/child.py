@@ -10,15 +10,16 @@ import contextlib
 import os
 import select
 import signal
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
+from typing import TypeVar
 
 from hermes_doctor import durable, rights, working
 from hermes_doctor.files import snapshot
 from hermes_doctor.model import CannotFix, CouldNotLook, Trouble
 
-Act = Callable[[], str]
+Given = TypeVar("Given")
 Say = Callable[[str], None]
 STILL = 5.0
 """Seconds of silence after which a child is looked at: one that is stopped will never answer."""
@@ -56,6 +57,11 @@ class Child:
             raise _EXPECTED[word](text)
         return word, text
 
+    @property
+    def speaks(self) -> bool:
+        """Whether it has said something that was not heard yet."""
+        return b"\n" in self._heard or bool(select.select([self._reading], [], [], 0)[0])
+
     def tell(self, text: str) -> None:
         """Say a line to it; what it has not read by then is waited for."""
         line = f"{text}\n".encode()
@@ -86,6 +92,19 @@ class Child:
     def alive(self) -> bool:
         """Whether it is still there; what it holds, it holds only so long."""
         return os.waitpid(self.pid, os.WNOHANG) == (0, 0)
+
+
+def spread(shares: Sequence[Sequence[Given]], act: Callable[[Sequence[Given]], str]) -> list[str]:
+    """What is said of each share; the first is ours, the others have a process of their own."""
+    with contextlib.ExitStack() as stack:
+        others = [stack.enter_context(_beginning(act, share)) for share in shares[1:]]
+        return [*map(act, shares[:1]), *map(answer, others)]
+
+
+def _beginning(
+    act: Callable[[Sequence[Given]], str], share: Sequence[Given]
+) -> AbstractContextManager[Child]:
+    return child(None, lambda _: act(share))
 
 
 def told() -> Iterator[str]:
@@ -145,14 +164,14 @@ def _move(old: Path, new: Path) -> None:
 
 
 @contextmanager
-def child(path: Path, act: Callable[[Say], str]) -> Iterator[Child]:
-    """A process that does `act` with the rights that fit a path.
+def child(path: Path | None, act: Callable[[Say], str]) -> Iterator[Child]:
+    """A process that does `act` with the rights that fit a path, or with ours.
 
     It is gone when the context ends, and when we are.
     """
     import ctypes
 
-    mine = rights.of(path)
+    mine = rights.of(path) if path else None
     mine = mine if mine and mine.reaches else None
     if mine is not None:
         _load_all()

@@ -340,27 +340,26 @@ def digest(path: Path, progress: Progress | None = None, like: str | None = None
     return total.hexdigest()
 
 
-def digests_of_arriving(path: Path, arriving: Iterator[int]) -> tuple[str, list[bytes]]:
-    """The SHA-256 of a file while it is written, and those of its pieces.
+def pieces_of_arriving(path: Path, arriving: Iterator[int]) -> list[bytes]:
+    """The SHA-256 of the pieces of a file while it is written (`digests`).
 
     `arriving` tells how much of it is final. It is mapped, which costs least; a disk that fails
     kills whoever reads a map.
     """
     import mmap
 
-    total, parts, at = digests.sha256(), digests.Pieces(), 0
+    found, at = digests.Pieces(), 0
     with acting_for(path) as here:
         fd = open_regular(here, follow=False)
     try:
         for final in arriving:
             if final > at:
                 with mmap.mmap(fd, final - at, prot=mmap.PROT_READ, offset=at) as part:
-                    total.update(part)
-                    parts.update(part)
+                    found.update(part)
                 at = final
     finally:
         os.close(fd)
-    return total.hexdigest(), parts.all()
+    return found.all()
 
 
 def extended(path: Path) -> dict[str, str]:

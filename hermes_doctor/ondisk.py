@@ -43,9 +43,7 @@ def blocks(fd: int) -> Iterator[memoryview]:
 
 def _ahead(fd: int) -> Iterator[memoryview]:
     """Each block is read while the one before it is used."""
-    import mmap
-
-    here, other = (mmap.mmap(-1, BLOCK) for _ in range(2))  # a disk fills only whole pages
+    here, other = _room(BLOCK), _room(BLOCK)
     at = 0
     if not past_memory(fd):
         _forget(fd)
@@ -90,10 +88,9 @@ class Rooms:
     """Two rooms for a piece of a file each: one to copy it by, and one to read it back into."""
 
     def __init__(self) -> None:
-        import mmap  # of whole pages, which is what a disk takes and gives
         from ctypes import CDLL, c_char
 
-        self.piece, self.back = mmap.mmap(-1, CHUNK), mmap.mmap(-1, CHUNK)
+        self.piece, self.back = _room(CHUNK), _room(CHUNK)
         form = c_char * CHUNK
         self._both = form.from_buffer(self.piece), form.from_buffer(self.back)
         self._differ = CDLL(None).memcmp  # which lets other threads work meanwhile
@@ -126,6 +123,14 @@ class Rooms:
         except OSError:
             return False
         return read == count and not self._differ(*self._both, count)
+
+
+def _room(size: int) -> mmap.mmap:
+    """Whole pages, which is what a disk takes and gives; private, or a process that is forked
+    would write into ours."""
+    import mmap
+
+    return mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
 
 
 def _forget(fd: int) -> None:

@@ -9,7 +9,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hermes_doctor import beside, blocks, durable, growing, rights, sharing, threads
+from hermes_doctor import beside, blocks, child, durable, growing, rights, sharing
 from hermes_doctor.files import Snapshot, read_head, snapshot
 from hermes_doctor.home import SIDECARS, Home, is_database, main_of
 from hermes_doctor.manifest import BASE, CHANGED, Entry, Source, place_of
@@ -21,8 +21,12 @@ if TYPE_CHECKING:
     from typing import Self
 
 Progress = Callable[[int], None]
-AT_ONCE = 4
-"""Files that are read or written side by side: a disk is idle while it is waited for."""
+SHARES = 3
+"""Processes that save many files side by side: a disk is idle while it is waited for."""
+MANY = 64
+"""From so many files on."""
+OVERHEAD = 256 * 1024
+"""Bytes that can be saved in the time that any file takes at least."""
 WAIT = 0.1
 """Seconds after which a database that somebody writes to is looked at again; then ever longer."""
 
@@ -66,8 +70,7 @@ class Saving:
             kinds[is_database(source.place)].append(source)
         files, databases = kinds[0], _groups(kinds[1])
         large = [group for group in databases if own and self._is_large(group)]
-        # Processes are begun before any thread is.
-        finished = self._processes.enter_context(beside.saved(self, large))
+        slow = self._processes.enter_context(beside.saved(self, large))
         yield from (self.group(group) for group in databases if group not in large)
         due = self.earlier.due
         with self.earlier.reading_again(beside=own) as read:
@@ -75,11 +78,13 @@ class Saving:
             read()
             shared |= {s.name: self._unchanged(s) for s in files if s.name in due}
         yield [entry for entry in shared.values() if entry]
-        left = [[source] for source in files if not shared[source.name]]
-        for [source] in left:
-            self._place(source.name)
-        yield from threads.at_once(self.group, left, AT_ONCE if own else 1)
-        yield finished()
+        mine, *theirs = _shares([s for s in files if not shared[s.name]], SHARES if own else 1)
+        others = [self._processes.enter_context(beside.saved(self, share)) for share in theirs]
+        for group in mine:
+            yield self.group(group)
+            for other in (slow, *others):
+                other.listen()
+        yield from (other.finished() for other in (*others, slow))
 
     def _is_large(self, group: Sequence[Source]) -> bool:
         return any(source.content and source.expect.size >= blocks.LEAST for source in group)
@@ -104,11 +109,17 @@ class Saving:
 
     def read_back(self) -> list[str]:
         """What of all that was written does not read as it was meant."""
-        count = AT_ONCE if self._own_rights([]) else 1
-        answers = threads.at_once(_reads, list(self.unread.items()), count)
-        names = [path.relative_to(self.partial) for path in self.unread]
-        found = zip(names, answers, strict=True)
-        return [f"{name}: the copy is not what was saved" for name, right in found if not right]
+        written = list(self.unread.items())
+        count = SHARES if self._own_rights([]) and len(written) > MANY else 1
+        shares = [written[number::count] for number in range(count)]
+        answers = child.spread(shares, lambda share: "".join("01"[_reads(one)] for one in share))
+        found = [
+            (one, right)
+            for s, a in zip(shares, answers, strict=True)
+            for one, right in zip(s, a, strict=True)
+        ]
+        names = [path.relative_to(self.partial) for (path, _), right in found if right != "1"]
+        return [f"{name}: the copy is not what was saved" for name in names]
 
     # -- one database with its sidecars, or one file -----------------------------------------
 
@@ -351,6 +362,17 @@ def _reads(one: tuple[Path, str]) -> bool:
         return durable.digest(path) == sha256
     except (CouldNotLook, OSError):
         return False
+
+
+def _shares(files: Sequence[Source], count: int) -> list[list[list[Source]]]:
+    """The files by themselves in so many shares, which take about as long each."""
+    shares: list[list[list[Source]]] = [[] for _ in range(count if len(files) > MANY else 1)]
+    taken = [0] * len(shares)
+    for source in sorted(files, key=lambda source: -source.expect.size):
+        least = taken.index(min(taken))
+        shares[least].append([source])
+        taken[least] += source.expect.size + OVERHEAD
+    return shares
 
 
 def _groups(sources: Iterable[Source]) -> list[list[Source]]:

@@ -79,6 +79,6 @@ def test_one_that_is_killed(home: Path, monkeypatch: pytest.MonkeyPatch) -> None
         os.kill(os.getpid(), signal.SIGKILL)
 
     refuses(monkeypatch, die)
-    with pytest.raises(Trouble, match="A database could not be saved"):
+    with pytest.raises(Trouble, match="A file could not be saved"):
         back_up(home)
     assert not [one for one in os.listdir(Home(home).vault) if one != "runs"]

@@ -81,8 +81,8 @@ def test_a_disk_that_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 @pytest.mark.parametrize("size", [0, 1, 5 * 65536, 5 * 65536 + 99, 2**20, 3 * 2**20 + 7])
-def test_digests_of_arriving(folder: Path, size: int) -> None:
-    """The hash of a file that is written meanwhile is that of every byte."""
+def test_pieces_of_arriving(folder: Path, size: int) -> None:
+    """The hashes of a file that is written meanwhile are those of every byte."""
     data = random.Random(size).randbytes(size)
     with durable.fresh(folder / "file") as fd:
 
@@ -92,9 +92,8 @@ def test_digests_of_arriving(folder: Path, size: int) -> None:
                 durable.place(fd, data[at : at + 65536], at)
                 yield min(at + 65536, size)
 
-        found, each = durable.digests_of_arriving(folder / "file", arriving())
+        each = durable.pieces_of_arriving(folder / "file", arriving())
 
-    assert found == hashlib.sha256(data).hexdigest()
     assert each == [hashlib.sha256(data[i : i + 2**18]).digest() for i in range(0, size, 2**18)]
 
 
@@ -186,3 +185,21 @@ def test_a_disk_that_holds_something_else(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(os, "preadv", preadv)
     with durable.fresh(tmp_path / "copy") as fd:
         assert not durable.copy_read_back(tmp_path / "file", fd)[2]
+
+
+def test_rooms_are_each_process_own(tmp_path: Path) -> None:
+    """What a forked process reads does not come into the rooms of the one it was forked from."""
+    filled(tmp_path / "ours", ondisk.CHUNK)
+    filled(tmp_path / "theirs", 2 * ondisk.CHUNK)
+    rooms = ondisk.Rooms.of_thread()
+    with (tmp_path / "ours").open("rb", 0) as file:
+        rooms.fill(file.fileno())
+    expected = (tmp_path / "ours").read_bytes()
+    pid = os.fork()
+    if not pid:
+        durable.digest(tmp_path / "theirs")
+        ondisk.Rooms.of_thread().back[:] = bytes(ondisk.CHUNK)
+        os._exit(0)
+    os.waitpid(pid, 0)
+
+    assert rooms.piece[:] == expected

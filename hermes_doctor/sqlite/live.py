@@ -34,9 +34,9 @@ class Copied(NamedTuple):
     verdict: str
     """SQLite's."""
     sha256: str
-    """Of the file as it was read back while it was written."""
+    """Of the file as it was read back while it was written, by its pieces (`digests`)."""
     pieces: str
-    """Of each of its pieces (`digests.written`)."""
+    """Of each of them."""
 
 
 def copy(source: Path, target: Path, progress: Progress | None = None) -> Copied:
@@ -63,7 +63,7 @@ def copy(source: Path, target: Path, progress: Progress | None = None) -> Copied
             verdict = with_rights_of(target, lambda place: _finished(place, places))
             sha256, _, pieces = follower.hear()[1].partition(" ")
         moved = places and places[0] != target
-        if moved and durable.digest(target) != sha256:
+        if moved and durable.digest(target, like=sha256) != sha256:
             raise CannotFix("the copy is not what was written")
         return Copied(verdict, sha256, pieces)
     except (CannotFix, CouldNotLook) as why:
@@ -150,8 +150,8 @@ def _followed(target: Path) -> Iterator[Child]:
     def follow(_: Say) -> str:
         arriving = map(int, told())
         next(arriving, None)  # now it is there
-        sha256, pieces = durable.digests_of_arriving(target, arriving)
-        return f"{sha256} {digests.written(pieces)}"
+        pieces = durable.pieces_of_arriving(target, arriving)
+        return f"{digests.joined(pieces)} {digests.written(pieces)}"
 
     with child(target, follow) as follower:
         yield follower
