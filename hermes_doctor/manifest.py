@@ -39,7 +39,7 @@ class Entry(NamedTuple):
     method: str = "bytes"
     """bytes (as it lay there) or sqlite (through SQLite, from a database in use)."""
     integrity: str | None = None
-    """For a database that was in use: what SQLite says of the copy."""
+    """What SQLite says of a database: of any that was in use, and of Hermes' own."""
     blocks: bool = False
     """Kept as an earlier whole copy and the blocks that differ from it (`blocks`)."""
     seen: tuple[int, ...] = ()
@@ -87,7 +87,7 @@ class Backup(NamedTuple):
 
     @property
     def sound(self) -> bool:
-        """Whether every database that was in use was sound when it was copied."""
+        """Whether every database was sound when it was copied, as far as SQLite was asked."""
         return all(entry.integrity in (None, "ok") for entry in self.entries)
 
     def copy_of(self, entry: Entry) -> Path:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,7 +14,7 @@ from hermes_doctor import beside, blocks, child, durable, growing, rights, shari
 from hermes_doctor.files import Snapshot, read_head, snapshot
 from hermes_doctor.home import SIDECARS, Home, is_database, main_of
 from hermes_doctor.manifest import BASE, CHANGED, Entry, Source, place_of
-from hermes_doctor.model import CouldNotLook, Trouble
+from hermes_doctor.model import CannotFix, CouldNotLook, Trouble
 from hermes_doctor.sharing import Earlier
 from hermes_doctor.sqlite.guard import in_use
 
@@ -139,7 +140,7 @@ class Saving:
             before = _moment(database)
             found = [self._save(source._replace(live=False)) for source in group]
             if before == _moment(database) and not in_use(database):
-                return [entry for entry in found if entry is not None]
+                return self._judged(database, [entry for entry in found if entry], before)
             for source in group:
                 self._drop(source.name)
             live = in_use(database) and _keeps_log(database)
@@ -150,6 +151,32 @@ class Saving:
             raise Trouble(f"{database.name} is being written to. Nothing was changed; try again.")
         entry = self._save(main._replace(live=True))
         return [entry] if entry else []
+
+    def _judged(self, database: Path, entries: list[Entry], before: list[Snapshot]) -> list[Entry]:
+        """With SQLite's verdict on one of Hermes' own at rest, unless it was given before.
+
+        What others call a database need not be one; and one with something in its log is judged
+        only together with that.
+        """
+        main = next(
+            (e for e in entries if e.kind == "file" and not e.path.endswith(SIDECARS)), None
+        )
+        logged = any(e.size for e in entries if e.path.endswith(("-wal", "-journal")))
+        if main is None or main.integrity or logged or database not in self._hermes_own:
+            return entries
+        from hermes_doctor.sqlite.soundness import DAMAGED, OK, judged
+
+        with suppress(CannotFix, OSError), judged(database) as verdict:
+            said, now = verdict(), time.time_ns()
+            is_one = said in (OK, DAMAGED) or said.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB"))
+            if is_one and before == _moment(database):  # else it is somebody's work that was seen
+                entries[entries.index(main)] = main._replace(integrity=said, examined_at=now)
+        return entries
+
+    @cached_property
+    def _hermes_own(self) -> set[Path]:
+        homes = (self.home, *map(Home, self.home.profiles()))
+        return {database for home in homes for database in home.databases()}
 
     def _save(self, source: Source) -> Entry | None:
         """One path into the partial backup; None for what was gone before it could be saved."""

@@ -114,7 +114,8 @@ def _show(made: Backup, omitted: scope.Omitted, sent: Path | None, doomed: list[
     from hermes_doctor.render.lines import row, show, tilde
 
     text = f"Backup {made.id}: {len(made.entries)} files, {size(made.size)}, verified."
-    show([row(("✓ ", "good"), f"{text} {tilde(made.folder)}", hang=2)])
+    mark = ("✓ ", "good") if made.sound else ("! ", "warning")
+    show([row(mark, f"{text} {tilde(made.folder)}", hang=2)])
     if made.shares:
         text = f"What did not change is shared with backup {made.shares}."
         show([row((text, "faint"), indent=2)])
