@@ -10,7 +10,6 @@ import json
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hermes_doctor.files import MEGABYTE
@@ -48,8 +47,8 @@ class Beside:
         told = json.loads(bytes.fromhex(self._told))
         if "errno" in told:
             raise OSError(told["errno"], os.strerror(told["errno"]))
-        self._saving.unread |= {Path(path): sha256 for path, sha256 in told["unread"].items()}
-        self._saving.fresh |= set(map(Path, told["fresh"]))
+        self._saving.unread |= told["unread"]
+        self._saving.fresh |= set(told["fresh"])
         self._saving.earlier.shared |= told["shared"]
         return [*entries_of(told["entries"])]
 
@@ -98,8 +97,8 @@ def _told(saving: Saving, groups: Groups, say: Callable[[str], None]) -> str:
     return _line(
         {
             "entries": [entry._asdict() for entry in entries],
-            "unread": {str(path): sha256 for path, sha256 in saving.unread.items()},
-            "fresh": list(map(str, saving.fresh)),
+            "unread": saving.unread,
+            "fresh": list(saving.fresh),
             "shared": saving.earlier.shared,
         }
     )

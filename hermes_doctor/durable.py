@@ -18,7 +18,7 @@ from typing import IO
 
 from hermes_doctor import digests, ondisk, rights
 from hermes_doctor.files import StrPath, open_regular
-from hermes_doctor.rights import acting_for
+from hermes_doctor.rights import acting_at, acting_for
 
 CHUNK = 1024 * 1024
 _NOT_BY_KERNEL = (errno.EXDEV, errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.EPERM)
@@ -63,7 +63,7 @@ def sync_folder(folder: Path) -> None:
         os.close(fd)
 
 
-def settle(folder: Path, fresh: Collection[Path] | None = None) -> None:
+def settle(folder: Path, fresh: Collection[StrPath] | None = None) -> None:
     """Everything below a folder onto the disk; where much is `fresh`, all of its disk at once."""
     found = [(Path(base), files) for base, _, files in os.walk(folder)]
     if fresh is None:
@@ -71,7 +71,7 @@ def settle(folder: Path, fresh: Collection[Path] | None = None) -> None:
     if len(fresh) + len(found) > FEW and _sync_disk(folder):
         return
     for path in fresh:
-        sync_file(path)
+        sync_file(Path(path))
     for base, _ in found:
         sync_folder(base)
 
@@ -185,20 +185,20 @@ def make_folder(path: Path, *, lasting: bool = True) -> None:
 
 
 @contextmanager
-def fresh(path: Path, mode: int = FILE_MODE, *, lasting: bool = True) -> Iterator[int]:
+def fresh(path: StrPath, mode: int = FILE_MODE, *, lasting: bool = True) -> Iterator[int]:
     """A descriptor on a file that did not exist; synced at the end, removed on failure.
 
     One that is not `lasting` is worked on further: whoever finishes it syncs it.
     """
     flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
-    with acting_for(path) as here:
+    with acting_at(path) as here:
         fd = os.open(here, flags, mode)
     try:
         yield fd
         if lasting:
             sync(fd)
     except BaseException:
-        remove(path)
+        remove(Path(path))
         raise
     finally:
         os.close(fd)
@@ -229,14 +229,14 @@ def copy(
 
 
 def copy_read_back(
-    source: Path, target: int, progress: Progress | None = None
+    source: StrPath, target: int, progress: Progress | None = None
 ) -> tuple[str, int, bool]:
     """The same for an empty target; and whether the disk has been seen to hold just that.
 
     A large file goes past the memory, and each piece of it is read back while it is at hand:
     it is hashed once, and does not push out of a small machine's memory what a gateway reads.
     """
-    with acting_for(source) as here:
+    with acting_at(source) as here:
         fd = open_regular(here, follow=False)
     with os.fdopen(fd, "rb", buffering=0) as file:
         most = os.fstat(fd).st_size
@@ -325,10 +325,10 @@ def place(fd: int, data: bytes, at: int) -> None:
         view, at = view[count:], at + count
 
 
-def digest(path: Path, progress: Progress | None = None, like: str | None = None) -> str:
+def digest(path: StrPath, progress: Progress | None = None, like: str | None = None) -> str:
     """That of a regular file, made `like` another; read from the disk where possible."""
     total = digests.like(like)
-    with acting_for(path) as here:
+    with acting_at(path) as here:
         fd = open_regular(here, follow=False)
     try:
         for chunk in ondisk.blocks(fd):
@@ -362,12 +362,12 @@ def pieces_of_arriving(path: Path, arriving: Iterator[int]) -> list[bytes]:
     return found.all()
 
 
-def extended(path: Path) -> dict[str, str]:
+def extended(path: StrPath) -> dict[str, str]:
     """The extended attributes of a file (access lists among them), base64 by name."""
     if not hasattr(os, "listxattr"):
         return {}
     found = {}
-    with contextlib.suppress(OSError), acting_for(path) as here:
+    with contextlib.suppress(OSError), acting_at(path) as here:
         for name in os.listxattr(here, follow_symlinks=False):
             if name.startswith(("security.", "trusted.")):  # the machine's, not the file's
                 continue

@@ -72,7 +72,7 @@ def reason(error: OSError | ValueError, path: Path) -> str:
     return f"{path.name or path}: {why.lower()}"
 
 
-def open_regular(path: Path, *, follow: bool = True) -> int:
+def open_regular(path: StrPath, *, follow: bool = True) -> int:
     """A read-only descriptor on a regular file; never blocks on a FIFO, never touches its atime."""
     flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
     flags |= 0 if follow else os.O_NOFOLLOW
@@ -85,11 +85,11 @@ def open_regular(path: Path, *, follow: bool = True) -> int:
         raise
     except (OSError, ValueError) as error:
         if isinstance(error, OSError) and error.errno == errno.ENXIO:
-            raise CouldNotLook(f"{path.name}: is a socket, not a regular file") from error
-        raise CouldNotLook(reason(error, path)) from error
+            raise CouldNotLook(f"{Path(path).name}: is a socket, not a regular file") from error
+        raise CouldNotLook(reason(error, Path(path))) from error
     if not stat.S_ISREG(os.fstat(fd).st_mode):
         os.close(fd)
-        raise CouldNotLook(f"{path.name}: is not a regular file")
+        raise CouldNotLook(f"{Path(path).name}: is not a regular file")
     return fd
 
 

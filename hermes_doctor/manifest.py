@@ -270,11 +270,15 @@ def _written(entries: Sequence[Entry]) -> list[bytes]:
     Where one ends and the next begins no text in an entry can look like: there its quotes would
     be escaped.
     """
-    found = [
-        {name: value for name, value in entry._asdict().items() if _USUAL.get(name, value) != value}
+    usual = [_USUAL.get(name, ...) for name in Entry._fields]
+    every = [
+        {
+            n: value
+            for n, value, known in zip(Entry._fields, entry, usual, strict=True)
+            if value != known
+        }
         for entry in entries
     ]
-    every = [{"path": e.path, "kind": e.kind, **f} for e, f in zip(entries, found, strict=True)]
     text = json.dumps(every, ensure_ascii=True, default=dict)[1:-1]
     return text.replace('}, {"path": ', '}\n{"path": ').encode("ascii").split(b"\n")
 

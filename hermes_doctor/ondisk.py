@@ -30,14 +30,15 @@ def blocks(fd: int) -> Iterator[memoryview]:
 
     What was given is overwritten by the next, and by what else the thread reads that way.
     """
-    if os.fstat(fd).st_size >= LARGE:
+    size = os.fstat(fd).st_size
+    if size >= LARGE:
         yield from _ahead(fd)
         return
     if not past_memory(fd):
         _forget(fd)
-    room, at = Rooms.of_thread().piece, 0  # used again: a new one costs as much as to fill it
-    while count := _read(fd, room, at):
-        yield memoryview(room)[:count]
+    room, at = memoryview(Rooms.of_thread().piece), 0  # used again: a new one costs as much
+    while at < size and (count := _read(fd, room[: whole_pages(size - at)], at)):
+        yield room[:count]
         at += count
 
 
@@ -59,7 +60,13 @@ def _ahead(fd: int) -> Iterator[memoryview]:
             coming()  # who asks for no more may close the file
 
 
-def _read(fd: int, into: mmap.mmap, at: int) -> int:
+def whole_pages(count: int) -> int:
+    """As many bytes, or a few more: a disk takes and gives pages, and a room that is larger than
+    what comes costs time, since all of it is held ready."""
+    return count + -count % PAGE
+
+
+def _read(fd: int, into: mmap.mmap | memoryview, at: int) -> int:
     try:
         return os.preadv(fd, [into], at)
     except OSError as error:
@@ -112,14 +119,14 @@ class Rooms:
 
     def padded(self, count: int) -> memoryview:
         """What was read, and nothing behind it up to a whole page."""
-        end = count + -count % PAGE
+        end = whole_pages(count)
         self.piece[count:end] = bytes(end - count)
         return memoryview(self.piece)[:end]
 
     def held_by(self, fd: int, at: int, count: int) -> bool:
         """Whether the disk gives back at one place what was read; False if it cannot tell."""
         try:
-            read = os.preadv(fd, [memoryview(self.back)[: count + -count % PAGE]], at)
+            read = os.preadv(fd, [memoryview(self.back)[: whole_pages(count)]], at)
         except OSError:
             return False
         return read == count and not self._differ(*self._both, count)

@@ -150,6 +150,16 @@ def acting_for(path: Path) -> Iterator[Path]:
 
 
 @contextmanager
+def acting_at(place: StrPath) -> Iterator[StrPath]:
+    """The same for whoever needs no path: to make one takes longer than many a call."""
+    if of(place) is None:
+        yield place
+        return
+    with acting_for(Path(place)) as here:
+        yield here
+
+
+@contextmanager
 def _as(user: Rights) -> Iterator[None]:
     gid, groups = os.getegid(), os.getgroups()
     try:

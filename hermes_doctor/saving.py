@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hermes_doctor import beside, blocks, child, durable, growing, rights, sharing
-from hermes_doctor.files import Snapshot, read_head, snapshot
+from hermes_doctor.files import Snapshot, StrPath, read_head, snapshot
 from hermes_doctor.home import SIDECARS, Home, is_database, main_of
-from hermes_doctor.manifest import BASE, CHANGED, Entry, Source, place_of
+from hermes_doctor.manifest import BASE, CHANGED, Entry, Source, place_of, within
 from hermes_doctor.model import CannotFix, CouldNotLook, Trouble
 from hermes_doctor.sharing import Earlier
 from hermes_doctor.sqlite.guard import in_use
@@ -42,13 +42,13 @@ class Saving:
         self.partial = partial
         self.earlier = earlier
         self.progress = progress
-        self.unread: dict[Path, str] = {}
+        self.unread: dict[str, str] = {}
         """What was written and not read back so far, each with its hash."""
-        self.fresh: set[Path] = set()
+        self.fresh: set[str] = set()
         """What was written and has to be brought onto the disk."""
         self.alone = False
         """Whether this process does nothing else, and may end by what it meets."""
-        self._folders: set[Path] = set()
+        self._folders: set[str] = set()
         self._processes = ExitStack()
 
     def __enter__(self) -> Self:
@@ -114,13 +114,13 @@ class Saving:
         count = SHARES if self._own_rights([]) and len(written) > MANY else 1
         shares = [written[number::count] for number in range(count)]
         answers = child.spread(shares, lambda share: "".join("01"[_reads(one)] for one in share))
-        found = [
-            (one, right)
-            for s, a in zip(shares, answers, strict=True)
-            for one, right in zip(s, a, strict=True)
+        wrong = [
+            copy.removeprefix(f"{self.partial}/")
+            for share, answer in zip(shares, answers, strict=True)
+            for (copy, _), right in zip(share, answer, strict=True)
+            if right != "1"
         ]
-        names = [path.relative_to(self.partial) for (path, _), right in found if right != "1"]
-        return [f"{name}: the copy is not what was saved" for name in names]
+        return [f"{name}: the copy is not what was saved" for name in wrong]
 
     # -- one database with its sidecars, or one file -----------------------------------------
 
@@ -180,16 +180,15 @@ class Saving:
 
     def _save(self, source: Source) -> Entry | None:
         """One path into the partial backup; None for what was gone before it could be saved."""
-        path, taken = source.path, snapshot(source.path)
+        place, taken = source.place, snapshot(source.place)
         if taken != source.expect and not source.patient:
-            raise Trouble(
-                f"{path.name} was changed meanwhile. Nothing was changed by us; try again."
-            )
+            name = source.path.name
+            raise Trouble(f"{name} was changed meanwhile. Nothing was changed by us; try again.")
         name = source.name
         if taken.kind == "absent":
             return None if source.patient else Entry(name, "absent")
         if taken.kind == "symlink":
-            return Entry(name, "symlink", uid=taken.uid, gid=taken.gid, target=os.readlink(path))
+            return Entry(name, "symlink", uid=taken.uid, gid=taken.gid, target=os.readlink(place))
         entry = Entry(
             name,
             "file" if source.content else "mode",
@@ -198,15 +197,15 @@ class Saving:
             uid=taken.uid,
             gid=taken.gid,
             mtime_ns=taken.mtime_ns,
-            xattrs=durable.extended(path),
+            xattrs=durable.extended(place),
         )
         if not source.content:
             return entry
         if source.live:
-            return self._live(entry, path, taken)
+            return self._live(entry, source.path, taken)
         if shared := self._unchanged(source._replace(expect=taken)):
             return shared
-        return self._still(entry, path, taken, patient=source.patient)
+        return self._still(entry, place, taken, patient=source.patient)
 
     # -- a database in use -------------------------------------------------------------------
 
@@ -256,7 +255,7 @@ class Saving:
     def _live_whole(self, entry: Entry, path: Path) -> Entry:
         from hermes_doctor.sqlite import live
 
-        copy = self._place(entry.path)
+        copy = Path(self._place(entry.path))
         made = live.copy(path, copy, self.progress)
         return entry._replace(
             method="sqlite",
@@ -269,12 +268,12 @@ class Saving:
 
     # -- a file that nobody has open to write --------------------------------------------------
 
-    def _still(self, entry: Entry, path: Path, taken: Snapshot, *, patient: bool) -> Entry:
+    def _still(self, entry: Entry, place: str, taken: Snapshot, *, patient: bool) -> Entry:
         """The bytes of a file that stood still while they were read."""
         for attempt in range(10 if patient else 1):
             seen = (time.time_ns(), *sharing.marks(taken))
-            made = self._still_blocks(entry, path) or self._still_whole(entry, path)
-            now = snapshot(path)
+            made = self._still_blocks(entry, place) or self._still_whole(entry, place)
+            now = snapshot(place)
             if now == taken and made.size == taken.size:
                 like = self.earlier.like(entry.path) if patient else None
                 same = like is not None and like.sha256 == made.sha256
@@ -284,13 +283,14 @@ class Saving:
                         return shared._replace(
                             seen=seen, mtime_ns=taken.mtime_ns, xattrs=entry.xattrs
                         )
-                    made = self._still_whole(entry, path)
+                    made = self._still_whole(entry, place)
                 return made._replace(seen=seen, mtime_ns=taken.mtime_ns, read_at=time.time_ns())
             self._drop(entry.path)
-            if patient and attempt and (grown := self._grown(entry, path)):
+            if patient and attempt and (grown := self._grown(entry, Path(place))):
                 return grown
             taken = now
-        raise Trouble(f"{path.name} is being written to. Nothing was changed; try again.")
+        name = os.path.basename(place)
+        raise Trouble(f"{name} is being written to. Nothing was changed; try again.")
 
     def _grown(self, entry: Entry, path: Path) -> Entry | None:
         """What a file holds that somebody keeps adding to; None where that is not all he does."""
@@ -303,14 +303,14 @@ class Saving:
         self._written(copy, made[0])
         return entry._replace(sha256=made[0], size=made[1], mtime_ns=taken.mtime_ns)
 
-    def _still_blocks(self, entry: Entry, path: Path) -> Entry | None:
+    def _still_blocks(self, entry: Entry, place: str) -> Entry | None:
         like = self.earlier.like(entry.path)
         base = self.earlier.base(entry.path, entry.size)
         changed = self._begin_blocks(entry.path, base)
         if like is None or base is None or changed is None:
             return None
         with (
-            blocks.opened(path) as fd,
+            blocks.opened(Path(place)) as fd,
             blocks.opened(base) as earlier,
             durable.fresh(changed, lasting=False) as target,
         ):
@@ -327,10 +327,10 @@ class Saving:
             pieces=made.pieces,
         )
 
-    def _still_whole(self, entry: Entry, path: Path) -> Entry:
+    def _still_whole(self, entry: Entry, place: str) -> Entry:
         copy = self._place(entry.path)
         with durable.fresh(copy, lasting=False) as fd:
-            digest, count, read_back = durable.copy_read_back(path, fd, self.progress)
+            digest, count, read_back = durable.copy_read_back(place, fd, self.progress)
         self._written(copy, digest, read_back=read_back)
         return entry._replace(size=count, sha256=digest)
 
@@ -355,34 +355,35 @@ class Saving:
 
     def _begin_blocks(self, name: str, base: Path | None) -> Path | None:
         """Where the changes of a file go, beside a name for what they are against."""
-        folder = place_of(self.partial, name, blocks=True)
-        if base is None or not self.earlier.link(base, folder / BASE):
+        if base is None:
             return None
-        return folder / CHANGED
+        folder = place_of(self.partial, name, blocks=True)
+        return folder / CHANGED if self.earlier.link(base, folder / BASE) else None
 
-    def _place(self, name: str) -> Path:
-        copy = place_of(self.partial, name)
-        if copy.parent not in self._folders:
-            durable.make_folder(copy.parent, lasting=False)
-            self._folders.add(copy.parent)
+    def _place(self, name: str) -> str:
+        copy = f"{self.partial}/{within(name)}"
+        folder = copy.rpartition("/")[0]
+        if folder not in self._folders:
+            durable.make_folder(Path(folder), lasting=False)
+            self._folders.add(folder)
         return copy
 
-    def _written(self, copy: Path, sha256: str, *, read_back: bool = False) -> None:
-        self.fresh.add(copy)
+    def _written(self, copy: StrPath, sha256: str, *, read_back: bool = False) -> None:
+        self.fresh.add(os.fspath(copy))
         if not read_back:
-            self.unread[copy] = sha256
+            self.unread[os.fspath(copy)] = sha256
 
     def _drop(self, name: str) -> None:
         """Take away what was saved of a path."""
         folder = place_of(self.partial, name, blocks=True)
         for path in (place_of(self.partial, name), folder / BASE, folder / CHANGED):
             durable.remove(path)
-            self.unread.pop(path, None)
-            self.fresh.discard(path)
+            self.unread.pop(str(path), None)
+            self.fresh.discard(str(path))
         durable.remove_folder(folder)
 
 
-def _reads(one: tuple[Path, str]) -> bool:
+def _reads(one: tuple[str, str]) -> bool:
     """Whether a file reads as it was written."""
     path, sha256 = one
     try:

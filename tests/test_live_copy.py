@@ -372,7 +372,7 @@ def test_a_writer_without_a_log_meets_no_lock(home: Path, tmp_path: Path) -> Non
         made = back_up(home, meanwhile)
 
     assert said == [[]], "the writer was kept waiting"
-    assert method(made) == ("bytes", None)
+    assert method(made) == ("bytes", "ok")
     assert versions(made, "state.db", tmp_path / "out") == [(2, ROWS)]
 
 
