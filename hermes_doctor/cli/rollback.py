@@ -99,8 +99,8 @@ def _planned(home: Home, update: Update, *, keep_data: bool) -> tuple[Plan, Back
     if update.before is None:
         data = f" Its data: hermes-doctor backup restore {update.backup}" if update.backup else ""
         raise Trouble(
-            f"Which Hermes was there before update {update.id} is not known: in a container it "
-            f"lies in the image, which has to be exchanged by hand.{data}"
+            f"Which Hermes was there before update {update.id} is not known: no container engine "
+            f"could be asked, so the image has to be exchanged by hand.{data}"
         )
     if update.backup is None and not keep_data:
         raise Trouble("That update had no backup. --keep-data brings only the old Hermes back.")

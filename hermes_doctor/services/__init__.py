@@ -178,7 +178,8 @@ def of_unit(probes: Probes, unit: Unit) -> Owned:
                 "the gateway is the main process of this container: restart the container from "
                 "outside (docker restart)"
             )
-        return Container(home, unit.settings.get("Id") or unit.name, docker.engine())
+        # By its name: Compose may make it anew meanwhile, and then it has another id.
+        return Container(home, unit.name.removeprefix("container "), docker.engine())
     raise CannotFix(f"it belongs to {unit.name} ({unit.kind}), which this tool cannot steer")
 
 

@@ -17,7 +17,7 @@ from hermes_doctor.probes import Probes
 from hermes_doctor.repair import Item, Run
 from hermes_doctor.services.commands import Account, owner_of
 from hermes_doctor.steps import GatewayStep
-from hermes_doctor.updating import amounts, checkouts, downtime, hermes, requirements
+from hermes_doctor.updating import amounts, checkouts, downtime, hermes, images, requirements
 from hermes_doctor.updating.before import others
 from hermes_doctor.updating.hermes import Installed
 from hermes_doctor.updating.records import CHECKED, UPDATED, Records, Update, process
@@ -77,7 +77,7 @@ def examine(
     missing: tuple[str, ...] = ()
     if update.after is None and update.before is not None:
         missing = (f"there is none in {update.before.where} any more",)
-    elif update.after is not None:
+    elif update.after is not None and not images.is_one(update.after):
         tell("looking whether everything is there that the new Hermes needs")
         owner = owner_of(home)
         missing = (*requirements.unmet(update.after, owner), *_unmerged(update.after, owner))

@@ -18,7 +18,7 @@ from hermes_doctor.model import CouldNotLook, Finding, Severity, Status, Trouble
 from hermes_doctor.probes import Probes, installation
 from hermes_doctor.probes.installation import Installation
 from hermes_doctor.services.commands import owner_of
-from hermes_doctor.updating import amounts, checkouts, hermes
+from hermes_doctor.updating import amounts, checkouts, hermes, images
 from hermes_doctor.updating.records import Records, Update, now, process
 from hermes_doctor.values import NamedTuple
 from hermes_doctor.vault import Progress, Vault, total
@@ -172,6 +172,8 @@ def record(
     probes = Probes(home)
     found = concerned(home, command)
     seen = hermes.look(found) if found else None
+    if seen is None or images.is_meant(command):
+        seen = images.of_home(home) or seen
     if seen is not None and seen.kind == hermes.GIT and seen.checkout is not None:
         owner = owner_of(home)
         revision = seen.revision or checkouts.commit_of(seen.checkout, owner)

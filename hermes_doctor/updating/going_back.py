@@ -11,7 +11,7 @@ from hermes_doctor.model import CannotFix
 from hermes_doctor.probes import Probes
 from hermes_doctor.services.commands import Account, Said, ask, login, owner_of
 from hermes_doctor.steps import sidecars
-from hermes_doctor.updating import checkouts, downtime, hermes, packages, requirements
+from hermes_doctor.updating import checkouts, downtime, hermes, images, packages, requirements
 from hermes_doctor.updating.checkouts import Way
 from hermes_doctor.updating.hermes import GIT, IMAGE, Installed
 from hermes_doctor.updating.records import Update
@@ -25,6 +25,9 @@ class Command(NamedTuple):
     """One command that brings the old Hermes back."""
 
     words: tuple[str, ...]
+    ours: bool = False
+    """Whether it is for whoever goes back, not for the home's owner, whom an engine of containers
+    may not even know."""
 
     def __str__(self) -> str:
         return " ".join(self.words)
@@ -47,6 +50,13 @@ def plan(home: Home, update: Update, after: Installed | None) -> Plan:
     way = Way()
     if before.kind == GIT:
         way = checkouts.way_back(before, after, update.id, owner)
+    if images.is_one(before):
+        try:
+            words = images.way_back(before, after)
+        except CannotFix as why:
+            data = f"; then its data: hermes-doctor backup restore {update.backup}"
+            raise CannotFix(f"{why}{data if update.backup else ''}") from None
+        return _runnable([Command(one, ours=True) for one in words])
     if before.kind == IMAGE:
         if after is not None and _same(before, after):
             return Plan()
@@ -123,7 +133,10 @@ def bring_back(
         what = f"Hermes {there.version}" if there else "no Hermes"
         raise CannotFix(f"{what} is there afterwards, not {before.version}")
     if there.revision != before.revision:
-        raise CannotFix(f"the checkout is not at {before.revision} afterwards")
+        what = "container" if images.is_one(before) else "checkout"
+        raise CannotFix(f"the {what} is not at {before.revision} afterwards")
+    if images.is_one(before):
+        return
     if left := packages.missing(before, there):
         name, version = left[0]
         more = f" and {len(left) - 1} more" if len(left) > 1 else ""
@@ -134,5 +147,7 @@ def bring_back(
 
 def _ask(one: Command, owner: Account, hold: int) -> Said:
     """As the home's owner: with the environment of this shell where that is us, else of a login."""
+    if one.ours:
+        return ask(one.words, env=dict(os.environ), limit=LIMIT, keep=(hold,))
     env = dict(os.environ) if owner.is_us else login(owner)
     return ask(one.words, user=owner, env=env, limit=LIMIT, keep=(hold,))

@@ -25,22 +25,25 @@ class Installed:
 
     version: str
     where: str
-    """Its virtual environment, or the checkout where that has none of its own."""
+    """Its virtual environment, the checkout where that has none of its own, or a container."""
     kind: str
     """pip, uv, pipx, uv-tool, git or image."""
     checkout: str | None = None
     revision: str | None = None
-    """The commit that the checkout is at."""
+    """The commit that the checkout is at, or the image of a container."""
     branch: str | None = None
     """The branch that was checked out."""
     clean: bool | None = None
     """Whether the checkout had no changes; None where nobody asked."""
     source: str = ""
-    """Where it was installed from: its checkout (EDITABLE, COPIED), a repository; else an index."""
+    """Where it was installed from: its checkout (EDITABLE, COPIED), a repository, an image by its
+    name; else an index."""
     python: str = ""
     """The version of the environment's interpreter."""
     packages: Mapping[str, str] = field(default_factory=dict)
     """Everything in the environment, by name and version."""
+    compose: Mapping[str, str] = field(default_factory=dict)
+    """Of a container: what Compose knows it by (`images`)."""
 
 
 def look(found: Installation) -> Installed:
@@ -66,6 +69,10 @@ def look(found: Installation) -> Installed:
 
 def there(then: Installed) -> Installed | None:
     """The Hermes that is in the place of another one now; None where that is empty."""
+    from hermes_doctor.updating import images
+
+    if images.is_one(then):
+        return images.there(then)
     found = at(Path(then.where))
     return look(found) if found else None
 
