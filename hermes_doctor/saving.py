@@ -113,7 +113,12 @@ class Saving:
         written = list(self.unread.items())
         count = SHARES if self._own_rights([]) and len(written) > MANY else 1
         shares = [written[number::count] for number in range(count)]
-        answers = child.spread(shares, lambda share: "".join("01"[_reads(one)] for one in share))
+        try:
+            answers = child.spread(shares, lambda share: "".join("01"[_reads(o)] for o in share))
+        except CannotFix as why:
+            raise Trouble(
+                f"The backup could not be read back ({why}). No backup was made."
+            ) from None
         wrong = [
             copy.removeprefix(f"{self.partial}/")
             for share, answer in zip(shares, answers, strict=True)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor import blocks, durable
+from hermes_doctor import blocks, durable, saving
 from hermes_doctor.home import Home
 from hermes_doctor.manifest import Entry
 from hermes_doctor.model import Trouble
@@ -82,3 +82,37 @@ def test_one_that_is_killed(home: Path, monkeypatch: pytest.MonkeyPatch) -> None
     with pytest.raises(Trouble, match="A file could not be saved"):
         back_up(home)
     assert not [one for one in os.listdir(Home(home).vault) if one != "runs"]
+
+
+def test_a_reader_that_is_killed(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was not read back is no backup, and nothing is left of it."""
+    for number in range(saving.MANY + 10):
+        support.put(home / "sessions" / f"{number}.jsonl", f"{number}\n")
+    here, real = os.getpid(), durable.digest
+
+    def digest(path: str, *more: object, **named: object) -> str:
+        if os.getpid() != here:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return real(path, *more, **named)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(durable, "digest", digest)
+    with pytest.raises(Trouble, match="could not be read back"):
+        back_up(home)
+    assert not [one for one in os.listdir(Home(home).vault) if one != "runs"]
+
+
+def test_many_files(home: Path) -> None:
+    """Several processes save them, and every one is there, in its order and as it was."""
+    for number in range(5 * saving.MANY):
+        support.put(home / "skills" / f"{number % 7}" / f"{number}.md", f"{number}\n" * number)
+    told: list[int] = []
+    made = back_up(home, progress=told.append)
+
+    names = [entry.path for entry in made.entries]
+    wanted = [str(path.relative_to(home)) for path in (home / "skills").rglob("*.md")]
+    assert set(wanted) <= set(names)
+    assert len(names) == len(set(names))
+    assert sum(told) == made.size
+    assert Vault(Home(home)).verify(made) == []
+    for name in wanted:
+        assert (made.folder / "files" / name).read_bytes() == (home / name).read_bytes()
