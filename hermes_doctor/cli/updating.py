@@ -244,7 +244,7 @@ def after(
     if json:
         echo(updated.document(outcome))
     else:
-        show(updated.lines(outcome, repeated(home.path)), to)
+        show(updated.lines(outcome, home.path, repeated), to)
     return outcome.good
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 from hermes_doctor.model import Severity
@@ -13,7 +14,7 @@ from hermes_doctor.updating.hermes import Installed
 _MARK = {Severity.CRITICAL: "error", Severity.ERROR: "error", Severity.WARNING: "warning"}
 
 
-def lines(outcome: Outcome, options: str = "") -> Iterator[Line]:
+def lines(outcome: Outcome, home: Path, options: Callable[[Path], str]) -> Iterator[Line]:
     """The verdict, what was broken, and what to type now."""
     yield row(
         ("✓ " if outcome.good else "✗ ", "good" if outcome.good else "error"), versions(outcome)
@@ -31,10 +32,11 @@ def lines(outcome: Outcome, options: str = "") -> Iterator[Line]:
         yield row(
             ("! ", _MARK.get(one.severity, "faint")), f"{one.code}: {one.title}{subject}", hang=2
         )
-    if outcome.broke:
-        yield row(("  What can be mended:  ", "faint"), f"hermes-doctor fix{options}")
+    for number, where in enumerate(outcome.broken):
+        text = " " * 23 if number else "  What can be mended:  "
+        yield row((text, "faint"), f"hermes-doctor fix{options(where.path)}")
     if not outcome.good and outcome.update.backup:
-        yield row(("  The way back:        ", "faint"), f"hermes-doctor rollback{options}")
+        yield row(("  The way back:        ", "faint"), f"hermes-doctor rollback{options(home)}")
 
 
 def versions(outcome: Outcome) -> str:

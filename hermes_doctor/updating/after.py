@@ -18,7 +18,7 @@ from hermes_doctor.repair import Item, Run
 from hermes_doctor.services.commands import Account, owner_of
 from hermes_doctor.steps import GatewayStep
 from hermes_doctor.updating import amounts, checkouts, downtime, hermes, images, requirements
-from hermes_doctor.updating.before import others
+from hermes_doctor.updating.before import in_profiles, others, profiles
 from hermes_doctor.updating.hermes import Installed
 from hermes_doctor.updating.records import CHECKED, UPDATED, Records, Update, process
 from hermes_doctor.values import NamedTuple
@@ -39,7 +39,9 @@ class Outcome(NamedTuple):
     update: Update
     report: Report
     broke: tuple[Finding, ...]
-    """What was not wrong before, the worst first."""
+    """What was not wrong before: in the home, then in its profiles, the worst first."""
+    broken: tuple[Home, ...]
+    """The homes where that is."""
     missing: tuple[str, ...]
     """Packages that the new Hermes needs and does not have."""
     lost: tuple[str, ...]
@@ -88,14 +90,24 @@ def examine(
         said, up = _settled(home, said)
     report = examination.report(Probes(home), plugins, plugins.checks)
     before = {(code, _nameless(subject)) for code, subject in update.known}
-    broke = tuple(
-        one for one in report.findings if (one.code, _nameless(one.subject)) not in before
-    )
-    broke = tuple(one for one in broke if one.severity is not Severity.INFO)
+
+    def is_new(one: Finding) -> bool:
+        known = (one.code, _nameless(one.subject)) in before
+        return not known and one.severity is not Severity.INFO
+
+    here, beside = (tuple(filter(is_new, f)) for f in (report.findings, in_profiles(home, plugins)))
+    broke = (*here, *examination.sort(beside))
+    broken = [*([home] * bool(here)), *_homes_of(beside, home)]
     update.stage = CHECKED
     update.guard = []
     records.save(update)
-    return Outcome(update, report, broke, missing, lost, _elsewhere(home, update), said, up)
+    elsewhere = _elsewhere(home, update)
+    return Outcome(update, report, broke, tuple(broken), missing, lost, elsewhere, said, up)
+
+
+def _homes_of(findings: Sequence[Finding], home: Home) -> list[Home]:
+    names = {finding.subject.partition(":")[0] for finding in findings}
+    return [one for one in profiles(home) if one.profile in names]
 
 
 def _now(update: Update, probes: Probes) -> Installed | None:

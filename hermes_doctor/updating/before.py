@@ -69,7 +69,21 @@ def preflight(
     obstacles = [*wrong, *unseen, *_open(probes.home), *_half_done(probes), *_room(probes)]
     if not obstacles and patience is not None:
         obstacles += _busy(probes, patience, tell)
-    return Moment(tuple(obstacles), tuple(findings))
+    return Moment(tuple(obstacles), (*findings, *in_profiles(probes.home, plugins)))
+
+
+def in_profiles(home: Home, plugins: Plugins) -> list[Finding]:
+    """What is wrong in the profiles of a home; each subject says in which."""
+    return [
+        finding._replace(subject=f"{profile.profile}: {finding.subject}".rstrip(": "))
+        for profile in profiles(home)
+        for finding in examination.examine(Probes(profile), plugins.checks)[1]
+    ]
+
+
+def profiles(home: Home) -> list[Home]:
+    """The homes within a home."""
+    return [one for one in all_homes(home, []) if one.path.parent.parent == home.path]
 
 
 def _open(home: Home) -> Iterator[str]:

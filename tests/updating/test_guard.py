@@ -395,3 +395,16 @@ def test_a_profile_whose_gateway_is_gone_afterwards_is_named(
     outcome = after.examine(Home(home), update, plugins.load(), restart=False)
     assert not outcome.gateway_up
     assert "No gateway of work runs." in outcome.gateway
+
+
+def test_what_is_broken_in_a_profile_is_told(place: Path) -> None:
+    """By its name, with the command for that home; what was wrong there before is not."""
+    profile = support.healthy(place / "profiles" / "work")
+    support.put(profile / "auth.json", "{ torn")
+    script = f"open({str(profile / 'config.yaml')!r}, 'w').write('model: [')"
+    done = guarded(place, sys.executable, "-c", script)
+
+    text = " ".join(done.err.split())
+    assert "(work: config.yaml" in text
+    assert f"hermes-doctor fix --home {profile}" in text
+    assert "auth.json" not in text
