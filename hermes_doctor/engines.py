@@ -51,8 +51,8 @@ def _run(
     cwd: Path | None = None,
     heard: Callable[[str], None] = lambda _: None,
 ) -> str:
-    """What a program prints, each line `heard` as it comes; Trouble with its last words when it
-    fails. It ends with us: what it has begun it may take back."""
+    """What a program prints, each line `heard` as it comes; Trouble with the words that tell why
+    when it fails. It ends with us: what it has begun it may take back."""
     with tempfile.TemporaryFile() as errors:
         process = subprocess.Popen(
             [program(words[0]), *words[1:]],
@@ -76,9 +76,17 @@ def _run(
         errors.seek(0)
         said = errors.read().decode("utf-8", "replace").strip().splitlines() or ["it said nothing"]
     if process.returncode:
-        text = clean(said[-1])[:300]
+        text = clean(_telling(said))[:300]
         raise Trouble(f"{words[0]} {words[1]} failed with {process.returncode}: {text}")
     return "".join(printed)
+
+
+def _telling(lines: Sequence[str]) -> str:
+    """The line that says why: the last one often says only that it ended."""
+    for mark in ("ssh: ", "Permission denied", "Fatal: "):
+        if found := next((line for line in lines if mark in line), ""):
+            return found
+    return lines[-1]
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

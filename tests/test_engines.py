@@ -222,3 +222,17 @@ def test_ended_in_the_middle(home: Path, tmp_path: Path, command: str, signal: i
         os.kill(int(children[0]), SIGKILL)
         assert support.doctor("backup", "verify", "--deep", "--home", home).code == 0
         assert sorted(os.listdir(vault)) == known
+
+
+@pytest.mark.parametrize(
+    ("lines", "why"),
+    [
+        (["ssh: connect to host h port 22: Connection refused", "rsync error: (code 255)"], 0),
+        (["me@h: Permission denied (publickey).", "rsync error: unexplained error"], 0),
+        (["warning: old", "Fatal: wrong password or no key found", "exit"], 1),
+        (["one", "two"], 1),
+    ],
+)
+def test_the_line_that_tells_why(lines: list[str], why: int) -> None:
+    """The first cause, where the last line says only that it ended."""
+    assert engines._telling(lines) == lines[why]
