@@ -78,14 +78,12 @@ def _seen(unit: Unit) -> Installed | None:
 
 
 def way_back(before: Installed, after: Installed | None) -> list[tuple[str, ...]]:
-    """The commands, none where it is that image; CannotFix where it takes a person."""
+    """The commands, none where all is as it was; CannotFix where it takes a person."""
     name, image = before.source, before.revision or ""
-    if after is not None and (after.revision, after.source) == (image, name):
-        return []
     engine = docker.engine()
     if engine is None:
         raise CannotFix("no container engine can be asked from here")
-    if asking.ask(engine, "image", "inspect", image).code:
+    if not _id(engine, image):
         raise CannotFix(
             f"the image {image[:12]} is not there any more: get {name} of then from where it came, "
             f"and make the container from it"
@@ -95,12 +93,23 @@ def way_back(before: Installed, after: Installed | None) -> list[tuple[str, ...]
             f"the container is made from {after.source} by now, and was from {name}: put that back "
             f"where it is set, and make the container anew"
         )
-    if not before.compose.get("Service"):
+    renamed: list[tuple[str, ...]] = []
+    if _id(engine, name) != image:
+        renamed = [(engine, "tag", image, name)]
+    if after is not None and after.revision == image:
+        return renamed
+    if not before.compose.get("Service") or asking.ask(engine, "compose", "version").code:
         raise CannotFix(
-            f"its container was made by hand, and with which options is not known: make it anew "
-            f"from image {image[:12]}"
+            f"its container was made by hand, or {engine} has no Compose here: make it anew, with "
+            f"the options that it had, from image {image[:12]}"
         )
-    return [(engine, "tag", image, name), (*_compose(engine, before), before.compose["Service"])]
+    return [*renamed, (*_compose(engine, before), before.compose["Service"])]
+
+
+def _id(engine: str, image: str) -> str:
+    """What an image is by its hash; empty where there is none of that name."""
+    answer = asking.ask(engine, "image", "inspect", "--format", "{{.Id}}", image)
+    return answer.out.strip().removeprefix("sha256:") if not answer.code else ""
 
 
 def _compose(engine: str, before: Installed) -> tuple[str, ...]:

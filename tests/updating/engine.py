@@ -35,11 +35,18 @@ def made(one):
 if words[0] == "ps":
     print(*(one["Id"] for one in held["containers"]), sep="\\n")
 elif words[:2] == ["image", "inspect"]:
-    keep(words[2] not in [image.removeprefix("sha256:") for image in held["images"]])
+    found = held["tags"].get(words[-1]) or "sha256:" + words[-1]
+    if found not in held["images"]:
+        keep(1)
+    print(found)
 elif words[0] == "inspect":
     print(json.dumps([container(words[-1])]))
 elif words[0] == "tag":
     held["tags"][words[2]] = "sha256:" + words[1]
+elif words[0] == "pull":
+    held["tags"][words[1]] = held["images"][-1]
+elif words == ["compose", "version"]:
+    keep(not held["composes"])
 elif words[0] == "compose" and "up" in words:
     if "always" in words:
         held["tags"]["hermes:latest"] = held["images"][-1]
@@ -62,7 +69,7 @@ OLD, NEW = "a1" * 32, "b2" * 32
 class Engine:
     """One with a container that a home is a volume of."""
 
-    def __init__(self, folder: Path, *, compose: bool = True) -> None:
+    def __init__(self, folder: Path, *, compose: bool = True, composes: bool = True) -> None:
         self.bin = folder / "bin"
         self.file = folder / "held.json"
         prefix = "com.docker.compose."
@@ -83,6 +90,7 @@ class Engine:
             "images": [f"sha256:{OLD}", f"sha256:{NEW}"],
             "tags": {"hermes:latest": f"sha256:{OLD}"},
             "containers": [one],
+            "composes": composes,
             "asked": [],
         }
         support.put(self.file, json.dumps(held))

@@ -60,29 +60,37 @@ def test_there_and_back(home: Path, tmp_path: Path) -> None:
     assert doctor(home, engine, "rollback", "--yes").code == 2, "it is back already"
 
 
-def test_the_image_is_the_same(home: Path, tmp_path: Path) -> None:
-    """There is nothing to exchange then; the data comes back."""
+@pytest.mark.parametrize(
+    ("command", "commands"),
+    [(("ps",), []), (("pull", "hermes:latest"), [["tag", OLD, "hermes:latest"]])],
+)
+def test_the_container_is_the_same(
+    home: Path, tmp_path: Path, command: tuple[str, ...], commands: list[list[str]]
+) -> None:
+    """It need not be made anew; but a name that was pulled would exchange it the next time."""
     engine = Engine(tmp_path)
-    doctor(home, engine, "update-guard", "--", "docker", "ps")
+    doctor(home, engine, "update-guard", "--", "docker", *command)
     done = doctor(home, engine, "rollback", "--yes")
 
     assert done.code == 0, done.err
-    assert not [one for one in engine.held["asked"] if one[0] in ("tag", "compose")]
+    assert engine.held["tags"] == {"hermes:latest": f"sha256:{OLD}"}
+    assert [one for one in engine.held["asked"] if one[0] in ("tag", "compose")] == commands
 
 
 @pytest.mark.parametrize(
-    ("compose", "then", "why"),
+    ("options", "then", "why"),
     [
-        (False, (), "made by hand"),
-        (True, ("rmi", OLD), "is not there any more"),
-        (True, ("set", "hermes:v2"), "is made from hermes:v2 by now, and was from hermes:latest"),
+        ({"compose": False}, (), "made by hand"),
+        ({"composes": False}, (), "docker has no Compose here"),
+        ({}, ("rmi", OLD), "is not there any more"),
+        ({}, ("set", "hermes:v2"), "is made from hermes:v2 by now, and was from hermes:latest"),
     ],
 )
 def test_what_takes_a_person(
-    home: Path, tmp_path: Path, compose: bool, then: tuple[str, ...], why: str
+    home: Path, tmp_path: Path, options: dict[str, bool], then: tuple[str, ...], why: str
 ) -> None:
     """It says what to do, with the command for the data, and changes nothing."""
-    engine = Engine(tmp_path, compose=compose)
+    engine = Engine(tmp_path, **options)
     doctor(home, engine, "update-guard", "--", *UPDATE)
     if then:
         doctor(home, engine, "update-guard", "--force", "--", "docker", *then)
