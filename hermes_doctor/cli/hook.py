@@ -209,6 +209,8 @@ def run(
     from hermes_doctor.cli import updating
 
     where = homes.find(home)
+    if moment is Moment.PRE and from_chat and updating.is_prepared(where):
+        return 0
     if moment is Moment.PRE:
         patience = 0.0 if from_chat else updating.PATIENCE
         made = updating.before(

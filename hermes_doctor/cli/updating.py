@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from hermes_doctor.updating.records import Update
 
 PATIENCE = 120.0
+MOMENT = 60.0
+"""Seconds between a question of the gateway's hook and the update itself, at most."""
 GUARD_EPILOG = """\b
 Examples:
   hermes-doctor update-guard -- hermes update
@@ -162,6 +164,19 @@ def began_in_chat(home: Home, update: Update) -> None:
     update.chat = True
     update.stage = UPDATING
     Records(home).save(update)
+
+
+def is_prepared(home: Home) -> bool:
+    """Whether a chat's update that is about to begin was asked about already: by the gateway's
+    hook a moment ago, before the launcher asks."""
+    from datetime import UTC, datetime
+
+    from hermes_doctor.updating.records import UPDATING, Records
+
+    last = Records(home).last()
+    if last is None or not last.chat or last.stage != UPDATING or last.backup is None:
+        return False
+    return 0 <= (datetime.now(UTC) - last.began).total_seconds() < MOMENT
 
 
 def after_last(home: Home, *, json: bool, from_chat: bool) -> int:

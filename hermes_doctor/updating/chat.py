@@ -1,19 +1,22 @@
 """`/update` in a chat: a hook of the gateway itself that asks us first and lets us look after.
 
-The two files lie in `hooks/` of the home, where Hermes loads them when a gateway starts. They are
-run by Hermes' own interpreter, so they import nothing of this tool: they call it.
+The files lie in `hooks/` of the home, where Hermes loads them when a gateway starts. They are run
+by Hermes' own interpreter, so they import nothing of this tool: they call it. While an answer is
+being written Hermes asks no hook; but it looks for `hermes` on its PATH, where a launcher of ours
+is first.
 """
 
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from pathlib import Path
 
 from hermes_doctor import durable
 from hermes_doctor.files import read
 from hermes_doctor.home import Home, all_homes
 from hermes_doctor.model import CouldNotLook
-from hermes_doctor.updating import itself
+from hermes_doctor.updating import itself, launcher
 
 FOLDER = "hooks/hermes-doctor"
 _ABOUT = """\
@@ -29,6 +32,7 @@ _HANDLER = '''\
 import asyncio
 import logging
 import os
+import shutil
 
 DOCTOR = {doctor!r}
 CODE = {code!r}
@@ -38,6 +42,7 @@ LIMIT = 3600
 
 async def handle(event_type, context):
     if event_type == "gateway:startup":
+        _stand_first()
         asyncio.ensure_future(_after())
         return None
     if not os.access(DOCTOR[0], os.X_OK) or not os.path.isfile(CODE):
@@ -47,6 +52,15 @@ async def handle(event_type, context):
     if code == 0:
         return {{"decision": "allow"}}
     return {{"decision": "deny", "message": "hermes-doctor stopped the update: " + said}}
+
+
+def _stand_first():
+    """Where Hermes finds itself on PATH, it finds our launcher; that finds Hermes."""
+    mine, found = os.path.join(os.path.dirname(os.path.abspath(__file__)), "bin"), None
+    if os.access(os.path.join(mine, "hermes"), os.X_OK):
+        found = shutil.which("hermes")
+    if found and os.path.dirname(found) != mine:
+        os.environ["PATH"] = mine + os.pathsep + os.environ["PATH"]
 
 
 async def _after():
@@ -83,7 +97,12 @@ def files(place: Home, home: Home) -> dict[Path, bytes]:
         doctor=itself.words(), code=str(itself.files()[1]), home=str(home.path)
     )
     folder = place / FOLDER
-    return {folder / "HOOK.yaml": _ABOUT.encode(), folder / "handler.py": handler.encode()}
+    first = launcher.text(here=folder / "bin", home=home.path)
+    return {
+        folder / "HOOK.yaml": _ABOUT.encode(),
+        folder / "handler.py": handler.encode(),
+        folder / "bin" / launcher.NAME: first.encode(),
+    }
 
 
 def install(home: Home) -> list[Path]:
@@ -92,10 +111,12 @@ def install(home: Home) -> list[Path]:
     changed = []
     for place in places(home):
         for path, data in files(place, home).items():
-            if _data(path) != data:
+            if _data(path) != data or not _is_runnable(path):
                 durable.make_folder(path.parent)
                 durable.save(path, data)
-                changed.append(path.parent)
+                if path.name == launcher.NAME:
+                    durable.set_mode(path, 0o755)
+                changed.append(place / FOLDER)
     return [*dict.fromkeys(changed)]
 
 
@@ -110,6 +131,8 @@ def _remove(place: Home, home: Home) -> bool:
         durable.remove(path)
     folder = place / FOLDER
     _drop(folder / "__pycache__")
+    with suppress(OSError):
+        os.rmdir(folder / "bin")
     for one in (folder, folder.parent):
         try:
             os.rmdir(one)
@@ -122,9 +145,14 @@ def is_there(place: Home, home: Home) -> bool:
     """Whether it lies there as this tool would write it, for any home that holds this one."""
     root = Home(place.path.parent.parent) if place.profile else place
     return any(
-        all(_data(path) == data for path, data in files(place, one).items())
+        all(_data(path) == data and _is_runnable(path) for path, data in files(place, one).items())
         for one in (home, place, root)
     )
+
+
+def _is_runnable(path: Path) -> bool:
+    """Whether it can be run, where it has to be."""
+    return path.name != launcher.NAME or os.access(path, os.X_OK)
 
 
 def _drop(folder: Path) -> None:

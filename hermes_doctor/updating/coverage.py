@@ -61,8 +61,7 @@ def _chat(home: Home) -> Way:
         if started is not None and started < written:
             how = f"once {whose} was started anew: it reads its hooks at a start"
             return Way(name, False, how)
-    busy = "; while an answer is being written Hermes does not ask its hooks"
-    return Way(name, True, f"the gateway asks first{busy}")
+    return Way(name, True, "the gateway asks first; where it asks no hook, its hermes does")
 
 
 def _others(home: Home) -> Way:

@@ -64,6 +64,12 @@ for word in "$@"; do
         *" --check "* | *" -h "* | *" --help "*) break ;;
       esac
       if [ -x {program} ] && [ -f {code} ]; then
+        case " $* " in
+          *" --gateway "*)  # asked for in a chat; the gateway that it starts looks at it
+            {words} hook run pre-update --from-chat{home} || exit $?
+            break
+            ;;
+        esac
         exec {words} update-guard -- "$real" "$@"
       fi
       echo "hermes: hermes-doctor is gone, so this update has no backup" >&2
@@ -83,11 +89,12 @@ def folder() -> Path:
     return base / "hermes-doctor" / "bin"
 
 
-def text(made: int = 0) -> str:
-    """The launcher for this installation of the tool."""
+def text(made: int = 0, here: Path | None = None, home: Path | None = None) -> str:
+    """The launcher for this installation of the tool; one in another folder may be for one home."""
     program, code = itself.files()
     return _FORM.format(
-        here=shlex.quote(str(folder())),
+        here=shlex.quote(str(here or folder())),
+        home=f" --home {shlex.quote(str(home))}" if home else "",
         program=shlex.quote(str(program)),
         code=shlex.quote(str(code)),
         words=shlex.join(itself.words()),

@@ -20,6 +20,7 @@ import pytest
 from hermes_doctor.home import Home
 from hermes_doctor.probes import Probes
 from hermes_doctor.updating.records import Records
+from hermes_doctor.vault import Vault
 from tests import support
 from tests.conftest import RELEASES, need_release
 from tests.real import gateways
@@ -36,6 +37,24 @@ registry = HookRegistry()
 registry.discover_and_load()
 context = {"platform": "qqbot", "user_id": "1", "command": "update", "args": ""}
 print("ANSWER", json.dumps(asyncio.run(registry.emit_collect("command:update", context))))
+"""
+BUSY = """
+import asyncio, os, subprocess
+os.environ["PATH"] = "REAL:/usr/bin:/bin"
+from gateway.hooks import HookRegistry
+from gateway.run import _resolve_hermes_bin
+registry = HookRegistry()
+registry.discover_and_load()
+async def begin():
+    await registry.emit("gateway:startup", {"platforms": []})
+    await asyncio.gather(*(asyncio.all_tasks() - {asyncio.current_task()}))
+asyncio.run(begin())
+words = _resolve_hermes_bin()
+print("FOUND", *words, flush=True)
+if len(words) == 1:
+    done = subprocess.run([*words, "update", "--gateway"], capture_output=True, text=True)
+    print("EXIT", done.returncode)
+    print(done.stderr + done.stdout, end="")
 """
 VERSION = "from importlib import metadata; print(metadata.version('hermes-agent'))"
 SPEAK = """
@@ -221,6 +240,41 @@ def test_a_chat_gets_its_update_after_a_backup(hooked: tuple[str, Path]) -> None
     last = Records(Home(home)).last()
     assert last is not None
     assert last.backup is not None
+
+
+@pytest.mark.parametrize("hooked", RELEASES, indirect=True)
+def test_a_chat_that_asks_no_hook(hooked: tuple[str, Path], tmp_path: Path) -> None:
+    """While an answer is being written: the real gateway finds our launcher, which asks first."""
+    version, home = hooked
+    real = support.put(tmp_path / "real" / "hermes", "#!/bin/sh\necho real $*\n", 0o755)
+    script = BUSY.replace("REAL", str(real.parent))
+    said = real_home.run(version, home, script).splitlines()
+    first = Records(Home(home)).ids()
+    again = real_home.run(version, home, script).splitlines()
+
+    assert (said[-1], again[-1]) == ("real update --gateway",) * 2
+    found = f"FOUND {home / 'hooks' / 'hermes-doctor' / 'bin' / 'hermes'}"
+    assert (said.count(found), again.count(found)) == (1, 1)
+    [id] = first
+    update = Records(Home(home)).load(id)
+    assert update.chat
+    assert update.backup in Vault(Home(home)).ids()
+    assert Records(Home(home)).ids() == first, "what was just asked about is not asked again"
+    support.clobber(home / "state.db")
+    (Records(Home(home)).folder / f"{id}.json").unlink()
+    stopped = real_home.run(version, home, script)
+    assert "real update" not in stopped
+    assert "EXIT 1" in stopped
+
+
+def test_a_gateway_without_hermes_on_its_path(tmp_path: Path) -> None:
+    """It would have been found in another way: no launcher stands in that."""
+    need_release(LAST)
+    home = real_home.make(LAST, tmp_path / "home")
+    assert support.doctor("hook", "install", "--no-shell", "--home", str(home)).code == 0
+    said = real_home.run(LAST, home, BUSY.replace("REAL", "/nowhere"))
+    assert "python -m hermes_cli.main" in said
+    assert "EXIT" not in said
 
 
 @pytest.mark.parametrize("hooked", RELEASES, indirect=True)

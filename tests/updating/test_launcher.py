@@ -201,3 +201,20 @@ def test_the_tool_is_called_from_elsewhere_before_it_is_named(
     monkeypatch.setattr("sys.executable", str(tmp_path / "python"))
     with pytest.raises(Trouble, match="called from elsewhere"):
         itself.prove()
+
+
+@pytest.mark.parametrize("words", [("update", "--gateway"), ("-p", "work", "update", "--gateway")])
+def test_an_update_of_a_chat(place: Path, words: tuple[str, ...]) -> None:
+    """It is asked about first, and goes on only when that went well."""
+    stopped = run(place, *words)
+    support.put(place / "tool" / "python", GUARD.replace("exit 7", "exit 0"), mode=0o755)
+    done = run(place, *words, CODE="3")
+
+    asked = ["guard", "<hook>", "<run>", "<pre-update>", "<--from-chat>"]
+    assert (stopped.returncode, stopped.stdout.splitlines()) == (7, asked)
+    assert done.returncode == 3
+    assert done.stdout.splitlines() == [
+        *asked,
+        f"real:{place / 'real' / 'hermes'}:{len(words)}",
+        *(f"<{word}>" for word in words),
+    ]
