@@ -82,7 +82,8 @@ def everything(
 
     places = {vault or home.vault, home.vault}
     with remembered():
-        found = list(_with_targets(home, _walk(home, places, choice, omitted or Omitted())))
+        walked = _walk(home, places, choice, omitted or Omitted())
+        found = list(_with_targets(home, places, walked))
     databases = [Path(place) for _, place, _ in found if _is_main(place)]
     beside = {side: path for path in databases for side in _sides(path)}
     held = processes.openers([*databases, *beside])
@@ -107,8 +108,9 @@ Found = tuple[str, str, Snapshot]
 """Its name in a backup, where it lies, and what it is."""
 
 
-def _with_targets(home: Home, found: Iterable[Found]) -> Iterator[Found]:
-    """The paths, and behind each symlink that leads out of the home what it leads to."""
+def _with_targets(home: Home, vaults: set[Path], found: Iterable[Found]) -> Iterator[Found]:
+    """The paths, and behind each symlink that leads out of the home what it leads to, once."""
+    known: set[str] = set()
     for one in found:
         yield one
         if one[2].kind != "symlink":
@@ -121,9 +123,18 @@ def _with_targets(home: Home, found: Iterable[Found]) -> Iterator[Found]:
             continue  # it is saved in its own place
         behind = [real, *_sides(real)]
         for base, folders, files in os.walk(real) if real.is_dir() else ():
-            folders[:] = sorted(name for name in folders if name not in ANYWHERE)
-            behind += [Path(base) / name for name in sorted(files)]
-        seen = [(home.name_of(path), str(path), snapshot(path)) for path in behind]
+            here = Path(base)
+            folders[:] = sorted(
+                name
+                for name in folders
+                if name not in ANYWHERE
+                and here / name not in (home.path, *vaults)  # saved in its own place, or never
+                and not _is_backup(here / name)
+            )
+            behind += [here / name for name in sorted(files)]
+        fresh = [path for path in behind if str(path) not in known]
+        known.update(map(str, fresh))
+        seen = [(home.name_of(path), str(path), snapshot(path)) for path in fresh]
         yield from (one for one in seen if _lent(home, one[2]))
 
 
