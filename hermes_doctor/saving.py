@@ -58,9 +58,10 @@ class Saving:
         self._processes.close()
 
     def all(self, sources: Sequence[Source]) -> tuple[Entry, ...]:
-        """The entries of all sources, in their order."""
+        """The entries of all sources, in their order; then what else belongs to them."""
         saved = {entry.path: entry for found in self._found(sources) for entry in found}
-        return tuple(saved[source.name] for source in sources if source.name in saved)
+        names = dict.fromkeys((*(source.name for source in sources), *saved))
+        return tuple(saved[name] for name in names if name in saved)
 
     def _found(self, sources: Sequence[Source]) -> Iterator[list[Entry]]:
         """Databases one by one, then what can be shared; of many others several at once."""
@@ -137,6 +138,7 @@ class Saving:
         for attempt in range(0 if live else 5):
             time.sleep(WAIT * (2**attempt - 1))
             before = _moment(database)
+            group = self._with_sidecars(group, database)
             found = [self._save(source._replace(live=False)) for source in group]
             if before == _moment(database) and not in_use(database):
                 return [entry for entry in found if entry is not None]
@@ -150,6 +152,23 @@ class Saving:
             raise Trouble(f"{database.name} is being written to. Nothing was changed; try again.")
         entry = self._save(main._replace(live=True))
         return [entry] if entry else []
+
+    def _with_sidecars(self, group: Sequence[Source], database: Path) -> list[Source]:
+        """The group with what lies beside its database by now.
+
+        A writer that was killed has left a log or a journal there. Without it, what he had begun
+        would count, or what he had committed would not.
+        """
+        known = {source.place for source in group}
+        beside = [database.with_name(database.name + suffix) for suffix in SIDECARS]
+        return [
+            *group,
+            *(
+                Source(self.home.name_of(path), str(path), taken, patient=True)
+                for path in beside
+                if str(path) not in known and (taken := snapshot(path)).kind == "file"
+            ),
+        ]
 
     def _save(self, source: Source) -> Entry | None:
         """One path into the partial backup; None for what was gone before it could be saved."""
