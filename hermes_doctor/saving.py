@@ -13,7 +13,7 @@ from hermes_doctor import beside, blocks, child, durable, growing, rights, shari
 from hermes_doctor.files import Snapshot, read_head, snapshot
 from hermes_doctor.home import SIDECARS, Home, is_database, main_of
 from hermes_doctor.manifest import BASE, CHANGED, Entry, Source, place_of
-from hermes_doctor.model import CouldNotLook, Trouble
+from hermes_doctor.model import CannotFix, CouldNotLook, Trouble
 from hermes_doctor.sharing import Earlier
 from hermes_doctor.sqlite.guard import in_use
 
@@ -113,7 +113,12 @@ class Saving:
         written = list(self.unread.items())
         count = SHARES if self._own_rights([]) and len(written) > MANY else 1
         shares = [written[number::count] for number in range(count)]
-        answers = child.spread(shares, lambda share: "".join("01"[_reads(one)] for one in share))
+        try:
+            answers = child.spread(shares, lambda s: "".join("01"[_reads(one)] for one in s))
+        except CannotFix as why:
+            raise Trouble(
+                f"The backup could not be read back ({why}). Nothing was changed."
+            ) from None
         found = [
             (one, right)
             for s, a in zip(shares, answers, strict=True)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor import blocks, durable
+from hermes_doctor import blocks, durable, saving
 from hermes_doctor.home import Home
 from hermes_doctor.manifest import Entry
 from hermes_doctor.model import Trouble
@@ -82,3 +82,19 @@ def test_one_that_is_killed(home: Path, monkeypatch: pytest.MonkeyPatch) -> None
     with pytest.raises(Trouble, match="A file could not be saved"):
         back_up(home)
     assert not [one for one in os.listdir(Home(home).vault) if one != "runs"]
+
+
+def test_one_that_reads_back_is_killed(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was not read back is no backup."""
+    here, real = os.getpid(), durable.digest
+
+    def digest(path: Path) -> str:
+        if os.getpid() != here:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return real(path)
+
+    monkeypatch.setattr(saving, "MANY", 1)
+    monkeypatch.setattr(durable, "digest", digest)
+    with pytest.raises(Trouble, match="could not be read back"):
+        back_up(home)
+    assert not Vault(Home(home)).ids()
