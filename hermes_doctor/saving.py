@@ -377,6 +377,7 @@ class Saving:
             self.unread.pop(path, None)
             self.fresh.discard(path)
         durable.remove_folder(folder)
+        self.earlier.gone(folder)
 
 
 def _reads(one: tuple[Path, str]) -> bool:

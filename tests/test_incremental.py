@@ -162,6 +162,24 @@ def test_read_again_and_found_the_same(home: Path) -> None:
     assert not (second.folder / "blocks").exists() or not list(second.folder.glob("blocks/**/base"))
 
 
+def test_read_again_in_blocks_and_found_the_same(home: Path) -> None:
+    """The same of a file that is kept as what is different from an earlier one."""
+    back_up(home)
+    support.clobber(home / "sessions" / "long.jsonl")
+    second = back_up(home)
+    os.utime(home / "sessions" / "long.jsonl")
+
+    third = back_up(home)
+
+    for part in ("base", "changed"):
+        inodes = [
+            (one.copy_of(entry(one, "sessions/long.jsonl")) / part).stat().st_ino
+            for one in (second, third)
+        ]
+        assert inodes[0] == inodes[1]
+    assert Vault(Home(home)).verify(third) == []
+
+
 def test_modes_and_owners_are_of_today(home: Path) -> None:
     """A shared copy is given back with the mode that the file has by now."""
     back_up(home)
