@@ -27,6 +27,8 @@ MANY = 64
 """From so many files on."""
 OVERHEAD = 256 * 1024
 """Bytes that can be saved in the time that any file takes at least."""
+TRIES = 10
+"""How often a file that somebody writes to is copied anew."""
 WAIT = 0.1
 """Seconds after which a database that somebody writes to is looked at again; then ever longer."""
 
@@ -154,7 +156,7 @@ class Saving:
                 break
         main = next((source for source in group if source.path == database), None)
         if main is None or not _keeps_log(database):
-            raise Trouble(f"{database.name} is being written to. Nothing was changed; try again.")
+            raise _written_to(database)
         entry = self._save(main._replace(live=True))
         return [entry] if entry else []
 
@@ -176,15 +178,32 @@ class Saving:
         ]
 
     def _save(self, source: Source) -> Entry | None:
-        """One path into the partial backup; None for what was gone before it could be saved."""
-        path, taken = source.path, snapshot(source.path)
+        """One path into the partial backup; None for what was gone before it could be saved.
+
+        What becomes something else, or vanishes, while it is saved is looked at again.
+        """
+        for _ in range(TRIES):
+            taken = snapshot(source.path)
+            try:
+                return self._saved(source, taken)
+            except (CouldNotLook, FileNotFoundError):
+                if not source.patient or snapshot(source.path) == taken:
+                    raise
+                self._drop(source.name)
+        raise _written_to(source.path)
+
+    def _saved(self, source: Source, taken: Snapshot) -> Entry | None:
+        """The same of a path that is now as it was taken."""
+        path = source.path
         if taken != source.expect and not source.patient:
             raise Trouble(
                 f"{path.name} was changed meanwhile. Nothing was changed by us; try again."
             )
         name = source.name
+        if source.patient and taken.kind not in ("file", "symlink"):
+            return None
         if taken.kind == "absent":
-            return None if source.patient else Entry(name, "absent")
+            return Entry(name, "absent")
         if taken.kind == "symlink":
             return Entry(name, "symlink", uid=taken.uid, gid=taken.gid, target=os.readlink(path))
         entry = Entry(
@@ -268,7 +287,7 @@ class Saving:
 
     def _still(self, entry: Entry, path: Path, taken: Snapshot, *, patient: bool) -> Entry:
         """The bytes of a file that stood still while they were read."""
-        for attempt in range(10 if patient else 1):
+        for attempt in range(TRIES if patient else 1):
             seen = (time.time_ns(), *sharing.marks(taken))
             made = self._still_blocks(entry, path) or self._still_whole(entry, path)
             now = snapshot(path)
@@ -286,8 +305,10 @@ class Saving:
             self._drop(entry.path)
             if patient and attempt and (grown := self._grown(entry, path)):
                 return grown
+            if patient and now.kind != "file":
+                raise CouldNotLook(f"{path.name}: is no longer a file")
             taken = now
-        raise Trouble(f"{path.name} is being written to. Nothing was changed; try again.")
+        raise _written_to(path)
 
     def _grown(self, entry: Entry, path: Path) -> Entry | None:
         """What a file holds that somebody keeps adding to; None where that is not all he does."""
@@ -378,6 +399,10 @@ class Saving:
             self.fresh.discard(path)
         durable.remove_folder(folder)
         self.earlier.gone(folder)
+
+
+def _written_to(path: Path) -> Trouble:
+    return Trouble(f"{path.name} is being written to. Nothing was changed; try again.")
 
 
 def _reads(one: tuple[Path, str]) -> bool:

@@ -77,7 +77,6 @@ def everything(
     What is left out is added to `omitted`.
     """
     from hermes_doctor.probes import processes
-    from hermes_doctor.sqlite import header
     from hermes_doctor.sqlite.guard import in_use
 
     places = {vault or home.vault, home.vault}
@@ -89,7 +88,7 @@ def everything(
     held = processes.openers([*databases, *beside])
     live = {beside.get(path, path) for path in held} | {p for p in databases if in_use(p)}
     # SQLite would refuse what is none; the bytes are all there is.
-    live = {path for path in live if header.read(path).magic}
+    live = {path for path in live if _begins_as_one(path)}
     # The copy through SQLite has what the log holds.
     merged = {str(side) for path in live for side in _sides(path)}
     names = {str(path) for path in live}
@@ -98,6 +97,16 @@ def everything(
         for name, place, taken in found
         if place not in merged
     ]
+
+
+def _begins_as_one(path: Path) -> bool:
+    """Whether a file is a database by its first bytes; what is gone by now is none."""
+    from hermes_doctor.sqlite import header
+
+    try:
+        return header.read(path).magic
+    except (FileNotFoundError, CouldNotLook):
+        return False
 
 
 def _is_main(place: str) -> bool:
@@ -152,7 +161,8 @@ def _walk(home: Home, vaults: set[Path], choice: Choice, omitted: Omitted) -> It
     """Folders that are left out anyway, and looked into only for what is asked for."""
 
     def failed(error: OSError) -> None:
-        unreadable.append(Path(error.filename))
+        if not isinstance(error, (FileNotFoundError, NotADirectoryError)):  # gone meanwhile
+            unreadable.append(Path(error.filename))
 
     for base, folders, files in os.walk(home.path, onerror=failed):
         here = Path(base)
@@ -192,7 +202,7 @@ def _walk(home: Home, vaults: set[Path], choice: Choice, omitted: Omitted) -> It
                 mine = taken.uid == me != 0 and taken.mode & 0o400  # root acts for others
                 if ours or mine or _readable(place):
                     yield name, place, taken
-                else:
+                elif os.path.lexists(place):
                     unreadable.append(Path(place))
     if unreadable:
         more = f" and {len(unreadable) - 1} more" if len(unreadable) > 1 else ""
