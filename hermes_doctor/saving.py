@@ -287,21 +287,30 @@ class Saving:
 
     def _still(self, entry: Entry, path: Path, taken: Snapshot, *, patient: bool) -> Entry:
         """The bytes of a file that stood still while they were read."""
+        shares = patient
         for attempt in range(TRIES if patient else 1):
             seen = (time.time_ns(), *sharing.marks(taken))
-            made = self._still_blocks(entry, path) or self._still_whole(entry, path)
+            in_blocks = self._still_blocks(entry, path) if shares else None
+            made = in_blocks or self._still_whole(entry, path)
             now = snapshot(path)
             if now == taken and made.size == taken.size:
-                like = self.earlier.like(entry.path) if patient else None
-                same = like is not None and like.sha256 == made.sha256
-                if like is not None and same and self.earlier.reads_right(like):
-                    self._drop(entry.path)
-                    if shared := self._shared(like, taken):
-                        return shared._replace(
-                            seen=seen, mtime_ns=taken.mtime_ns, xattrs=entry.xattrs
-                        )
-                    made = self._still_whole(entry, path)
-                return made._replace(seen=seen, mtime_ns=taken.mtime_ns, read_at=time.time_ns())
+                like = self.earlier.like(entry.path) if shares else None
+                same = like if like is not None and like.sha256 == made.sha256 else None
+                right = same is not None and self.earlier.reads_right(same)
+                if same is None or not (right or in_blocks):
+                    return made._replace(
+                        seen=seen,
+                        mode=taken.mode & 0o777,
+                        uid=taken.uid,
+                        gid=taken.gid,
+                        mtime_ns=taken.mtime_ns,
+                        read_at=time.time_ns(),
+                    )
+                self._drop(entry.path)
+                if right and (shared := self._shared(same, taken)):
+                    return shared._replace(seen=seen, mtime_ns=taken.mtime_ns, xattrs=entry.xattrs)
+                shares = False  # neither the copy before nor a part of it is of use
+                continue
             self._drop(entry.path)
             if patient and attempt and (grown := self._grown(entry, path)):
                 return grown

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
@@ -239,6 +240,45 @@ def test_a_damaged_copy_takes_no_good_one_s_place(home: Path) -> None:
     second = back_up(home)
 
     assert second.shares == first.id
+    assert Vault(Home(home)).verify(second) == []
+
+
+def test_a_damaged_copy_is_nothing_to_build_on(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Memory may still have of a large copy what the disk has no more: then it is copied anew."""
+    first = back_up(home)
+    os.utime(home / "sessions" / "long.jsonl")
+    monkeypatch.setattr(sharing.Earlier, "reads_right", lambda earlier, entry: False)
+
+    second = back_up(home)
+
+    assert not entry(second, "sessions/long.jsonl").blocks
+    assert inode(second, "sessions/long.jsonl") != inode(first, "sessions/long.jsonl")
+
+
+def test_it_changes_while_it_is_copied_for_want_of_links(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Found the same, but not to be shared: the second copy must be of one moment as well."""
+    file = home / "sessions" / "long.jsonl"
+    back_up(home)
+    os.utime(file)
+    refused: list[str] = []
+
+    def link(old: str, new: str, **_: object) -> None:
+        if str(new).endswith("long.jsonl"):
+            refused.append(new)
+        raise OSError(errno.EPERM, "no links here")
+
+    def change(_: int) -> None:
+        if refused:
+            refused.clear()
+            os.truncate(file, 5)
+
+    monkeypatch.setattr(os, "link", link)
+
+    second = back_up(home, change)
+
+    assert entry(second, "sessions/long.jsonl").size == 5
     assert Vault(Home(home)).verify(second) == []
 
 
