@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from operator import itemgetter
@@ -250,7 +249,7 @@ _TYPES: Mapping[str, set[type]] = {
 def _can_be_names(text: str) -> bool:
     """Whether a disk could have names of these characters."""
     try:
-        return b"\0" not in os.fsencode(text)
+        return b"\0" not in text.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError:
         return False
 

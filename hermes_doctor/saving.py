@@ -189,7 +189,10 @@ class Saving:
             except (CouldNotLook, FileNotFoundError):
                 if not source.patient or snapshot(source.path) == taken:
                     raise
-                self._drop(source.name)
+            except Trouble:
+                if not source.live or snapshot(source.path).ino == taken.ino:
+                    raise
+            self._drop(source.name)
         raise _written_to(source.path)
 
     def _saved(self, source: Source, taken: Snapshot) -> Entry | None:

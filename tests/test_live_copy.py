@@ -535,7 +535,7 @@ def _soon(true: Callable[[], bool], limit: float = 10.0) -> bool:
 def test_another_database_in_its_place(
     home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The reader holds the one that was there: nobody keeps the new one still."""
+    """The reader holds the one that was there, and nobody the new one: it is held, too."""
     with (
         writing(home / "state.db") as writer,
         writing(tmp_path / "other.db") as other,
@@ -547,7 +547,8 @@ def test_another_database_in_its_place(
 
         def written(source: Path, target: int, held: Snapshot) -> Iterator[int]:
             for end in ("", "-wal", "-shm"):
-                (tmp_path / f"other.db{end}").rename(home / f"state.db{end}")
+                if (tmp_path / f"other.db{end}").exists():
+                    (tmp_path / f"other.db{end}").rename(home / f"state.db{end}")
             return real(source, target, held)
 
         def act() -> None:
@@ -555,6 +556,26 @@ def test_another_database_in_its_place(
             other.checkpoint()
 
         monkeypatch.setattr(moment, "written", written)
+        meanwhile = Once(half_done(home, "state.db"), act)
 
-        with pytest.raises(Trouble, match="it was replaced"):
-            back_up(home, Once(half_done(home, "state.db"), act))
+        made = back_up(home, meanwhile)
+
+    assert meanwhile.happened
+    assert versions(made, "state.db", tmp_path / "out") == [(2, ROWS)]
+
+
+def test_it_is_gone_before_it_is_copied(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A database of a moment, as one that is made anew beside the old: the rest is saved."""
+    with writing(home / "state.db") as writer:
+        writer.write(1)
+        real = moment.written
+
+        def written(source: Path, target: int, held: Snapshot) -> Iterator[int]:
+            source.unlink()
+            return real(source, target, held)
+
+        monkeypatch.setattr(moment, "written", written)
+
+        made = back_up(home)
+
+    assert [entry.path for entry in made.entries] == ["config.yaml"]
