@@ -213,6 +213,7 @@ def entries_of(found: Iterable[Mapping[str, Any]]) -> tuple[Entry, ...]:
         or any(mode & ~0o777 for mode in set(held["mode"]))  # of a forged one, root sets no user id
         or not all(names)
         or any(".." in name.split("/") for name in names if ".." in name)
+        or not _can_be_names("".join((*names, *filter(None, held["target"]))))
         or not all(_are_attributes(found) for found in held["xattrs"] if found)
     ):
         raise ValueError("not an entry")
@@ -243,6 +244,14 @@ _TYPES: Mapping[str, set[type]] = {
     "examined_at": _NUMBER,
     "pieces": _TEXT,
 }
+
+
+def _can_be_names(text: str) -> bool:
+    """Whether a disk could have names of these characters."""
+    try:
+        return b"\0" not in text.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        return False
 
 
 def _are_attributes(found: Mapping[str, object]) -> bool:

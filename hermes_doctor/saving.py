@@ -28,6 +28,8 @@ MANY = 64
 """From so many files on."""
 OVERHEAD = 256 * 1024
 """Bytes that can be saved in the time that any file takes at least."""
+TRIES = 10
+"""How often a file that somebody writes to is copied anew."""
 WAIT = 0.1
 """Seconds after which a database that somebody writes to is looked at again; then ever longer."""
 
@@ -59,9 +61,10 @@ class Saving:
         self._processes.close()
 
     def all(self, sources: Sequence[Source]) -> tuple[Entry, ...]:
-        """The entries of all sources, in their order."""
+        """The entries of all sources, in their order; then what else belongs to them."""
         saved = {entry.path: entry for found in self._found(sources) for entry in found}
-        return tuple(saved[source.name] for source in sources if source.name in saved)
+        names = dict.fromkeys((*(source.name for source in sources), *saved))
+        return tuple(saved[name] for name in names if name in saved)
 
     def _found(self, sources: Sequence[Source]) -> Iterator[list[Entry]]:
         """Databases one by one, then what can be shared; of many others several at once."""
@@ -117,7 +120,7 @@ class Saving:
             answers = child.spread(shares, lambda share: "".join("01"[_reads(o)] for o in share))
         except CannotFix as why:
             raise Trouble(
-                f"The backup could not be read back ({why}). No backup was made."
+                f"The backup could not be read back ({why}). Nothing was changed."
             ) from None
         wrong = [
             copy.removeprefix(f"{self.partial}/")
@@ -143,6 +146,7 @@ class Saving:
         for attempt in range(0 if live else 5):
             time.sleep(WAIT * (2**attempt - 1))
             before = _moment(database)
+            group = self._with_sidecars(group, database)
             found = [self._save(source._replace(live=False)) for source in group]
             if before == _moment(database) and not in_use(database):
                 return self._judged(database, [entry for entry in found if entry], before)
@@ -153,7 +157,7 @@ class Saving:
                 break
         main = next((source for source in group if source.path == database), None)
         if main is None or not _keeps_log(database):
-            raise Trouble(f"{database.name} is being written to. Nothing was changed; try again.")
+            raise _written_to(str(database))
         entry = self._save(main._replace(live=True))
         return [entry] if entry else []
 
@@ -183,15 +187,52 @@ class Saving:
         homes = (self.home, *map(Home, self.home.profiles()))
         return {database for home in homes for database in home.databases()}
 
+    def _with_sidecars(self, group: Sequence[Source], database: Path) -> list[Source]:
+        """The group with what lies beside its database by now.
+
+        A writer that was killed has left a log or a journal there. Without it, what he had begun
+        would count, or what he had committed would not.
+        """
+        known = {source.place for source in group}
+        beside = [database.with_name(database.name + suffix) for suffix in SIDECARS]
+        return [
+            *group,
+            *(
+                Source(self.home.name_of(path), str(path), taken, patient=True)
+                for path in beside
+                if str(path) not in known and (taken := snapshot(path)).kind == "file"
+            ),
+        ]
+
     def _save(self, source: Source) -> Entry | None:
-        """One path into the partial backup; None for what was gone before it could be saved."""
-        place, taken = source.place, snapshot(source.place)
+        """One path into the partial backup; None for what was gone before it could be saved.
+
+        What becomes something else, or vanishes, while it is saved is looked at again.
+        """
+        for _ in range(TRIES):
+            taken = snapshot(source.place)
+            try:
+                return self._saved(source, taken)
+            except (CouldNotLook, FileNotFoundError):
+                if not source.patient or snapshot(source.place) == taken:
+                    raise
+            except Trouble:
+                if not source.live or snapshot(source.place).ino == taken.ino:
+                    raise
+            self._drop(source.name)
+        raise _written_to(source.place)
+
+    def _saved(self, source: Source, taken: Snapshot) -> Entry | None:
+        """The same of a path that is now as it was taken."""
+        place = source.place
         if taken != source.expect and not source.patient:
             name = source.path.name
             raise Trouble(f"{name} was changed meanwhile. Nothing was changed by us; try again.")
         name = source.name
+        if source.patient and taken.kind not in ("file", "symlink"):
+            return None
         if taken.kind == "absent":
-            return None if source.patient else Entry(name, "absent")
+            return Entry(name, "absent")
         if taken.kind == "symlink":
             return Entry(name, "symlink", uid=taken.uid, gid=taken.gid, target=os.readlink(place))
         entry = Entry(
@@ -275,27 +316,37 @@ class Saving:
 
     def _still(self, entry: Entry, place: str, taken: Snapshot, *, patient: bool) -> Entry:
         """The bytes of a file that stood still while they were read."""
-        for attempt in range(10 if patient else 1):
+        shares = patient
+        for attempt in range(TRIES if patient else 1):
             seen = (time.time_ns(), *sharing.marks(taken))
-            made = self._still_blocks(entry, place) or self._still_whole(entry, place)
+            in_blocks = self._still_blocks(entry, place) if shares else None
+            made = in_blocks or self._still_whole(entry, place)
             now = snapshot(place)
             if now == taken and made.size == taken.size:
-                like = self.earlier.like(entry.path) if patient else None
-                same = like is not None and like.sha256 == made.sha256
-                if like is not None and same and self.earlier.reads_right(like):
-                    self._drop(entry.path)
-                    if shared := self._shared(like, taken):
-                        return shared._replace(
-                            seen=seen, mtime_ns=taken.mtime_ns, xattrs=entry.xattrs
-                        )
-                    made = self._still_whole(entry, place)
-                return made._replace(seen=seen, mtime_ns=taken.mtime_ns, read_at=time.time_ns())
+                like = self.earlier.like(entry.path) if shares else None
+                same = like if like is not None and like.sha256 == made.sha256 else None
+                right = same is not None and self.earlier.reads_right(same)
+                if same is None or not (right or in_blocks):
+                    return made._replace(
+                        seen=seen,
+                        mode=taken.mode & 0o777,
+                        uid=taken.uid,
+                        gid=taken.gid,
+                        mtime_ns=taken.mtime_ns,
+                        read_at=time.time_ns(),
+                    )
+                self._drop(entry.path)
+                if right and (shared := self._shared(same, taken)):
+                    return shared._replace(seen=seen, mtime_ns=taken.mtime_ns, xattrs=entry.xattrs)
+                shares = False  # neither the copy before nor a part of it is of use
+                continue
             self._drop(entry.path)
             if patient and attempt and (grown := self._grown(entry, Path(place))):
                 return grown
+            if patient and now.kind != "file":
+                raise CouldNotLook(f"{os.path.basename(place)}: is no longer a file")
             taken = now
-        name = os.path.basename(place)
-        raise Trouble(f"{name} is being written to. Nothing was changed; try again.")
+        raise _written_to(place)
 
     def _grown(self, entry: Entry, path: Path) -> Entry | None:
         """What a file holds that somebody keeps adding to; None where that is not all he does."""
@@ -386,6 +437,12 @@ class Saving:
             self.unread.pop(str(path), None)
             self.fresh.discard(str(path))
         durable.remove_folder(folder)
+        self.earlier.gone(folder)
+
+
+def _written_to(place: str) -> Trouble:
+    name = os.path.basename(place)
+    return Trouble(f"{name} is being written to. Nothing was changed; try again.")
 
 
 def _reads(one: tuple[str, str]) -> bool:

@@ -77,18 +77,18 @@ def everything(
     What is left out is added to `omitted`.
     """
     from hermes_doctor.probes import processes
-    from hermes_doctor.sqlite import header
     from hermes_doctor.sqlite.guard import in_use
 
     places = {vault or home.vault, home.vault}
     with remembered():
-        found = list(_with_targets(home, _walk(home, places, choice, omitted or Omitted())))
+        walked = _walk(home, places, choice, omitted or Omitted())
+        found = list(_with_targets(home, places, walked))
     databases = [Path(place) for _, place, _ in found if _is_main(place)]
     beside = {side: path for path in databases for side in _sides(path)}
     held = processes.openers([*databases, *beside])
     live = {beside.get(path, path) for path in held} | {p for p in databases if in_use(p)}
     # SQLite would refuse what is none; the bytes are all there is.
-    live = {path for path in live if header.read(path).magic}
+    live = {path for path in live if _begins_as_one(path)}
     # The copy through SQLite has what the log holds.
     merged = {str(side) for path in live for side in _sides(path)}
     names = {str(path) for path in live}
@@ -99,6 +99,16 @@ def everything(
     ]
 
 
+def _begins_as_one(path: Path) -> bool:
+    """Whether a file is a database by its first bytes; what is gone by now is none."""
+    from hermes_doctor.sqlite import header
+
+    try:
+        return header.read(path).magic
+    except (FileNotFoundError, CouldNotLook):
+        return False
+
+
 def _is_main(place: str) -> bool:
     return is_database(place) and not place.endswith(SIDECARS)
 
@@ -107,8 +117,9 @@ Found = tuple[str, str, Snapshot]
 """Its name in a backup, where it lies, and what it is."""
 
 
-def _with_targets(home: Home, found: Iterable[Found]) -> Iterator[Found]:
-    """The paths, and behind each symlink that leads out of the home what it leads to."""
+def _with_targets(home: Home, vaults: set[Path], found: Iterable[Found]) -> Iterator[Found]:
+    """The paths, and behind each symlink that leads out of the home what it leads to, once."""
+    known: set[str] = set()
     for one in found:
         yield one
         if one[2].kind != "symlink":
@@ -121,9 +132,18 @@ def _with_targets(home: Home, found: Iterable[Found]) -> Iterator[Found]:
             continue  # it is saved in its own place
         behind = [real, *_sides(real)]
         for base, folders, files in os.walk(real) if real.is_dir() else ():
-            folders[:] = sorted(name for name in folders if name not in ANYWHERE)
-            behind += [Path(base) / name for name in sorted(files)]
-        seen = [(home.name_of(path), str(path), snapshot(path)) for path in behind]
+            here = Path(base)
+            folders[:] = sorted(
+                name
+                for name in folders
+                if name not in ANYWHERE
+                and here / name not in (home.path, *vaults)  # saved in its own place, or never
+                and not _is_backup(here / name)
+            )
+            behind += [here / name for name in sorted(files)]
+        fresh = [path for path in behind if str(path) not in known]
+        known.update(map(str, fresh))
+        seen = [(home.name_of(path), str(path), snapshot(path)) for path in fresh]
         yield from (one for one in seen if _lent(home, one[2]))
 
 
@@ -141,7 +161,8 @@ def _walk(home: Home, vaults: set[Path], choice: Choice, omitted: Omitted) -> It
     """Folders that are left out anyway, and looked into only for what is asked for."""
 
     def failed(error: OSError) -> None:
-        unreadable.append(Path(error.filename))
+        if not isinstance(error, (FileNotFoundError, NotADirectoryError)):  # gone meanwhile
+            unreadable.append(Path(error.filename))
 
     for base, folders, files in os.walk(home.path, onerror=failed):
         here = Path(base)
@@ -181,7 +202,7 @@ def _walk(home: Home, vaults: set[Path], choice: Choice, omitted: Omitted) -> It
                 mine = taken.uid == me != 0 and taken.mode & 0o400  # root acts for others
                 if ours or mine or _readable(place):
                     yield name, place, taken
-                else:
+                elif os.path.lexists(place):
                     unreadable.append(Path(place))
     if unreadable:
         more = f" and {len(unreadable) - 1} more" if len(unreadable) > 1 else ""

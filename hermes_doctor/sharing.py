@@ -175,6 +175,10 @@ class Earlier:
             return False
         return True
 
+    def gone(self, folder: Path) -> None:
+        """A folder for names was removed; for the next one it has to be made again."""
+        self._folders.pop(os.fspath(folder), None)
+
     def _is_untouched(self, copy: StrPath, entry: Entry) -> bool:
         """Whether nobody has written to a copy since its backup was made, so far as it tells."""
         try:

@@ -7,11 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from hermes_doctor import scope
+from hermes_doctor.files import Snapshot, snapshot
 from hermes_doctor.home import Home
 from hermes_doctor.model import Trouble
+from hermes_doctor.sqlite import guard
 from hermes_doctor.vault import Vault
 from tests import support
-from tests.writing import back_up, writing
+from tests.writing import Once, back_up, half_done, writing
 
 LINE = b'{"a": "line"}\n'
 
@@ -86,3 +89,61 @@ def test_a_database_that_is_written_to_just_now(
     assert len(waited) == 1
     assert made.entry("memory_store.db")
     assert Vault(Home(home)).verify(made) == []
+
+
+@pytest.mark.parametrize("kind", ["absent", "folder", "fifo", "symlink"])
+def test_it_becomes_something_else(home: Path, transcript: Path, kind: str) -> None:
+    """What is no file any more by the time that it is saved stops no backup of the rest."""
+
+    def act() -> None:
+        transcript.unlink()
+        if kind == "folder":
+            transcript.mkdir()
+        elif kind == "fifo":
+            os.mkfifo(transcript)
+        elif kind == "symlink":
+            transcript.symlink_to("elsewhere")
+
+    meanwhile = Once(half_done(home, "sessions/one.jsonl"), act)
+
+    made = back_up(home, meanwhile)
+
+    assert meanwhile.happened
+    entry = made.entry("sessions/one.jsonl")
+    assert (entry.kind if entry else None) == ("symlink" if kind == "symlink" else None)
+    assert made.entry("config.yaml")
+    assert Vault(Home(home)).verify(made) == []
+
+
+def test_a_folder_that_vanishes_while_all_is_listed(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is not called one that nobody may read."""
+    folder = support.put(home / "zzz" / "file", "x").parent
+
+    def look(path: str) -> Snapshot:
+        if folder.exists():
+            (folder / "file").unlink()
+            folder.rmdir()
+        return snapshot(path)
+
+    monkeypatch.setattr(scope, "snapshot", look)
+
+    names = [source.name for source in scope.everything(Home(home))]
+
+    assert "config.yaml" in names
+    assert not [name for name in names if name.startswith("zzz")]
+
+
+def test_a_database_that_vanishes_while_all_is_listed(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Somebody had it open, and it is gone."""
+
+    def in_use(path: Path) -> bool:
+        path.unlink()
+        return True
+
+    monkeypatch.setattr(guard, "in_use", in_use)
+
+    assert not [source for source in scope.everything(Home(home)) if source.live]

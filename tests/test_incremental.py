@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
@@ -162,6 +163,24 @@ def test_read_again_and_found_the_same(home: Path) -> None:
     assert not (second.folder / "blocks").exists() or not list(second.folder.glob("blocks/**/base"))
 
 
+def test_read_again_in_blocks_and_found_the_same(home: Path) -> None:
+    """The same of a file that is kept as what is different from an earlier one."""
+    back_up(home)
+    support.clobber(home / "sessions" / "long.jsonl")
+    second = back_up(home)
+    os.utime(home / "sessions" / "long.jsonl")
+
+    third = back_up(home)
+
+    for part in ("base", "changed"):
+        inodes = [
+            (one.copy_of(entry(one, "sessions/long.jsonl")) / part).stat().st_ino
+            for one in (second, third)
+        ]
+        assert inodes[0] == inodes[1]
+    assert Vault(Home(home)).verify(third) == []
+
+
 def test_modes_and_owners_are_of_today(home: Path) -> None:
     """A shared copy is given back with the mode that the file has by now."""
     back_up(home)
@@ -221,6 +240,45 @@ def test_a_damaged_copy_takes_no_good_one_s_place(home: Path) -> None:
     second = back_up(home)
 
     assert second.shares == first.id
+    assert Vault(Home(home)).verify(second) == []
+
+
+def test_a_damaged_copy_is_nothing_to_build_on(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Memory may still have of a large copy what the disk has no more: then it is copied anew."""
+    first = back_up(home)
+    os.utime(home / "sessions" / "long.jsonl")
+    monkeypatch.setattr(sharing.Earlier, "reads_right", lambda earlier, entry: False)
+
+    second = back_up(home)
+
+    assert not entry(second, "sessions/long.jsonl").blocks
+    assert inode(second, "sessions/long.jsonl") != inode(first, "sessions/long.jsonl")
+
+
+def test_it_changes_while_it_is_copied_for_want_of_links(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Found the same, but not to be shared: the second copy must be of one moment as well."""
+    file = home / "sessions" / "long.jsonl"
+    back_up(home)
+    os.utime(file)
+    refused: list[str] = []
+
+    def link(old: str, new: str, **_: object) -> None:
+        if str(new).endswith("long.jsonl"):
+            refused.append(new)
+        raise OSError(errno.EPERM, "no links here")
+
+    def change(_: int) -> None:
+        if refused:
+            refused.clear()
+            os.truncate(file, 5)
+
+    monkeypatch.setattr(os, "link", link)
+
+    second = back_up(home, change)
+
+    assert entry(second, "sessions/long.jsonl").size == 5
     assert Vault(Home(home)).verify(second) == []
 
 

@@ -10,13 +10,14 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from hermes_doctor import child as children
 from hermes_doctor.child import child, told
+from hermes_doctor.files import Snapshot
 from hermes_doctor.model import CannotFix, Trouble
 from hermes_doctor.sqlite import moment, snapshot, wal
 from hermes_doctor.vault import Backup
@@ -243,6 +244,7 @@ import os, subprocess, sys
 from pathlib import Path
 from hermes_doctor import child as children
 from hermes_doctor.child import child, told
+from hermes_doctor.files import Snapshot
 from hermes_doctor.model import CannotFix, Trouble
 from hermes_doctor.sqlite import moment
 from tests.writing import Once, back_up, half_done, writing
@@ -528,3 +530,52 @@ def _soon(true: Callable[[], bool], limit: float = 10.0) -> bool:
     while not true() and time.monotonic() < end:
         time.sleep(0.05)
     return true()
+
+
+def test_another_database_in_its_place(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The reader holds the one that was there, and nobody the new one: it is held, too."""
+    with (
+        writing(home / "state.db") as writer,
+        writing(tmp_path / "other.db") as other,
+    ):
+        writer.write(1)
+        other.write(2)
+        other.checkpoint("TRUNCATE")
+        real = moment.written
+
+        def written(source: Path, target: int, held: Snapshot) -> Iterator[int]:
+            for end in ("", "-wal", "-shm"):
+                if (tmp_path / f"other.db{end}").exists():
+                    (tmp_path / f"other.db{end}").rename(home / f"state.db{end}")
+            return real(source, target, held)
+
+        def act() -> None:
+            other.write(3)
+            other.checkpoint()
+
+        monkeypatch.setattr(moment, "written", written)
+        meanwhile = Once(half_done(home, "state.db"), act)
+
+        made = back_up(home, meanwhile)
+
+    assert meanwhile.happened
+    assert versions(made, "state.db", tmp_path / "out") == [(2, ROWS)]
+
+
+def test_it_is_gone_before_it_is_copied(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A database of a moment, as one that is made anew beside the old: the rest is saved."""
+    with writing(home / "state.db") as writer:
+        writer.write(1)
+        real = moment.written
+
+        def written(source: Path, target: int, held: Snapshot) -> Iterator[int]:
+            source.unlink()
+            return real(source, target, held)
+
+        monkeypatch.setattr(moment, "written", written)
+
+        made = back_up(home)
+
+    assert [entry.path for entry in made.entries] == ["config.yaml"]

@@ -35,7 +35,7 @@ def home(tmp_path: Path) -> Path:
 @pytest.fixture
 def unseen(monkeypatch: pytest.MonkeyPatch) -> None:
     """No process shows, as when it runs in another container."""
-    monkeypatch.setattr(processes, "holders", lambda paths: {})
+    monkeypatch.setattr(processes, "openers", lambda paths: {})
 
 
 # -- at rest -------------------------------------------------------------------------------
@@ -93,6 +93,56 @@ def test_nobody_comes(home: Path, tmp_path: Path) -> None:
         assert entry.method == "bytes"
         assert made.copy_of(entry).read_bytes() == (home / name).read_bytes()
     assert versions(made, "state.db", tmp_path / "out") == [(2, ROWS)]
+
+
+# -- at rest, in the middle of a change ----------------------------------------------------
+
+
+def _killed_half_way(database: Path) -> None:
+    """Another writer has begun to bring a change into the file."""
+    with writing(database, "DELETE") as other:
+        other.tell("PRAGMA cache_size=5", "BEGIN", "UPDATE entries SET version = 2")
+    assert database.with_name(database.name + "-journal").stat().st_size
+
+
+def test_a_change_half_way_in_a_database_that_somebody_has_open(tmp_path: Path) -> None:
+    """Only the journal tells what was there before: it belongs to the copy."""
+    home = tmp_path / "home"
+    support.put(home / "config.yaml", support.CONFIG)
+    with writing(home / "kanban.db", "DELETE") as idle:
+        idle.write(1)
+        _killed_half_way(home / "kanban.db")
+
+        made = back_up(home)
+
+    assert versions(made, "kanban.db", tmp_path / "out") == [(1, ROWS)]
+
+
+def test_a_change_half_way_since_the_files_were_listed(tmp_path: Path) -> None:
+    """What lies beside a database counts when it is copied, not when it was found."""
+    home = tmp_path / "home"
+    support.put(home / "config.yaml", support.CONFIG)
+    with writing(home / "kanban.db", "DELETE") as first:
+        first.write(1)
+    sources = scope.everything(Home(home))
+    _killed_half_way(home / "kanban.db")
+
+    made = Vault(Home(home)).create(sources, reason="a test", hermes=None, whole=True)
+
+    assert versions(made, "kanban.db", tmp_path / "out") == [(1, ROWS)]
+
+
+def test_a_log_since_the_files_were_listed(home: Path, tmp_path: Path) -> None:
+    """The same of a log that holds what was committed."""
+    for end in ("-wal", "-shm"):
+        (home / f"state.db{end}").unlink()
+    sources = scope.everything(Home(home))
+    with writing(home / "state.db") as writer:
+        writer.write(3)
+
+    made = Vault(Home(home)).create(sources, reason="a test", hermes=None, whole=True)
+
+    assert versions(made, "state.db", tmp_path / "out") == [(3, ROWS)]
 
 
 # -- in use, unseen ------------------------------------------------------------------------

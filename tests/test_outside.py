@@ -34,6 +34,31 @@ def test_what_the_home_leads_to(home: Path, tmp_path: Path) -> None:
     assert skill.read_text() == "then"
 
 
+def test_what_several_links_lead_to(home: Path, tmp_path: Path) -> None:
+    """It is saved once, in the first backup and in the next."""
+    file = support.put(tmp_path / "mine" / "sub" / "file", "then")
+    for name, target in {"a": file, "b": file, "c": file.parent, "d": file.parents[1]}.items():
+        (home / name).symlink_to(target)
+
+    for made in (back_up(home), back_up(home)):
+        assert [entry.path for entry in made.entries if entry.path.startswith("/")] == [str(file)]
+        assert made.copy_of(made.entry(str(file)) or made.entries[0]).read_text() == "then"
+
+
+def test_a_link_that_leads_to_where_the_home_lies(home: Path) -> None:
+    """The home is saved in its own place, and its backups nowhere."""
+    (home / "up").symlink_to(home.parent)
+    support.put(home.parent / "beside", "x")
+    first = back_up(home)
+
+    made = back_up(home)
+
+    names = [entry.path for entry in made.entries]
+    assert names == [entry.path for entry in first.entries]
+    assert len(names) == len({*names})
+    assert [name for name in names if name.startswith("/")] == [str(home.parent / "beside")]
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can make another user's files")
 def test_what_is_another_user_s(home: Path, tmp_path: Path) -> None:
     """It is left as it is, and told; the rest comes back. By its name it is asked for."""

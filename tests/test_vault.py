@@ -17,7 +17,7 @@ from hermes_doctor import scope, vault as vaults
 from hermes_doctor.files import snapshot
 from hermes_doctor.home import Home
 from hermes_doctor.model import Trouble
-from hermes_doctor.vault import Backup, Source, Vault
+from hermes_doctor.vault import MANIFEST, Backup, Source, Vault, seal
 from tests import support
 
 
@@ -165,6 +165,17 @@ def test_odd_manifests(home: Path, kind: str) -> None:
     assert listed.json["backups"][0].get("damaged")
     assert verified.code == 1
     assert [one["whole"] for one in verified.json["backups"]] == [False, True]
+
+
+@pytest.mark.parametrize("text", ["a\0b", "a\ud800b"])
+def test_names_that_no_disk_has(home: Path, text: str) -> None:
+    """A manifest with one was not written by us, however well it is sealed."""
+    made = backup_of(home, "config.yaml")
+    for forged in (made.entries[0]._replace(path=text), made.entries[0]._replace(target=text)):
+        (made.folder / MANIFEST).write_bytes(seal(made._replace(entries=(forged,))))
+
+        with pytest.raises(Trouble, match="is damaged"):
+            Vault(Home(home)).load(made.id)
 
 
 def test_verify_command(home: Path) -> None:

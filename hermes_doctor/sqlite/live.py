@@ -12,7 +12,7 @@ from pathlib import Path
 
 from hermes_doctor import blocks, digests, durable
 from hermes_doctor.child import Child, Say, child, told, with_rights_of
-from hermes_doctor.files import MEGABYTE
+from hermes_doctor.files import MEGABYTE, snapshot
 from hermes_doctor.model import CannotFix, CouldNotLook, Trouble
 from hermes_doctor.sqlite import moment
 from hermes_doctor.sqlite.soundness import address, judged, name_of, verdict_of
@@ -47,11 +47,12 @@ def copy(source: Path, target: Path, progress: Progress | None = None) -> Copied
     the locks that our own process holds on it. A third reads the copy back as it grows
     and hashes it; when all of it is there, SQLite examines it while it goes to the disk.
     """
+    held = snapshot(source)
     try:
         with _followed(target) as follower:
             with durable.fresh(target, lasting=False) as fd, _held_still(source) as reader:
                 final = 0
-                for now in moment.written(source, fd):
+                for now in moment.written(source, fd, held):
                     follower.tell(str(now))
                     if progress and now > final:
                         progress(now - final)
@@ -89,6 +90,7 @@ def changes(
     the database, if it shall; and it says what it found. `known` is of the pieces of that copy.
     Files are compared `in_place` only by a process of its own.
     """
+    held = snapshot(source)
     try:
         with (
             durable.fresh(target, lasting=False) as fd,
@@ -99,7 +101,7 @@ def changes(
             mapped = None
             with contextlib.suppress(OSError, ValueError):  # no room for a map, or nothing in it
                 mapped = blocks.Mapped(earlier) if in_place else None
-            read = moment.read(source, mapped)
+            read = moment.read(source, held, mapped)
             content = _heeded(read, reader, progress)
             made = blocks.write(content, earlier, fd, most, known, mapped)
             if made is None:

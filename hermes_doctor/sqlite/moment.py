@@ -21,7 +21,7 @@ from typing import Protocol
 
 from hermes_doctor import durable
 from hermes_doctor.digests import PIECE
-from hermes_doctor.files import open_regular
+from hermes_doctor.files import Snapshot, open_regular
 from hermes_doctor.model import CannotFix
 from hermes_doctor.rights import acting_for
 from hermes_doctor.sqlite import wal
@@ -32,17 +32,20 @@ TRIES = 200
 _KEEPS_LOG, _KEEPS_NONE = b"\2\2", b"\1\1"
 
 
-def written(source: Path, target: int) -> Iterator[int]:
-    """Write it into an empty file; again and again, how many bytes will not change any more."""
-    with _opened(source) as book:
+def written(source: Path, target: int, held: Snapshot) -> Iterator[int]:
+    """Write it into an empty file; again and again, how many bytes will not change any more.
+
+    `held` is what the source was before somebody began to hold it.
+    """
+    with _opened(source, held) as book:
         log = needed(book)
         before = _head(book)
-        held, size = os.fstat(book.main).st_size, size_of(book, log)
+        length, size = os.fstat(book.main).st_size, size_of(book, log)
         first = os.pread(book.main, 20, 0)
         yield 0
         for start in range(0, size, STRETCH):
             end = min(start + STRETCH, size)
-            durable.transfer(book.main, target, start, min(end, held) - start)
+            durable.transfer(book.main, target, start, min(end, length) - start)
             for at, page in _pages(book, log, start, end):
                 durable.place(target, page, at)
                 first = first if at else page
@@ -65,22 +68,22 @@ class Known(Protocol):
         """Whether these bytes stand there in it."""
 
 
-def read(source: Path, known: Known | None = None) -> Iterator[bytes | range]:
+def read(source: Path, held: Snapshot, known: Known | None = None) -> Iterator[bytes | range]:
     """The same moment piece by piece, all of one length but the last; nothing is written.
 
     Of a piece that is `known` it is given where it lies.
     """
-    with _opened(source) as book:
+    with _opened(source, held) as book:
         log = needed(book)
         before = _head(book)
-        held, size = os.fstat(book.main).st_size, size_of(book, log)
+        length, size = os.fstat(book.main).st_size, size_of(book, log)
         for start in range(0, size, PIECE):
             end = min(start + PIECE, size)
             laid = list(_pages(book, log, start, end))
-            if known and start and end <= held and _is(known, book.main, start, end, laid):
+            if known and start and end <= length and _is(known, book.main, start, end, laid):
                 yield range(start, end)
                 continue
-            plain = _bytes(book.main, start, min(end, held))
+            plain = _bytes(book.main, start, min(end, length))
             if start and not laid and len(plain) == end - start:
                 yield plain
                 continue
@@ -117,7 +120,8 @@ def _bytes(fd: int, start: int, end: int) -> bytes:
 
 
 @contextmanager
-def _opened(source: Path) -> Iterator[Book]:
+def _opened(source: Path, held: Snapshot) -> Iterator[Book]:
+    """The files of a database; that which is held, not one that was put in its place since."""
     with ExitStack() as stack:
         found: list[int | None] = []
         for suffix in ("", "-wal", "-shm"):
@@ -133,6 +137,9 @@ def _opened(source: Path) -> Iterator[Book]:
             found.append(fd)
         main, log, index = found
         assert main is not None
+        now = Snapshot.of(os.fstat(main))
+        if (now.dev, now.ino) != (held.dev, held.ino):
+            raise CannotFix("it was replaced")
         yield Book(main, log, index)
 
 
