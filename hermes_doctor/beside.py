@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from hermes_doctor.files import MEGABYTE
 from hermes_doctor.manifest import Entry, Source, entries_of
-from hermes_doctor.model import CannotFix, Trouble
+from hermes_doctor.model import CannotFix
 
 if TYPE_CHECKING:
     from hermes_doctor.child import Child
@@ -28,8 +28,9 @@ Groups = Sequence[Sequence[Source]]
 class Beside:
     """Files that another process saves."""
 
-    def __init__(self, saving: Saving, other: Child | None) -> None:
+    def __init__(self, saving: Saving, groups: Groups = (), other: Child | None = None) -> None:
         self._saving = saving
+        self._groups = groups
         self._other = other
         self._told = ""
 
@@ -40,10 +41,10 @@ class Beside:
 
     def finished(self) -> list[Entry]:
         """Wait for it, and take over what it made."""
-        if self._other is None:
-            return []
-        while not self._told:
+        while self._other and not self._told:
             self._hear(self._other)
+        if self._other is None:
+            return self._again()
         told = json.loads(bytes.fromhex(self._told))
         if "errno" in told:
             raise OSError(told["errno"], os.strerror(told["errno"]))
@@ -52,11 +53,19 @@ class Beside:
         self._saving.earlier.shared |= told["shared"]
         return [*entries_of(told["entries"])]
 
+    def _again(self) -> list[Entry]:
+        """Save here what a process has not that was ended: a map of a disk that fails ends it,
+        where one that reads is told."""
+        for source in (source for group in self._groups for source in group):
+            self._saving.drop(source.name)
+        return [entry for group in self._groups for entry in self._saving.group(group)]
+
     def _hear(self, other: Child) -> None:
         try:
             word, text = other.hear()
-        except CannotFix as why:
-            raise Trouble(f"A file could not be saved ({why}). Nothing was changed.") from None
+        except CannotFix:
+            self._other = None
+            return
         if word != "said":
             self._told = text
         elif self._saving.progress:
@@ -67,12 +76,12 @@ class Beside:
 def saved(saving: Saving, groups: Groups) -> Iterator[Beside]:
     """Save groups meanwhile."""
     if not groups:
-        yield Beside(saving, None)
+        yield Beside(saving)
         return
     from hermes_doctor.child import child
 
     with child(saving.partial, lambda say: _told(saving, groups, say)) as other:
-        yield Beside(saving, other)
+        yield Beside(saving, groups, other)
 
 
 def _told(saving: Saving, groups: Groups, say: Callable[[str], None]) -> str:

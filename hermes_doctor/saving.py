@@ -151,7 +151,7 @@ class Saving:
             if before == _moment(database) and not in_use(database):
                 return self._judged(database, [entry for entry in found if entry], before)
             for source in group:
-                self._drop(source.name)
+                self.drop(source.name)
             live = in_use(database) and _keeps_log(database)
             if live:
                 break
@@ -219,7 +219,7 @@ class Saving:
             except Trouble:
                 if not source.live or snapshot(source.place).ino == taken.ino:
                     raise
-            self._drop(source.name)
+            self.drop(source.name)
         raise _written_to(source.place)
 
     def _saved(self, source: Source, taken: Snapshot) -> Entry | None:
@@ -283,7 +283,7 @@ class Saving:
             progress=self.progress,
         )
         if done is None:
-            self._drop(entry.path)
+            self.drop(entry.path)
             return None
         verdict, made = done
         self._written(changed, made.changes)
@@ -335,12 +335,12 @@ class Saving:
                         mtime_ns=taken.mtime_ns,
                         read_at=time.time_ns(),
                     )
-                self._drop(entry.path)
+                self.drop(entry.path)
                 if right and (shared := self._shared(same, taken)):
                     return shared._replace(seen=seen, mtime_ns=taken.mtime_ns, xattrs=entry.xattrs)
                 shares = False  # neither the copy before nor a part of it is of use
                 continue
-            self._drop(entry.path)
+            self.drop(entry.path)
             if patient and attempt and (grown := self._grown(entry, Path(place))):
                 return grown
             if patient and now.kind != "file":
@@ -354,7 +354,7 @@ class Saving:
         with durable.fresh(copy, lasting=False) as fd:
             made = growing.copy(path, fd, self.progress) if taken.kind == "file" else None
         if made is None:
-            self._drop(entry.path)
+            self.drop(entry.path)
             return None
         self._written(copy, made[0])
         return entry._replace(sha256=made[0], size=made[1], mtime_ns=taken.mtime_ns)
@@ -373,7 +373,7 @@ class Saving:
             most = int(os.fstat(earlier).st_size * blocks.MOST)
             made = blocks.write(blocks.chunks(fd), earlier, target, most, like.pieces)
         if made is None:
-            self._drop(entry.path)
+            self.drop(entry.path)
             return None
         self._written(changed, made.changes)
         return entry._replace(
@@ -429,7 +429,7 @@ class Saving:
         if not read_back:
             self.unread[os.fspath(copy)] = sha256
 
-    def _drop(self, name: str) -> None:
+    def drop(self, name: str) -> None:
         """Take away what was saved of a path."""
         folder = place_of(self.partial, name, blocks=True)
         for path in (place_of(self.partial, name), folder / BASE, folder / CHANGED):

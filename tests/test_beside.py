@@ -73,15 +73,35 @@ def test_a_full_disk(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_one_that_is_killed(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """There is no backup without its databases."""
+    """What it leaves, a map of a bad disk among the reasons, is saved here instead."""
 
     def die() -> None:
-        os.kill(os.getpid(), signal.SIGKILL)
+        os.kill(os.getpid(), signal.SIGBUS)
 
     refuses(monkeypatch, die)
-    with pytest.raises(Trouble, match="A file could not be saved"):
-        back_up(home)
-    assert not [one for one in os.listdir(Home(home).vault) if one != "runs"]
+    made = back_up(home)
+
+    assert (made.folder / "files" / ODD).read_bytes() == (home / ODD).read_bytes()
+    assert {"state.db", "kanban.db"} <= {entry.path for entry in made.entries}
+    assert Vault(Home(home)).verify(made) == []
+
+
+def test_one_that_is_killed_in_the_middle(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Half a copy of it is not in the way."""
+    here, real = os.getpid(), durable.copy_read_back
+
+    def copy(source: str, target: int, progress: object = None) -> tuple[str, int, bool]:
+        found = real(source, target)
+        if os.getpid() != here:
+            os.truncate(target, 4096)
+            os.kill(os.getpid(), signal.SIGKILL)
+        return found
+
+    monkeypatch.setattr(durable, "copy_read_back", copy)
+    made = back_up(home)
+
+    assert (made.folder / "files" / ODD).read_bytes() == (home / ODD).read_bytes()
+    assert Vault(Home(home)).verify(made) == []
 
 
 def test_a_reader_that_is_killed(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
