@@ -8,7 +8,7 @@ from stat import S_ISDIR
 from typing import TYPE_CHECKING
 
 from hermes_doctor.api import Check, CouldNotLook, Finding, Partly, Skip
-from hermes_doctor.files import reason
+from hermes_doctor.files import listing, reason
 
 if TYPE_CHECKING:
     from hermes_doctor.probes import Probes
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 ID = "log-rules"
 GROUP = "logs"
+STARTS = "gateway-starts.log"
+"""The one record that lies elsewhere; the slots of profiles lie in the root home."""
 QUESTION = "Do the logs tell of a fault that is not over?"
 
 
@@ -25,9 +27,11 @@ def check_of(id: str, folder: Folder) -> Check:
 
 
 def _look(probes: Probes, folder: Folder) -> Iterator[Finding | CouldNotLook | Partly]:
+    _there(probes.home / "logs")
+    if _is_silent(probes):
+        raise Skip("there is no log yet")
     from hermes_doctor.signatures.asking import ask
 
-    _there(probes.home / "logs")
     asked = ask(probes, folder.held.rules)
     if asked.incidents:
         from hermes_doctor.signatures.findings import findings
@@ -35,6 +39,15 @@ def _look(probes: Probes, folder: Folder) -> Iterator[Finding | CouldNotLook | P
         yield from findings(asked.incidents, asked.where)
     for source, why, partly in asked.unread:
         yield Partly(f"{source}: {why}") if partly else CouldNotLook(f"{source}: {why}")
+
+
+def _is_silent(probes: Probes) -> bool:
+    """Whether nothing was ever written down: then the rules need not even be loaded."""
+    try:
+        written = listing(probes.home / "logs") or (probes.home / STARTS).exists()
+        return not written and not probes.home.profile and probes.supervision().owner is None
+    except (CouldNotLook, OSError):
+        return False
 
 
 def _there(logs: Path) -> None:

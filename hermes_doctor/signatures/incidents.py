@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property
 
 from hermes_doctor.logs.entry import Entry
 from hermes_doctor.signatures.matching import CLEAR, FOLLOW, Match, Matcher
@@ -128,7 +129,6 @@ class Ledger:
         `chats`: the chat of each session that entries are tagged with, as far as it is known.
         """
         self.rules = [rule for rule in rules if covers(rule.versions, release)]
-        self.matcher = Matcher(self.rules)
         self.now = now
         self.starts = deque(sorted(starts))
         self.by_log = not starts
@@ -138,6 +138,11 @@ class Ledger:
         self.keys: dict[str, Sequence[str]] = {}
         self.closed: deque[Incident] = deque(maxlen=MOST)
         self.dropped = 0
+
+    @cached_property
+    def matcher(self) -> Matcher:
+        """Made for the first line that there is: to put all rules in order takes its time."""
+        return Matcher(self.rules)
 
     def since(self, *kinds: str) -> float:
         """The oldest moment that any rule about these sources cares about."""

@@ -260,3 +260,25 @@ def test_whose_session_it_was_is_known_from_the_sessions(home: Path, chat: str, 
     found = {(one["code"], one["severity"]) for one in json.loads(done.out)["findings"]}
 
     assert (("APPROVAL-DEADLOCK", "error") in found) is dead
+
+
+@pytest.mark.parametrize(
+    ("name", "status"),
+    [
+        (None, "skipped"),
+        ("logs/gateway.log", "ok"),
+        ("logs/agent.log.1", "ok"),
+        ("gateway-starts.log", "ok"),
+        ("profiles/work/logs/gateway.log", "skipped"),
+    ],
+)
+def test_nothing_was_written_yet(tmp_path: Path, name: str | None, status: str) -> None:
+    """A home without a line has nothing to be asked, which is told; one file, and it is asked."""
+    home = support.healthy(tmp_path / "home")
+    shutil.rmtree(home / "logs")
+    (home / "logs").mkdir()
+    if name:
+        support.put(home / name, "")
+    [log] = [one for one in support.check(home).json["checks"] if one["id"] == "log-rules"]
+
+    assert log["status"] == status
