@@ -113,7 +113,7 @@ def _leftovers(home: Path) -> Path:
 
 def _vault(home: Path) -> Path:
     """A home with a backup, a run that ended and one that was undone."""
-    assert support.doctor("backup", "create", "--home", home).code == 0
+    assert support.doctor("backup", "create", "--home", home).code == 1
     assert support.doctor("fix", "--apply", "--yes", "--home", home).code == 0
     assert support.doctor("undo", "--yes", "--home", home).code == 0
     return home

@@ -207,9 +207,10 @@ def run(
     """Do one half of the guard: what comes before an update, or what comes after it."""
     from hermes_doctor import home as homes
     from hermes_doctor.cli import updating
+    from hermes_doctor.updating.guard import is_inside
 
     where = homes.find(home)
-    if moment is Moment.PRE and from_chat and updating.is_prepared(where):
+    if moment is Moment.PRE and from_chat and (is_inside() or updating.is_prepared(where)):
         return 0
     if moment is Moment.PRE:
         patience = 0.0 if from_chat else updating.PATIENCE

@@ -14,7 +14,7 @@ from hermes_doctor.services.process import Held
 if TYPE_CHECKING:
     import subprocess
 
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,127}")
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,127}")
 PATIENCE = 300
 """Seconds that the container gets to drain; Docker would kill it after ten."""
 
@@ -24,7 +24,7 @@ class Container(Owned):
 
     def __init__(self, home: Home, name: str, engine: str | None = None) -> None:
         super().__init__(home)
-        if not _NAME.fullmatch(name):
+        if not NAME.fullmatch(name):
             raise CannotFix("its container has a name that none can have")
         self.name = name
         self.engine = engine or "docker"
@@ -41,7 +41,7 @@ class Container(Owned):
         self._stopping = begin([self.engine, "stop", "--time", str(PATIENCE), self.name])
 
     def ask_to_start(self) -> None:
-        insist([self.engine, "wait", self.name], limit=60)  # one that still stops would not start
         if self._stopping is not None:
+            insist([self.engine, "wait", self.name], limit=60)  # what still stops would not start
             self._stopping.wait()
         insist([self.engine, "start", self.name], limit=120)

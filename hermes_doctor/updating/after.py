@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING
 
 from hermes_doctor import examination, services
@@ -89,10 +89,11 @@ def examine(
         time.sleep(settle)
         said, up = _settled(home, said)
     report = examination.report(Probes(home), plugins, plugins.checks)
-    before = {(code, _nameless(subject)) for code, subject in update.known}
+    names = {one.profile for one in profiles(home)}
+    before = {(code, _nameless(subject, names)) for code, subject in update.known}
 
     def is_new(one: Finding) -> bool:
-        known = (one.code, _nameless(one.subject)) in before
+        known = (one.code, _nameless(one.subject, names)) in before
         return not known and one.severity is not Severity.INFO
 
     here, beside = (tuple(filter(is_new, f)) for f in (report.findings, in_profiles(home, plugins)))
@@ -132,9 +133,15 @@ def _unmerged(after: Installed, owner: Account) -> list[str]:
     return [f"a merge is unfinished in {after.checkout}: {names[0]}{more}"] if names else []
 
 
-def _nameless(subject: str) -> str:
-    """A subject without the numbers of processes in it: a restart does not make it another."""
-    return re.sub(r"[0-9]+", "", subject)
+def _nameless(subject: str, profiles: Collection[str | None]) -> str:
+    """A subject without the numbers of processes in it: a restart does not make it another.
+
+    The name of a profile, which may be told from another by a number only, stays.
+    """
+    head, colon, rest = subject.partition(":")
+    if head not in profiles:
+        head, colon, rest = "", "", subject
+    return head + colon + re.sub(r"[0-9]+", "", rest)
 
 
 def _elsewhere(home: Home, update: Update) -> tuple[str, ...]:

@@ -42,8 +42,8 @@ LIMIT = 3600
 
 async def handle(event_type, context):
     if event_type == "gateway:startup":
-        _stand_first()
         asyncio.ensure_future(_after())
+        _stand_first()
         return None
     if not os.access(DOCTOR[0], os.X_OK) or not os.path.isfile(CODE):
         return {{"decision": "deny", "message": "hermes-doctor is gone, so there is no backup. "
@@ -59,8 +59,9 @@ def _stand_first():
     mine, found = os.path.join(os.path.dirname(os.path.abspath(__file__)), "bin"), None
     if os.access(os.path.join(mine, "hermes"), os.X_OK):
         found = shutil.which("hermes")
-    if found and os.path.dirname(found) != mine:
-        os.environ["PATH"] = mine + os.pathsep + os.environ["PATH"]
+    if found and os.path.dirname(found) != mine and os.pathsep not in mine:
+        others = os.environ.get("PATH", os.defpath).split(os.pathsep)
+        os.environ["PATH"] = os.pathsep.join([mine, *(one for one in others if one != mine)])
 
 
 async def _after():

@@ -61,7 +61,9 @@ def _chat(home: Home) -> Way:
         if started is not None and started < written:
             how = f"once {whose} was started anew: it reads its hooks at a start"
             return Way(name, False, how)
-    return Way(name, True, "the gateway asks first; where it asks no hook, its hermes does")
+    return Way(
+        name, True, "the gateway asks first; where it asks no hook, the hermes on its PATH does"
+    )
 
 
 def _others(home: Home) -> Way:

@@ -25,9 +25,6 @@ class Command(NamedTuple):
     """One command that brings the old Hermes back."""
 
     words: tuple[str, ...]
-    ours: bool = False
-    """Whether it is for whoever goes back, not for the home's owner, whom an engine of containers
-    may not even know."""
 
     def __str__(self) -> str:
         return " ".join(self.words)
@@ -51,12 +48,11 @@ def plan(home: Home, update: Update, after: Installed | None) -> Plan:
     if before.kind == GIT:
         way = checkouts.way_back(before, after, update.id, owner)
     if images.is_one(before):
-        try:
-            words = images.way_back(before, after)
-        except CannotFix as why:
-            data = f"; then its data: hermes-doctor backup restore {update.backup}"
-            raise CannotFix(f"{why}{data if update.backup else ''}") from None
-        return _runnable([Command(one, ours=True) for one in words])
+        now = images.of_home(home)
+        if now is not None and now.revision == before.revision:
+            return Plan()
+        data = f", then its data: hermes-doctor backup restore {update.backup}"
+        raise CannotFix(f"{images.by_hand(before)}{data if update.backup else ''}, and start it")
     if before.kind == IMAGE:
         if after is not None and _same(before, after):
             return Plan()
@@ -147,7 +143,5 @@ def bring_back(
 
 def _ask(one: Command, owner: Account, hold: int) -> Said:
     """As the home's owner: with the environment of this shell where that is us, else of a login."""
-    if one.ours:
-        return ask(one.words, env=dict(os.environ), limit=LIMIT, keep=(hold,))
     env = dict(os.environ) if owner.is_us else login(owner)
     return ask(one.words, user=owner, env=env, limit=LIMIT, keep=(hold,))

@@ -42,8 +42,6 @@ class Installed:
     """The version of the environment's interpreter."""
     packages: Mapping[str, str] = field(default_factory=dict)
     """Everything in the environment, by name and version."""
-    compose: Mapping[str, str] = field(default_factory=dict)
-    """Of a container: what Compose knows it by (`images`)."""
 
 
 def look(found: Installation) -> Installed:

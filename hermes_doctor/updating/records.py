@@ -234,7 +234,6 @@ def _installed(one: Installed) -> Installed:
     _refuse_others(str, one.version, one.where, one.kind, one.source, one.python)
     _refuse_others(str, *(word for word in (one.checkout, one.revision, one.branch) if word))
     _refuse_others(str, *one.packages, *one.packages.values())
-    _refuse_others(str, *one.compose, *one.compose.values())
     return one
 
 

@@ -1,4 +1,4 @@
-"""A stand-in for a container engine: it keeps images, names of images and containers in a file."""
+"""A stand-in for a container engine: it keeps containers, and what its images are, in a file."""
 
 from __future__ import annotations
 
@@ -15,84 +15,42 @@ file, words = FILE, sys.argv[1:]
 with open(file) as f:
     held = json.load(f)
 held["asked"].append(words)
-
-def keep(code=0):
-    with open(file, "w") as f:
-        json.dump(held, f)
-    sys.exit(code)
-
-def container(name):
-    for one in held["containers"]:
-        if name in (one["Id"], one["Name"].lstrip("/")):
-            return one
-    print("no such container", file=sys.stderr)
-    keep(1)
-
-def made(one):
-    one["Image"] = held["tags"][one["Config"]["Image"]]
-    one["Id"] = one["Id"][:-1] + chr(ord(one["Id"][-1]) + 1)
-
+code = 0
 if words[0] == "ps":
     print(*(one["Id"] for one in held["containers"]), sep="\\n")
-elif words[:2] == ["image", "inspect"]:
-    found = held["tags"].get(words[-1]) or "sha256:" + words[-1]
-    if found not in held["images"]:
-        keep(1)
-    print(found)
 elif words[0] == "inspect":
-    print(json.dumps([container(words[-1])]))
-elif words[0] == "tag":
-    held["tags"][words[2]] = "sha256:" + words[1]
-elif words[0] == "pull":
-    held["tags"][words[1]] = held["images"][-1]
-elif words == ["compose", "version"]:
-    keep(not held["composes"])
-elif words[0] == "compose" and "up" in words:
-    if "always" in words:
-        held["tags"]["hermes:latest"] = held["images"][-1]
+    found = [c for c in held["containers"] if words[-1] in (c["Id"], c["Name"].lstrip("/"))]
+    print(json.dumps(found))
+    code = int(not found)
+elif words[0] == "compose":
     for one in held["containers"]:
-        made(one)
-elif words[0] == "rmi":
-    held["images"].remove("sha256:" + words[1])
-elif words[0] == "set":
-    held["containers"][0]["Config"]["Image"] = words[1]
-    held["tags"][words[1]] = held["images"][-1]
-    made(held["containers"][0])
+        one["Image"] = held["next"]
 else:
-    print("unknown", words, file=sys.stderr)
-    keep(64)
-keep()
+    code = 64
+with open(file, "w") as f:
+    json.dump(held, f)
+sys.exit(code)
 """
 OLD, NEW = "a1" * 32, "b2" * 32
 
 
 class Engine:
-    """One with a container that a home is a volume of."""
+    """One with containers that a home is a volume of."""
 
-    def __init__(self, folder: Path, *, compose: bool = True, composes: bool = True) -> None:
+    def __init__(self, folder: Path, count: int = 1) -> None:
         self.bin = folder / "bin"
         self.file = folder / "held.json"
-        prefix = "com.docker.compose."
-        labels = {
-            f"{prefix}project": "chat",
-            f"{prefix}service": "gateway",
-            f"{prefix}project.working_dir": "/srv/chat",
-            f"{prefix}project.config_files": "/srv/chat/compose.yaml,/srv/chat/more.yaml",
-        }
-        one = {
-            "Id": "c0ffee0",
-            "Name": "/chat-gateway-1",
-            "Image": f"sha256:{OLD}",
-            "Config": {"Image": "hermes:latest", "Labels": labels if compose else {}},
-            "State": {"Status": "running"},
-        }
-        held = {
-            "images": [f"sha256:{OLD}", f"sha256:{NEW}"],
-            "tags": {"hermes:latest": f"sha256:{OLD}"},
-            "containers": [one],
-            "composes": composes,
-            "asked": [],
-        }
+        containers = [
+            {
+                "Id": f"c0ffee{number}",
+                "Name": f"/chat-gateway-{number}",
+                "Image": f"sha256:{OLD}",
+                "Config": {"Image": "hermes:latest"},
+                "State": {"Status": "running"},
+            }
+            for number in range(count)
+        ]
+        held = {"containers": containers, "next": f"sha256:{NEW}", "asked": []}
         support.put(self.file, json.dumps(held))
         program = PROGRAM.replace("FILE", repr(str(self.file)))
         support.put(self.bin / "docker", program, 0o755)
@@ -102,8 +60,3 @@ class Engine:
         """What it has by now."""
         found: dict[str, Any] = json.loads(self.file.read_text())
         return found
-
-    @property
-    def image(self) -> str:
-        """What its container is made from."""
-        return str(self.held["containers"][0]["Image"]).removeprefix("sha256:")

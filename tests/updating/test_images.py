@@ -1,7 +1,8 @@
-"""A Hermes in a container: its image is written down before an update, and comes back."""
+"""A Hermes in a container: its image is written down before an update, for the way back."""
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import pytest
 
 from hermes_doctor.home import Home
 from hermes_doctor.updating import images
-from hermes_doctor.updating.records import Records
+from hermes_doctor.updating.records import Records, Update
 from tests import support
 from tests.updating.engine import NEW, OLD, Engine
 
@@ -33,79 +34,75 @@ def doctor(home: Path, engine: Engine, *words: str) -> support.Done:
     return support.doctor(command, "--home", home, *more, env=env)
 
 
-def test_there_and_back(home: Path, tmp_path: Path) -> None:
-    """The image gets its name back, Compose makes the container anew, and then the data comes."""
+def last(home: Path) -> Update:
+    """The record."""
+    found = Records(Home(home)).last()
+    assert found is not None
+    return found
+
+
+def test_an_image_is_known_by_its_hash(home: Path, tmp_path: Path) -> None:
+    """Before and after; and the way back names it, with the command for the data."""
     engine = Engine(tmp_path)
-    assert doctor(home, engine, "update-guard", "--", *UPDATE).code in (0, 1)
-    assert engine.image == NEW
-    (home / "config.yaml").write_text("model: {}\n# by the new release\n")
-    update = Records(Home(home)).last()
-    assert update is not None
+    assert doctor(home, engine, "update-guard", "--", *UPDATE).code == 0
+    update = last(home)
     assert update.before is not None
-    assert (update.before.kind, update.before.revision) == ("image", OLD)
     assert update.after is not None
+    assert (update.before.kind, update.before.revision) == ("image", OLD)
     assert update.after.revision == NEW
+    before, asked = support.contents(home), len(engine.held["asked"])
 
     done = doctor(home, engine, "rollback", "--yes")
-
-    assert done.code == 0, done.err
-    assert engine.image == OLD
-    assert "by the new release" not in (home / "config.yaml").read_text()
-    [made] = [one for one in engine.held["asked"] if one[0] == "compose" and "never" in one]
-    assert made == [
-        *("compose", "--project-name", "chat", "--project-directory", "/srv/chat"),
-        *("--file", "/srv/chat/compose.yaml", "--file", "/srv/chat/more.yaml"),
-        *("up", "--no-start", "--no-deps", "--no-build", "--pull", "never", "gateway"),
-    ]
-    assert doctor(home, engine, "rollback", "--yes").code == 2, "it is back already"
-
-
-@pytest.mark.parametrize(
-    ("command", "commands"),
-    [(("ps",), []), (("pull", "hermes:latest"), [["tag", OLD, "hermes:latest"]])],
-)
-def test_the_container_is_the_same(
-    home: Path, tmp_path: Path, command: tuple[str, ...], commands: list[list[str]]
-) -> None:
-    """It need not be made anew; but a name that was pulled would exchange it the next time."""
-    engine = Engine(tmp_path)
-    doctor(home, engine, "update-guard", "--", "docker", *command)
-    done = doctor(home, engine, "rollback", "--yes")
-
-    assert done.code == 0, done.err
-    assert engine.held["tags"] == {"hermes:latest": f"sha256:{OLD}"}
-    assert [one for one in engine.held["asked"] if one[0] in ("tag", "compose")] == commands
-
-
-@pytest.mark.parametrize(
-    ("options", "then", "why"),
-    [
-        ({"compose": False}, (), "made by hand"),
-        ({"composes": False}, (), "docker has no Compose here"),
-        ({}, ("rmi", OLD), "is not there any more"),
-        ({}, ("set", "hermes:v2"), "is made from hermes:v2 by now, and was from hermes:latest"),
-    ],
-)
-def test_what_takes_a_person(
-    home: Path, tmp_path: Path, options: dict[str, bool], then: tuple[str, ...], why: str
-) -> None:
-    """It says what to do, with the command for the data, and changes nothing."""
-    engine = Engine(tmp_path, **options)
-    doctor(home, engine, "update-guard", "--", *UPDATE)
-    if then:
-        doctor(home, engine, "update-guard", "--force", "--", "docker", *then)
-        first = Records(Home(home)).ids()[0]
-    update = Records(Home(home)).load(Records(Home(home)).ids()[0])
-    before = support.contents(home)
-
-    done = doctor(home, engine, "rollback", *([first] if then else []), "--yes")
 
     text = " ".join(done.err.split())
-    assert done.code == 2, done.err
-    assert why in text
+    assert done.code == 2
+    assert f"docker tag {OLD} hermes:latest" in text
     assert f"hermes-doctor backup restore {update.backup}" in text
+    assert "Nothing was changed" in text
     assert support.contents(home) == before
-    assert "never" not in [word for one in engine.held["asked"] for word in one]
+    assert {one[0] for one in engine.held["asked"][asked:]} <= {"ps", "inspect"}
+
+
+def test_the_image_is_the_same(home: Path, tmp_path: Path) -> None:
+    """Then only the data comes back."""
+    engine = Engine(tmp_path)
+    doctor(home, engine, "update-guard", "--", "docker", "ps")
+    (home / "config.yaml").write_text("model: {}\n# later\n")
+
+    done = doctor(home, engine, "rollback", "--yes")
+
+    assert done.code == 0, done.err
+    assert "# later" not in (home / "config.yaml").read_text()
+
+
+@pytest.mark.parametrize(
+    "forged", [{"revision": "$(id)"}, {"source": "a b; id"}, {"source": "--help"}]
+)
+def test_words_of_a_record_that_nobody_should_paste(
+    home: Path, tmp_path: Path, forged: dict[str, str]
+) -> None:
+    """A record lies where others may write; what cannot be an image is not repeated."""
+    engine = Engine(tmp_path)
+    doctor(home, engine, "update-guard", "--", *UPDATE)
+    [file] = Records(Home(home)).folder.glob("*.json")
+    document = json.loads(file.read_text())
+    document["before"] |= forged
+    file.write_text(json.dumps(document))
+
+    done = doctor(home, engine, "rollback", "--yes")
+
+    assert done.code == 2
+    assert "is not one that this tool wrote" in done.err
+    assert not [value for value in forged.values() if value in done.err]
+
+
+@pytest.mark.parametrize("count", [0, 2])
+def test_no_container_or_several(home: Path, tmp_path: Path, count: int) -> None:
+    """Which one it is, nobody guesses."""
+    engine = Engine(tmp_path, count)
+    doctor(home, engine, "update-guard", "--", *UPDATE)
+
+    assert last(home).before is None
 
 
 @pytest.mark.parametrize(

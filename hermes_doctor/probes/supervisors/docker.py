@@ -92,14 +92,24 @@ def of_process(container: str, home: Path) -> Unit:
 
 
 def of_home(home: Home) -> Unit | None:
-    """The container that this home is a volume of."""
+    """The container that this home is a volume of, the newest of several."""
+    found = _all_of_home(home)
+    return inspect(*found[0], home.path) if found else None
+
+
+def only_of_home(home: Home) -> Unit | None:
+    """The same, where there is but one."""
+    found = _all_of_home(home)
+    return inspect(*found[0], home.path) if len(found) == 1 else None
+
+
+def _all_of_home(home: Home) -> list[tuple[str, str]]:
     command = engine()
     if command is None:
-        return None
+        return []
     filters = ("ps", "--all", "--no-trunc", "--format", "{{.ID}}", "--filter")
     answer = asking.ask(command, *filters, f"volume={home.path}")
-    ids = answer.out.split()
-    return inspect(command, ids[0], home.path) if not answer.code and ids else None
+    return [(command, id) for id in answer.out.split()] if not answer.code else []
 
 
 def inspect(command: str, container: str, home: Path) -> Unit | None:
