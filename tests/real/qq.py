@@ -146,6 +146,9 @@ def network(*addresses: str) -> Iterator[Network]:
         _run(near, f"ip link add wire type veth peer name wire netns {far}")
         for pid, own in ((near, "10.9.0.1"), (far, "10.9.0.2")):
             _run(pid, f"ip addr add {own}/24 dev wire", "ip link set wire up")
+        # A machine with containers forwards, also in new networks: the far end would not be silent.
+        forward = [*within(far), "tee", "/proc/sys/net/ipv4/ip_forward"]
+        subprocess.run(forward, input=b"0", stdout=subprocess.DEVNULL, check=True)
         for address in addresses:
             _run(far, f"ip addr add {address}/32 dev wire")
             _run(near, f"ip route add {address}/32 via 10.9.0.2")
