@@ -143,7 +143,6 @@ def read_inspect(text: str, home: Path) -> Unit | None:
             "Project": str(labels.get("com.docker.compose.project") or ""),
             "Service": str(labels.get("com.docker.compose.service") or ""),
             "ProjectFolder": str(labels.get("com.docker.compose.project.working_dir") or ""),
-            "ProjectFiles": str(labels.get("com.docker.compose.project.config_files") or ""),
             "Image": str(one.get("Image") or ""),
             "ImageName": str(config.get("Image") or ""),
             "Version": str(labels.get("org.opencontainers.image.version") or ""),
