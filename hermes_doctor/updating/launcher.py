@@ -76,6 +76,18 @@ for word in "$@"; do
       case " $* " in *" --gateway "*) exit 1 ;; esac
       break
       ;;
+    profile | import)  # writes down which hermes is first on PATH: not one that may be removed
+      rest=
+      IFS=:
+      for folder in $PATH; do
+        [ -f "${{folder:-.}}/hermes" ] && is_launcher "${{folder:-.}}/hermes" && continue
+        rest=$rest:$folder
+      done
+      IFS=$old_ifs
+      PATH=${{rest#:}}
+      export PATH
+      break
+      ;;
     *) break ;;
   esac
 done

@@ -218,3 +218,16 @@ def test_an_update_of_a_chat(place: Path, words: tuple[str, ...]) -> None:
         f"real:{place / 'real' / 'hermes'}:{len(words)}",
         *(f"<{word}>" for word in words),
     ]
+
+
+@pytest.mark.parametrize(
+    ("words", "hidden"),
+    [(("profile", "create", "work"), True), (("-p", "a", "import", "b"), True), (("chat",), False)],
+)
+def test_what_writes_its_own_place_down(place: Path, words: tuple[str, ...], hidden: bool) -> None:
+    """An alias of a profile holds the first hermes on PATH: it must outlive the launcher."""
+    support.put(place / "real" / "hermes", '#!/bin/sh\necho "$PATH"\n', mode=0o755)
+    done = run(place, *words)
+
+    folders = path(place).split(":")
+    assert done.stdout.strip().split(":") == (folders[1:] if hidden else folders)
