@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from hermes_doctor.files import MEGABYTE
+from hermes_doctor.home import SIDECARS, is_database
 from hermes_doctor.manifest import Entry, Source, entries_of
 from hermes_doctor.model import CannotFix
 
@@ -57,7 +58,9 @@ class Beside:
         """Save here what a process has not that was ended: a map of a disk that fails ends it,
         where one that reads is told."""
         for source in (source for group in self._groups for source in group):
-            self._saving.drop(source.name)
+            beside = SIDECARS if is_database(source.place) else ()  # it may have found more of them
+            for suffix in ("", *beside):
+                self._saving.drop(source.name + suffix)
         return [entry for group in self._groups for entry in self._saving.group(group)]
 
     def _hear(self, other: Child) -> None:

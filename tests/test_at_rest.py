@@ -72,7 +72,7 @@ def test_one_with_something_in_its_log(home: Path) -> None:
 
 def test_one_of_a_profile(home: Path) -> None:
     """A profile's databases are Hermes' own, too."""
-    path = damage.history(support.healthy(home / "profiles/work") / "state.db")
+    path = damage.history(support.healthy(home / "profiles/shop") / "state.db")
     damage.rows_zeroed(path)
 
-    assert entry(home, "profiles/work/state.db").integrity == "damaged"
+    assert entry(home, "profiles/shop/state.db").integrity == "damaged"

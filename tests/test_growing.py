@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -91,18 +92,21 @@ def test_a_database_that_is_written_to_just_now(
     assert Vault(Home(home)).verify(made) == []
 
 
-@pytest.mark.parametrize("kind", ["absent", "folder", "fifo", "symlink"])
+BECOMES: dict[str, Callable[[Path], object]] = {
+    "absent": lambda _: None,
+    "folder": Path.mkdir,
+    "fifo": os.mkfifo,
+    "symlink": lambda path: path.symlink_to("elsewhere"),
+}
+
+
+@pytest.mark.parametrize("kind", BECOMES)
 def test_it_becomes_something_else(home: Path, transcript: Path, kind: str) -> None:
     """What is no file any more by the time that it is saved stops no backup of the rest."""
 
     def act() -> None:
         transcript.unlink()
-        if kind == "folder":
-            transcript.mkdir()
-        elif kind == "fifo":
-            os.mkfifo(transcript)
-        elif kind == "symlink":
-            transcript.symlink_to("elsewhere")
+        BECOMES[kind](transcript)
 
     meanwhile = Once(half_done(home, "sessions/one.jsonl"), act)
 

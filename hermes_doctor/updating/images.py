@@ -80,7 +80,8 @@ def by_hand(before: Installed) -> str:
     """What to do for the image of before. How the container was made, only its owner knows; and a
     record lies in the home, where others can write: nothing of it is run."""
     engine, name = docker.engine() or "docker", before.where.removeprefix(_PLACE)
-    if not (_HASH.fullmatch(before.revision or "") and _REFERENCE.fullmatch(before.source)):
+    image = _HASH.fullmatch(before.revision or "") and _REFERENCE.fullmatch(before.source)
+    if not (image and NAME.fullmatch(name)):
         raise CannotFix("the record of that update is not one that this tool wrote")
     return (
         f"its Hermes lies in the image of container {name}, which you exchange by hand: stop the "

@@ -269,7 +269,7 @@ def test_whose_session_it_was_is_known_from_the_sessions(home: Path, chat: str, 
         ("logs/gateway.log", "ok"),
         ("logs/agent.log.1", "ok"),
         ("gateway-starts.log", "ok"),
-        ("profiles/work/logs/gateway.log", "skipped"),
+        ("profiles/shop/logs/gateway.log", "skipped"),
     ],
 )
 def test_nothing_was_written_yet(tmp_path: Path, name: str | None, status: str) -> None:

@@ -76,7 +76,13 @@ def test_the_image_is_the_same(home: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "forged", [{"revision": "$(id)"}, {"source": "a b; id"}, {"source": "--help"}]
+    "forged",
+    [
+        {"revision": "$(id)"},
+        {"source": "a b; id"},
+        {"source": "--help"},
+        {"where": "container x\x1b[2J"},
+    ],
 )
 def test_words_of_a_record_that_nobody_should_paste(
     home: Path, tmp_path: Path, forged: dict[str, str]
