@@ -207,17 +207,10 @@ def run(
     """Do one half of the guard: what comes before an update, or what comes after it."""
     from hermes_doctor import home as homes
     from hermes_doctor.cli import updating
-    from hermes_doctor.updating.guard import is_inside
 
     where = homes.find(home)
-    if moment is Moment.PRE and from_chat and (is_inside() or updating.is_prepared(where)):
-        return 0
+    if moment is Moment.PRE and from_chat:
+        return int(not updating.before_chat(where, vault=vault, force=force, json=json))
     if moment is Moment.PRE:
-        patience = 0.0 if from_chat else updating.PATIENCE
-        made = updating.before(
-            where, vault=vault, force=force, json=json, patience=patience, busy=not from_chat
-        )
-        if made is not None and from_chat:
-            updating.began_in_chat(where, made)
-        return int(made is None)
+        return int(updating.before(where, vault=vault, force=force, json=json) is None)
     return updating.after_last(where, json=json, from_chat=from_chat)

@@ -112,7 +112,7 @@ def install(home: Home) -> list[Path]:
     changed = []
     for place in places(home):
         for path, data in files(place, home).items():
-            if _data(path) != data or not _is_runnable(path):
+            if _data(path) != data or not _may_run(path):
                 durable.make_folder(path.parent)
                 durable.save(path, data)
                 if path.name == launcher.NAME:
@@ -144,16 +144,25 @@ def _remove(place: Home, home: Home) -> bool:
 
 def is_there(place: Home, home: Home) -> bool:
     """Whether it lies there as this tool would write it, for any home that holds this one."""
+    return _seen_to(place, home) is not None
+
+
+def overseen(place: Home) -> Home | None:
+    """The home whose updates the hook in this one sees to, if it has one."""
+    return _seen_to(place, place)
+
+
+def _seen_to(place: Home, home: Home) -> Home | None:
     root = Home(place.path.parent.parent) if place.profile else place
-    return any(
-        all(_data(path) == data and _is_runnable(path) for path, data in files(place, one).items())
-        for one in (home, place, root)
-    )
+    for one in (home, place, root):
+        if all(_data(path) == data and _may_run(path) for path, data in files(place, one).items()):
+            return one
+    return None
 
 
-def _is_runnable(path: Path) -> bool:
-    """Whether it can be run, where it has to be."""
-    return path.name != launcher.NAME or os.access(path, os.X_OK)
+def _may_run(path: Path) -> bool:
+    """Whether its owner may run it, where somebody has to."""
+    return path.name != launcher.NAME or launcher.may_run(path)
 
 
 def _drop(folder: Path) -> None:

@@ -40,6 +40,8 @@ def _shell(home: Home) -> Way:
         return Way(name, False, f"the launcher is of another hermes-doctor: {INSTALL}")
     if not launcher.is_there():
         return Way(name, False, f"no launcher stands before the real one: {INSTALL}")
+    if launcher.is_held_back(launcher.folder() / launcher.NAME):
+        return Way(name, False, f"nothing can be run in {launcher.folder()} (mounted noexec?)")
     doubts = shellfiles.doubts()
     first = launcher.is_first()
     if doubts:
@@ -61,6 +63,9 @@ def _chat(home: Home) -> Way:
         if started is not None and started < written:
             how = f"once {whose} was started anew: it reads its hooks at a start"
             return Way(name, False, how)
+        if launcher.is_held_back(place / chat.FOLDER / "bin" / launcher.NAME):
+            how = f"{whose} asks first, but not while it writes an answer: nothing can be run in "
+            return Way(name, False, f"{how}{place / chat.FOLDER} (mounted noexec?)")
     return Way(
         name, True, "the gateway asks first; where it asks no hook, the hermes on its PATH does"
     )

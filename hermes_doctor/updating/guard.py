@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
+from typing import NoReturn
 
 from hermes_doctor.home import Home
 from hermes_doctor.model import Trouble
@@ -32,8 +33,7 @@ def carry_out(home: Home, update: Update, command: Sequence[str]) -> int:
         update.stage = BACKED_UP
         update.guard = []
         records.save(update)
-        why = os.strerror(error.errno or 0).lower()
-        raise Trouble(f"{command[0]} cannot be run ({why}). Nothing was updated.") from None
+        raise Trouble(_unrun(command, error)) from None
     with _forwarding(child):
         update.child = process(child.pid) or []
         records.save(update)
@@ -42,6 +42,21 @@ def carry_out(home: Home, update: Update, command: Sequence[str]) -> int:
     update.stage = UPDATED
     records.save(update)
     return code
+
+
+def become(command: Sequence[str]) -> NoReturn:
+    """Be the command from here on, with the signals as we were started with."""
+    for number in (signal.SIGPIPE, signal.SIGXFSZ):  # Python ignores them, and so would the command
+        signal.signal(number, signal.SIG_DFL)
+    try:
+        os.execvp(command[0], [*command])
+    except OSError as error:
+        raise Trouble(_unrun(command, error)) from None
+
+
+def _unrun(command: Sequence[str], error: OSError) -> str:
+    why = os.strerror(error.errno or 0).lower()
+    return f"{command[0]} cannot be run ({why}). Nothing was updated."
 
 
 def is_inside() -> bool:

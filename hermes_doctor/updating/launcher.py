@@ -25,6 +25,7 @@ _FORM = """\
 # straight to the real hermes. Remove it with: hermes-doctor hook remove
 # Folders made for it: {made}
 here={here}
+home={home}
 is_launcher() {{
   [ "$1" -ef "$0" ] || [ "$1" -ef "$here/hermes" ] && return 0
   line=
@@ -65,12 +66,10 @@ for word in "$@"; do
       esac
       if [ -x {program} ] && [ -f {code} ]; then
         case " $* " in
-          *" --gateway "*)  # asked for in a chat; the gateway that it starts looks at it
-            {words} hook run pre-update --from-chat{home} || exit $?
-            break
-            ;;
+          *" --gateway "*) chat=--from-chat ;;
+          *) chat= && [ -n "${{HERMES_HOME:-}}" ] && home= ;;  # whoever types it may mean another
         esac
-        exec {words} update-guard -- "$real" "$@"
+        exec {words} update-guard $chat ${{home:+--home "$home"}} -- "$real" "$@"
       fi
       echo "hermes: hermes-doctor is gone, so this update has no backup" >&2
       case " $* " in *" --gateway "*) exit 1 ;; esac
@@ -107,7 +106,7 @@ def text(made: int = 0, here: Path | None = None, home: Path | None = None) -> s
     program, code = itself.files()
     return _FORM.format(
         here=shlex.quote(str(here or folder())),
-        home=f" --home {shlex.quote(str(home))}" if home else "",
+        home=shlex.quote(str(home)) if home else "",
         program=shlex.quote(str(program)),
         code=shlex.quote(str(code)),
         words=shlex.join(itself.words()),
@@ -150,7 +149,20 @@ def is_there() -> bool:
     """Whether it lies there as this tool would write it."""
     path = folder() / NAME
     found = _data(path)
-    return found == text(_made(found or b"")).encode() and os.access(path, os.X_OK)
+    return found == text(_made(found or b"")).encode() and may_run(path)
+
+
+def may_run(path: Path) -> bool:
+    """Whether its mode lets everybody run a launcher; its disk may say no all the same."""
+    try:
+        return os.stat(path).st_mode & 0o111 == 0o111
+    except OSError:
+        return False
+
+
+def is_held_back(path: Path) -> bool:
+    """Whether a launcher cannot be run although its mode says so: its disk is mounted noexec."""
+    return may_run(path) and not os.access(path, os.X_OK)
 
 
 def is_of_another() -> bool:

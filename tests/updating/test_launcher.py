@@ -205,19 +205,35 @@ def test_the_tool_is_called_from_elsewhere_before_it_is_named(
 
 @pytest.mark.parametrize("words", [("update", "--gateway"), ("-p", "work", "update", "--gateway")])
 def test_an_update_of_a_chat(place: Path, words: tuple[str, ...]) -> None:
-    """It is asked about first, and goes on only when that went well."""
-    stopped = run(place, *words)
-    support.put(place / "tool" / "python", GUARD.replace("exit 7", "exit 0"), mode=0o755)
-    done = run(place, *words, CODE="3")
+    """The guard is told where it is from: nobody sits before it, and another may look after."""
+    done = run(place, *words)
+    asked = ["update-guard", "--from-chat", "--", str(place / "real" / "hermes"), *words]
+    assert done.returncode == 7
+    assert done.stdout.splitlines() == ["guard", *(f"<{word}>" for word in asked)]
 
-    asked = ["guard", "<hook>", "<run>", "<pre-update>", "<--from-chat>"]
-    assert (stopped.returncode, stopped.stdout.splitlines()) == (7, asked)
-    assert done.returncode == 3
-    assert done.stdout.splitlines() == [
-        *asked,
-        f"real:{place / 'real' / 'hermes'}:{len(words)}",
-        *(f"<{word}>" for word in words),
-    ]
+
+@pytest.mark.parametrize(
+    ("words", "named", "meant"),
+    [
+        (("update",), "", True),
+        (("update",), "/another", False),
+        (("update", "--gateway"), "", True),
+        (("update", "--gateway"), "/another", True),
+    ],
+)
+def test_the_home_of_a_launcher_inside_a_gateway(
+    place: Path, words: tuple[str, ...], named: str, meant: bool
+) -> None:
+    """The gateway's own, also where HOME is another for what the agent types into its terminal;
+    but whoever names one himself, means that."""
+    inside, home = place / "hook", place / "it's a home"
+    support.put(inside / "hermes", launcher.text(here=inside, home=home), mode=0o755)
+    environ = {"PATH": f"{inside}:{path(place)}", "HERMES_HOME": named}
+    done = subprocess.run(["hermes", *words], env=environ, capture_output=True, text=True)
+    said = done.stdout.splitlines()
+    assert said[:2] == ["guard", "<update-guard>"]
+    assert (said[-len(words) - 4 : -len(words) - 2] == ["<--home>", f"<{home}>"]) is meant
+    assert ("<--home>" in said) is meant
 
 
 @pytest.mark.parametrize(
