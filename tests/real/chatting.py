@@ -124,10 +124,10 @@ def set_up(home: Path, platform: qq.Qq) -> None:
 
 
 @contextmanager
-def bot(hermes: Checkout, home: Path, platform: qq.Qq) -> Iterator[gateways.Running]:
-    """A gateway of that Hermes which has a session with the platform."""
+def bot(hermes: Checkout, home: Path, platform: qq.Qq, *first: Path) -> Iterator[gateways.Running]:
+    """A gateway of that Hermes which has a session with the platform; `first` on its PATH."""
     before = platform.sessions()
-    extra = qq.through(platform) | machine(home.parent, hermes.hermes.parent) | QUICK
+    extra = qq.through(platform) | machine(home.parent, *first, hermes.hermes.parent) | QUICK
     command = [str(hermes.hermes), "gateway", "run"]
     with gateways.gateway(FULL, home, command=command, extra=extra) as running:
         gateways.until(lambda: platform.sessions() > before, "the session")

@@ -37,9 +37,9 @@ class Place:
         return Records(Home(self.home)).last()
 
     @contextmanager
-    def chat(self) -> Iterator[chatting.Chat]:
+    def chat(self, *first: Path) -> Iterator[chatting.Chat]:
         """The gateway, from up until ended."""
-        with chatting.bot(self.hermes, self.home, self.platform):
+        with chatting.bot(self.hermes, self.home, self.platform, *first):
             yield chatting.Chat(self.platform)
 
 
@@ -120,3 +120,17 @@ def test_without_a_backup_there_is_none_and_the_chat_is_told_why(
             assert not any(ITSELF in one for one in chat.heard())
     assert place.last is None
     assert (place.hermes.root / "later").exists()
+
+
+def test_without_a_hook_the_launcher_of_the_shell_sees_it_through(tmp_path: Path) -> None:
+    """`hook install --no-chat`, and a gateway that was started from such a shell."""
+    with placed(tmp_path, chatting.FULL, LEFT, "--no-chat") as place:
+        first = tmp_path / ".local" / "share" / "hermes-doctor" / "bin"
+        with place.chat(first) as chat:
+            chat.keep_busy()
+            chat.say("/update")
+            chat.hear("is made and verified", ITSELF, f"became {LEFT}")
+    ended = place.last
+    assert ended is not None
+    assert ended.stage == "checked"
+    assert not ended.chat
