@@ -10,12 +10,18 @@ from collections.abc import Callable
 from hermes_doctor.model import CouldNotLook, Trouble
 
 INTERRUPTED = 130
-_state = {"changed": False}
+_state = {"changed": False, "of command": False}
 
 
 def changed() -> None:
     """From here on the command has changed something, and its exit code must not deny it."""
     _state["changed"] = True
+
+
+def of_command(code: int) -> int:
+    """The exit code of a command that was run for somebody, whatever it means there."""
+    _state["of command"] = True
+    return code
 
 
 _TAKE_A_VALUE = (
@@ -29,7 +35,7 @@ def ended(run: Callable[[], object]) -> int:
     """Run a command and turn whatever comes out into an exit code."""
     try:
         result = run()
-        if result == INTERRUPTED:  # typer has caught the signal itself
+        if result == INTERRUPTED and not _state["of command"]:  # typer has caught the signal itself
             raise KeyboardInterrupt
         return result if isinstance(result, int) else 0
     except BrokenPipeError:

@@ -47,6 +47,7 @@ def update_guard(
 ) -> int:
     """Run a command that updates Hermes between a backup and a check."""
     from hermes_doctor import home as homes
+    from hermes_doctor.cli.ending import of_command
     from hermes_doctor.model import Trouble
     from hermes_doctor.updating import chat, guard
 
@@ -77,7 +78,7 @@ def update_guard(
         if code:
             say("! ", "warning", f"{command[0]} ended with {code}.")
         good = after(where, update, restart=not from_chat, to=sys.stderr)
-    return (code if code > 0 else 128 - code) if code else int(not good)
+    return of_command(code if code > 0 else 128 - code) if code else int(not good)
 
 
 def before(

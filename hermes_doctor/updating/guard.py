@@ -76,8 +76,7 @@ def _forwarding(child: subprocess.Popen[bytes]) -> Iterator[None]:
     """Signals are the command's; what a terminal sends, it has got already."""
 
     def forward(number: int, _: FrameType | None) -> None:
-        of_terminal = number in (signal.SIGINT, signal.SIGQUIT) and os.isatty(0)
-        if not of_terminal:
+        if number not in (signal.SIGINT, signal.SIGQUIT) or not _is_in_front():
             child.send_signal(number)
 
     before = {number: signal.signal(number, forward) for number in _FORWARDED}
@@ -86,3 +85,17 @@ def _forwarding(child: subprocess.Popen[bytes]) -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def _is_in_front() -> bool:
+    """Whether what is typed into the terminal reaches us, and so the command, as a signal."""
+    try:
+        fd = os.open("/dev/tty", os.O_RDONLY | os.O_NOCTTY | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        return os.tcgetpgrp(fd) == os.getpgrp()
+    except OSError:
+        return False
+    finally:
+        os.close(fd)

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from hermes_doctor import durable
 from hermes_doctor.files import read, user_home
-from hermes_doctor.model import CouldNotLook
+from hermes_doctor.model import CouldNotLook, Trouble
 from hermes_doctor.probes.installation import LAUNCHER
 from hermes_doctor.updating import itself, ours
 
@@ -114,13 +114,29 @@ def text(made: int = 0, here: Path | None = None, home: Path | None = None) -> s
     )
 
 
+def refuse() -> None:
+    """Trouble where a file of somebody else would be replaced."""
+    path = folder() / NAME
+    ours.refuse(path)
+    if os.path.lexists(path) and not is_ours(path):
+        raise Trouble(
+            f"{path} was not written by hermes-doctor. Move it away, then try again. "
+            "Nothing was changed."
+        )
+
+
+def is_ours(path: Path) -> bool:
+    """Whether this tool wrote it, in whatever version."""
+    return not path.is_symlink() and LAUNCHER in (_data(path) or b"")[:512]
+
+
 def install() -> bool:
     """Write it; whether that took anything."""
     path = folder() / NAME
     if is_there():
         return False
     itself.refuse()
-    ours.refuse(path)
+    refuse()
     there = _data(path)
     made = _made(there) if there is not None else _absent(path.parent)
     durable.make_folder(path.parent)
@@ -132,7 +148,7 @@ def install() -> bool:
 def remove() -> bool:
     """Take it and the folders that were made for it away."""
     path = folder() / NAME
-    if not os.path.lexists(path):
+    if not is_ours(path):
         return False
     ours.refuse(path)
     made = _made(_data(path) or b"")

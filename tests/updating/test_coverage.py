@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from hermes_doctor.home import Home
+from hermes_doctor.model import Trouble
 from hermes_doctor.updating import chat, coverage, launcher, shellfiles
 from tests import support
 
@@ -89,3 +90,40 @@ def test_the_command_names_the_home(tmp_path: Path) -> None:
     home = support.healthy(tmp_path / "home")
     said = " ".join(support.doctor("hook", "status", "--home", str(home)).out.split())
     assert f"hermes-doctor hook install --home {home}" in said
+
+
+@pytest.mark.parametrize("name", ["HOOK.yaml", "handler.py", "bin/hermes"])
+def test_what_others_wrote_is_neither_replaced_nor_removed(user: Home, name: str) -> None:
+    """Nothing is written at all then."""
+    support.put(user / chat.FOLDER / name, "mine\n")
+    before = support.contents(user.path)
+    with pytest.raises(Trouble, match="not written by hermes-doctor"):
+        chat.install(user)
+    assert chat.remove(user) == []
+    assert support.contents(user.path) == before
+
+
+@pytest.mark.parametrize("name", [chat.FOLDER, f"{chat.FOLDER}/bin"])
+def test_a_link_to_another_folder_is_not_followed(user: Home, tmp_path: Path, name: str) -> None:
+    """There may be a real hermes in it."""
+    support.put(tmp_path / "other" / "bin" / "hermes", launcher.text())
+    (user / name).parent.mkdir(parents=True)
+    (user / name).symlink_to(tmp_path / "other")
+    before = support.contents(tmp_path)
+    with pytest.raises(Trouble, match="is a link"):
+        chat.install(user)
+    assert chat.remove(user) == []
+    assert support.contents(tmp_path) == before
+
+
+def test_the_launcher_of_all_homes_can_stay(user: Home, tmp_path: Path) -> None:
+    """Where there is another home."""
+    env = {"HOME": str(tmp_path), "SHELL": "/bin/bash"}
+    other = support.healthy(tmp_path / "other")
+    for home in (user.path, other):
+        assert support.doctor("hook", "install", "--home", str(home), env=env).code == 0
+    words = ("hook", "remove", "--no-shell", "--home", str(other))
+    assert support.doctor(*words, env=env).code == 0
+    assert launcher.is_there()
+    assert not (other / chat.FOLDER).exists()
+    assert chats(user).covered

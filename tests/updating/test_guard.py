@@ -78,6 +78,13 @@ def test_the_exit_code_is_the_commands_own(place: Path) -> None:
     assert last.stage == "checked"
 
 
+def test_an_interrupted_update_is_not_called_whole(place: Path) -> None:
+    """Only of ourselves can we say that nothing is left half-done."""
+    done = guarded(place, "sh", "-c", "kill -INT $$")
+    assert done.code == 130
+    assert "half-done" not in done.err
+
+
 def test_what_the_new_hermes_needs_and_lacks_is_named(place: Path) -> None:
     """Asked of the environment's own interpreter, without loading Hermes."""
     command = environments.updating(root(place), "0.19.0", "a-package-that-nobody-has>=2")

@@ -247,3 +247,19 @@ def test_what_writes_its_own_place_down(place: Path, words: tuple[str, ...], hid
 
     folders = path(place).split(":")
     assert done.stdout.strip().split(":") == (folders[1:] if hidden else folders)
+
+
+@pytest.mark.parametrize("linked", [False, True])
+def test_what_others_wrote_in_its_place(place: Path, linked: bool) -> None:
+    """A real hermes, or a link to one, is neither replaced nor removed."""
+    file = launcher.folder() / "hermes"
+    file.unlink()
+    if linked:
+        file.symlink_to(place / "real" / "hermes")
+    else:
+        support.put(file, REAL, mode=0o755)
+    with pytest.raises(Trouble, match="not written by hermes-doctor"):
+        launcher.install()
+    assert not launcher.remove()
+    assert file.read_text() == REAL
+    assert file.is_symlink() is linked
