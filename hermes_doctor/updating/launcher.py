@@ -1,8 +1,9 @@
 """A `hermes` that stands before the real one on PATH and turns only updates to the guard.
 
 It is a few lines of shell: every other command is handed on by `exec`, so that arguments, exit
-code and signals are those of the real one. It lies in a folder of its own, so that an update that
-writes the real launcher anew does not touch it.
+code and signals are those of the real one. Its own variables have names that nobody's
+environment has: one that is there already would reach the real one changed. It lies in a folder of
+its own, so that an update that writes the real launcher anew does not touch it.
 """
 
 from __future__ import annotations
@@ -24,41 +25,44 @@ _FORM = """\
 # Written by hermes-doctor: an update gets a backup before and a check after it. All else goes
 # straight to the real hermes. Remove it with: hermes-doctor hook remove
 # Folders made for it: {made}
-here={here}
-home={home}
+set -f
+hd_here={here}
+hd_home={home}
 is_launcher() {{
-  [ "$1" -ef "$0" ] || [ "$1" -ef "$here/hermes" ] && return 0
-  line=
-  {{ IFS= read -r line && [ "$line" = "#!/bin/sh" ] && IFS= read -r line; }} 2>/dev/null <"$1"
-  case $line in "# Written by hermes-doctor: "*) return 0 ;; esac
+  [ "$1" -ef "$0" ] || [ "$1" -ef "$hd_here/hermes" ] && return 0
+  hd_line=
+  {{
+    IFS= read -r hd_line && [ "$hd_line" = "#!/bin/sh" ] && IFS= read -r hd_line
+  }} 2>/dev/null <"$1"
+  case $hd_line in "# Written by hermes-doctor: "*) return 0 ;; esac
   return 1
 }}
-real=
-old_ifs=$IFS
+hd_real=
+hd_old_ifs=$IFS
 IFS=:
-for folder in $PATH; do
-  if [ -f "${{folder:-.}}/hermes" ] && [ -x "${{folder:-.}}/hermes" ]; then
-    is_launcher "${{folder:-.}}/hermes" && continue
-    real=${{folder:-.}}/hermes
+for hd_folder in $PATH; do
+  if [ -f "${{hd_folder:-.}}/hermes" ] && [ -x "${{hd_folder:-.}}/hermes" ]; then
+    is_launcher "${{hd_folder:-.}}/hermes" && continue
+    hd_real=${{hd_folder:-.}}/hermes
     break
   fi
 done
-IFS=$old_ifs
-if [ -z "$real" ]; then
-  echo "hermes: not found on PATH (hermes-doctor's launcher is, in $here)" >&2
+IFS=$hd_old_ifs
+if [ -z "$hd_real" ]; then
+  echo "hermes: not found on PATH (hermes-doctor's launcher is, in $hd_here)" >&2
   exit 127
 fi
-skip=
-for word in "$@"; do
-  case $skip:$word in
-    value:*) skip= && continue ;;
-    name:-* | more:-* | more:update) skip= ;;
-    name:* | more:*) skip=more && continue ;;
+hd_skip=
+for hd_word in "$@"; do
+  case $hd_skip:$hd_word in
+    value:*) hd_skip= && continue ;;
+    name:-* | more:-* | more:update) hd_skip= ;;
+    name:* | more:*) hd_skip=more && continue ;;
   esac
-  case $word in
-    -p | --profile | -m | --model | --provider | -z | --oneshot) skip=value ;;
-    -t | --toolsets | -s | --skills | --usage-file) skip=value ;;
-    -c | --continue | -r | --resume) skip=name ;;
+  case $hd_word in
+    -p | --profile | -m | --model | --provider | -z | --oneshot) hd_skip=value ;;
+    -t | --toolsets | -s | --skills | --usage-file) hd_skip=value ;;
+    -c | --continue | -r | --resume) hd_skip=name ;;
     -*) ;;
     update)
       case " $* " in
@@ -66,31 +70,31 @@ for word in "$@"; do
       esac
       if [ -x {program} ] && [ -f {code} ]; then
         case " $* " in
-          *" --gateway "*) chat=--from-chat ;;
-          *) chat= && [ -n "${{HERMES_HOME:-}}" ] && home= ;;  # whoever types it may mean another
+          *" --gateway "*) hd_chat=--from-chat ;;
+          *) hd_chat= && [ -n "${{HERMES_HOME:-}}" ] && hd_home= ;;  # typed, for that one
         esac
-        exec {words} update-guard $chat ${{home:+--home "$home"}} -- "$real" "$@"
+        exec {words} update-guard $hd_chat ${{hd_home:+--home "$hd_home"}} -- "$hd_real" "$@"
       fi
       echo "hermes: hermes-doctor is gone, so this update has no backup" >&2
       case " $* " in *" --gateway "*) exit 1 ;; esac
       break
       ;;
     profile | import)  # writes down which hermes is first on PATH: not one that may be removed
-      rest=
+      hd_rest=
       IFS=:
-      for folder in $PATH; do
-        [ -f "${{folder:-.}}/hermes" ] && is_launcher "${{folder:-.}}/hermes" && continue
-        rest=$rest:$folder
+      for hd_folder in $PATH; do
+        [ -f "${{hd_folder:-.}}/hermes" ] && is_launcher "${{hd_folder:-.}}/hermes" && continue
+        hd_rest=$hd_rest:$hd_folder
       done
-      IFS=$old_ifs
-      PATH=${{rest#:}}
+      IFS=$hd_old_ifs
+      PATH=${{hd_rest#:}}
       export PATH
       break
       ;;
     *) break ;;
   esac
 done
-exec "$real" "$@"
+exec "$hd_real" "$@"
 """
 
 

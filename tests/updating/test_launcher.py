@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 from pathlib import Path
@@ -263,3 +264,26 @@ def test_what_others_wrote_in_its_place(place: Path, linked: bool) -> None:
     assert not launcher.remove()
     assert file.read_text() == REAL
     assert file.is_symlink() is linked
+
+
+def test_the_environment_arrives_as_it_was(place: Path) -> None:
+    """Also what has the name of something in the launcher; `_` is every shell's own."""
+    support.put(place / "real" / "hermes", "#!/usr/bin/env -S cat /proc/self/environ\n", mode=0o755)
+    words = re.findall(r"[a-z_]+", launcher.text())
+    env = {**{word: f"mine {word}" for word in words if word != "_"}, "PWD": "/"}
+    environ = {**env, "PATH": path(place)}
+    done = subprocess.run(["hermes", "x"], env=environ, capture_output=True, text=True, cwd="/")
+    found = dict(pair.split("=", 1) for pair in done.stdout.split("\0") if "=" in pair)
+    mine = {name for name in environ if name.startswith("hd_")}
+    assert {name: found.get(name) for name in environ.keys() - mine} == {
+        name: value for name, value in environ.items() if name not in mine
+    }
+
+
+def test_a_folder_whose_name_is_a_pattern(place: Path) -> None:
+    """The shell must not look for others that fit."""
+    for name in ("[ab]", "a"):
+        support.put(place / "x" / name / "hermes", REAL, mode=0o755)
+    environ = {"PATH": f"{launcher.folder()}:{place / 'x' / '[ab]'}:/usr/bin:/bin"}
+    done = subprocess.run(["hermes"], env=environ, capture_output=True, text=True)
+    assert done.stdout.startswith(f"real:{place / 'x' / '[ab]' / 'hermes'}:")
