@@ -173,6 +173,11 @@ def is_there(place: Home, home: Home) -> bool:
     return _seen_to(place, home) is not None
 
 
+def is_of_another(place: Home) -> bool:
+    """Whether it lies there as another installation of this tool, or another version, wrote it."""
+    return _is_ours(place / FOLDER / "handler.py") and not is_there(place, place)
+
+
 def overseen(place: Home) -> Home | None:
     """The home whose updates the hook in this one sees to, if it has one."""
     return _seen_to(place, place)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+import subprocess
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
 from hermes_doctor.home import Home
-from hermes_doctor.model import Trouble
+from hermes_doctor.model import Gateway, Trouble
+from hermes_doctor.probes import Probes
 from hermes_doctor.updating import chat, coverage, launcher, shellfiles
 from tests import support
 
@@ -51,8 +54,10 @@ def test_a_launcher_of_another_installation_is_not_called_none(
 ) -> None:
     """It is of another interpreter."""
     launcher.install()
+    chat.install(user)
     monkeypatch.setattr("sys.executable", "/somewhere/else/python")
     assert "of another hermes-doctor" in shell(user).how
+    assert "a hook of another hermes-doctor" in chats(user).how
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
@@ -127,3 +132,22 @@ def test_the_launcher_of_all_homes_can_stay(user: Home, tmp_path: Path) -> None:
     assert launcher.is_there()
     assert not (other / chat.FOLDER).exists()
     assert chats(user).covered
+
+
+def test_a_gateway_without_hermes_on_its_path(
+    user: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While it writes an answer it asks nobody, and runs itself by its interpreter."""
+    chat.install(user)
+    support.put(tmp_path / "bin" / "hermes", "#!/bin/sh\n", 0o755)
+    later = datetime.now(UTC) + timedelta(days=1)
+    for folder, covered in ((tmp_path / "bin", True), (tmp_path, False)):
+        with subprocess.Popen(
+            ["/bin/sleep", "600"], env={"PATH": str(folder)}, stdin=subprocess.DEVNULL
+        ) as child:
+            found = Gateway(child.pid, later)
+            monkeypatch.setattr(Probes, "gateways", lambda _, found=found: (found,))
+            seen = chats(user)
+            child.kill()
+        assert seen.covered is covered
+        assert ("no hermes on its PATH" in seen.how) is not covered
