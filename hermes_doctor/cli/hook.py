@@ -118,9 +118,9 @@ def remove(
     from hermes_doctor.render.lines import row, show, tilde
     from hermes_doctor.updating import chat as chats, launcher, shellfiles
 
-    where = homes.find(home)
     said = []
-    if chat:
+    where = _found() if shell and home is None else homes.find(home)
+    if chat and where is not None:
         with locked(where):
             said += [f"{tilde(path)} is gone." for path in chats.remove(where)]
     if shell:
@@ -175,6 +175,17 @@ def status(home: HomeOption = None, json: JsonOption = False) -> int:
             text = f"Last update: {last.began:%Y-%m-%d %H:%M} UTC, {last.stage}, {backup}"
             show([row(("  ", "faint"), text, hang=2)])
     return int(not all(one.covered for one in ways if one.expected))
+
+
+def _found() -> Home | None:
+    """The home, if there is still one: what is in the shells must go without it, too."""
+    from hermes_doctor import home as homes
+    from hermes_doctor.model import Trouble
+
+    try:
+        return homes.find(None)
+    except Trouble:
+        return None
 
 
 def _last(last: Update | None) -> dict[str, object] | None:

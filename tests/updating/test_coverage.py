@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -151,3 +152,14 @@ def test_a_gateway_without_hermes_on_its_path(
             child.kill()
         assert seen.covered is covered
         assert ("no hermes on its PATH" in seen.how) is not covered
+
+
+def test_what_is_in_the_shells_goes_also_without_a_home(user: Home, tmp_path: Path) -> None:
+    """Hermes was removed first."""
+    env = {"HOME": str(tmp_path), "SHELL": "/bin/bash", "HERMES_HOME": None}
+    assert support.doctor("hook", "install", env=env).code == 0
+    shutil.rmtree(user.path)
+    assert support.doctor("hook", "remove", env=env).code == 0
+    assert list(tmp_path.iterdir()) == []
+    assert support.doctor("hook", "remove", "--no-shell", env=env).code == 2
+    assert support.doctor("hook", "remove", "--home", str(user.path), env=env).code == 2
