@@ -21,7 +21,7 @@ exit ${CODE:-0}
 """
 GUARD = """#!/bin/sh
 echo "guard"
-[ "$1 $2 $3" = "-P -m hermes_doctor" ] && shift 3
+[ "$1 $2 $3 $4" = "-E -P -m hermes_doctor" ] && shift 4
 for word in "$@"; do echo "<$word>"; done
 exit 7
 """
@@ -287,3 +287,18 @@ def test_a_folder_whose_name_is_a_pattern(place: Path) -> None:
     environ = {"PATH": f"{launcher.folder()}:{place / 'x' / '[ab]'}:/usr/bin:/bin"}
     done = subprocess.run(["hermes"], env=environ, capture_output=True, text=True)
     assert done.stdout.startswith(f"real:{place / 'x' / '[ab]' / 'hermes'}:")
+
+
+def test_modules_of_somebody_else(tmp_path: Path) -> None:
+    """A PYTHONPATH is for the command, which gets it; it must not give us another's modules."""
+    home = support.healthy(tmp_path / "home")
+    support.put(tmp_path / "modules" / "typer.py", "raise SystemExit('not this one')\n")
+    environ = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "HERMES_DOCTOR_SETTLE": "0"}
+    environ |= {"PYTHONPATH": str(tmp_path / "modules"), "HERMES_HOME": str(home)}
+    done = subprocess.run(
+        [*itself.words(), "update-guard", "--", "sh", "-c", 'echo "$PYTHONPATH"'],
+        env=environ,
+        capture_output=True,
+        text=True,
+    )
+    assert (done.returncode, done.stdout) == (0, f"{tmp_path / 'modules'}\n"), done.stderr
