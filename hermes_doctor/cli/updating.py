@@ -60,6 +60,7 @@ def update_guard(
     if from_chat and (seen := chat.overseen(where)) is not None:
         if not before_chat(seen, vault=vault, force=force):
             return 2
+        guard.attend(seen)
         guard.become(command)  # the gateway that it starts looks at it
     where = where if home else homes.whole(where)
     with contextlib.ExitStack() as held:
@@ -211,6 +212,8 @@ def _is_prepared(home: Home) -> bool:
     last = Records(home).last()
     if last is None or not last.chat or last.stage != UPDATING or last.backup is None:
         return False
+    if last.is_attended():  # it has begun: this is another
+        return False
     return 0 <= (datetime.now(UTC) - last.began).total_seconds() < MOMENT
 
 
@@ -230,6 +233,8 @@ def after_last(home: Home, *, json: bool, from_chat: bool) -> int:
             f"Update {update.id} was taken back, so there is nothing of it to look at. "
             "See: hermes-doctor check"
         )
+    if from_chat:
+        update = records.ended(update)
     if from_chat and update.is_attended():
         return 0  # another gateway that it started looks already
     refuse_attended(update)

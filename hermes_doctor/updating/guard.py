@@ -44,6 +44,15 @@ def carry_out(home: Home, update: Update, command: Sequence[str]) -> int:
     return code
 
 
+def attend(home: Home) -> None:
+    """Write down that this process is about to become the command of the last update."""
+    records = Records(home)
+    update = records.last()
+    if update is not None and update.chat and update.stage == UPDATING:
+        update.child = process(os.getpid()) or []
+        records.save(update)
+
+
 def become(command: Sequence[str]) -> NoReturn:
     """Be the command from here on, with the signals as we were started with."""
     for number in (signal.SIGPIPE, signal.SIGXFSZ):  # Python ignores them, and so would the command

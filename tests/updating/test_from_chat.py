@@ -62,12 +62,41 @@ def test_with_the_hook_the_gateway_that_it_starts_looks(place: Path) -> None:
     assert done.code == 0, done
     assert (first.stage, first.chat) == ("updating", True)
     assert first.backup is not None
+    environments.ended(place)
     again = asked(place, "sh", "-c", "exit 9")
     assert again.code == 9
+    environments.ended(place)
     assert Records(Home(place)).ids() == [first.id]
     words = ("hook", "run", "post-update", "--from-chat", "--home", str(place))
     assert support.doctor(*words, env=QUICK).code == 0
     assert last(place).stage == "checked"
+
+
+def test_an_update_that_goes_on(place: Path) -> None:
+    """No other begins beside it, and a gateway that it starts looks when it has ended."""
+    chat.install(Home(place))
+    root = place / "hermes-agent" / "venv"
+    command = environments.updating(root, "0.19.0", then="print('up', flush=True); input()")
+    env = {**QUICK, "HERMES_HOME": str(place), "PATH": os.environ["PATH"], "HOME": str(place)}
+    doctor = [sys.executable, "-P", "-m", "hermes_doctor"]
+    with subprocess.Popen(
+        [*doctor, "update-guard", "--from-chat", "--", *command],
+        env=env,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as first:
+        assert first.stdout is not None
+        assert first.stdout.readline() == "up\n"
+        second = asked(place, "touch", str(place / "second"))
+        looking = subprocess.Popen([*doctor, "hook", "run", "post-update", "--from-chat"], env=env)
+        first.communicate("\n", timeout=120)
+        assert (first.returncode, looking.wait(timeout=300)) == (0, 0)
+    assert second.code == 2
+    assert f"another update is under way (process {first.pid})" in second.err.lower()
+    assert not (place / "second").exists()
+    assert last(place).stage == "checked"
+    assert len(Records(Home(place)).ids()) == 1
 
 
 @pytest.mark.parametrize("hooked", [True, False])
