@@ -118,7 +118,8 @@ def _before(
     from hermes_doctor.updating.records import Records
 
     again = _forced(home, vault, command, chat=patience is None)
-    moment = first.preflight(Probes(home), loaded(None), patience=patience, tell=tell)
+    with contextlib.closing(Probes(home)) as probes:
+        moment = first.preflight(probes, loaded(None), patience=patience, tell=tell)
     for text in moment.obstacles:
         say("✗ ", "error", begun(text))
     if moment.obstacles and not force:
@@ -138,6 +139,8 @@ def _before(
         where = f"{update.before.version} in {update.before.where}"
         more = ", ".join(f"{version} in {place}" for place, version in update.others.items())
         say("! ", "warning", f"There are several Hermes. This update is of {where}, not of {more}.")
+    if update.doubt:
+        say("! ", "warning", f"A rollback would bring back only the data: {update.doubt}.")
     if json:
         echo({"schema": "hermes-doctor/update/1", "update": update.id, "backup": update.backup})
     else:
