@@ -27,7 +27,8 @@ case " $* " in
 esac
 exec {root}/bin/python -m hermes_cli.main "$@"
 """
-QUICK = {"HERMES_DOCTOR_SETTLE": "0"}
+QUICK = {"HERMES_DOCTOR_SETTLE": "0", "PYTHONDONTWRITEBYTECODE": "1"}
+"""No time to settle; and nothing is written through the links into a release."""
 SETTINGS = """
 model:
   default: thinker
