@@ -277,7 +277,7 @@ class Saving:
             path,
             base,
             changed,
-            known=like.pieces if like else "",
+            known=self.earlier.known(entry.path),
             examine=examine,
             in_place=self.alone,
             progress=self.progress,
@@ -371,7 +371,8 @@ class Saving:
             durable.fresh(changed, lasting=False) as target,
         ):
             most = int(os.fstat(earlier).st_size * blocks.MOST)
-            made = blocks.write(blocks.chunks(fd), earlier, target, most, like.pieces)
+            known = self.earlier.known(entry.path)
+            made = blocks.write(blocks.chunks(fd), earlier, target, most, known)
         if made is None:
             self.drop(entry.path)
             return None

@@ -25,7 +25,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from stat import S_ISREG
 
-from hermes_doctor import blocks, durable, rights, threads
+from hermes_doctor import blocks, durable, reusing, rights, threads
 from hermes_doctor.files import Snapshot, StrPath, read_head, snapshot
 from hermes_doctor.manifest import BASE, CHANGED, Backup, Entry, within
 from hermes_doctor.model import CannotFix, CouldNotLook
@@ -102,6 +102,13 @@ class Earlier:
         place = place / BASE if entry.blocks else place
         return place if _is_file(place) else None
 
+    def known(self, name: str) -> reusing.Known:
+        """The sums of the pieces of what `base` gives, as far as they can be relied on."""
+        entry = self._entries.get(name)
+        if self.backup is None or entry is None:
+            return ()
+        return reusing.known(self.backup.copy_of(entry), entry)
+
     def give(self, entry: Entry, partial: Path) -> Entry | None:
         """Have the copy of an entry in a new backup too; None where that cannot be."""
         assert self.backup is not None
@@ -111,11 +118,12 @@ class Earlier:
         for end in ends:
             if not self._is_untouched(old + end, entry):
                 return None
-        if entry.path in self.due:
+        contradicts = entry.pieces and reusing.contradict(self.backup.copy_of(entry), entry)
+        if contradicts or entry.path in self.due:
             read_at = time.time_ns()
             if not self.reads_right(entry):
                 return None
-            entry = entry._replace(read_at=read_at)
+            entry = entry._replace(read_at=read_at, pieces="" if contradicts else entry.pieces)
         for end in ends:
             if not self.link(old + end, new + end):
                 for one in ends:
