@@ -52,6 +52,7 @@ class Beside:
         self._saving.unread |= told["unread"]
         self._saving.fresh |= set(told["fresh"])
         self._saving.earlier.shared |= told["shared"]
+        self._saving.earlier.wrong |= set(told["wrong"])
         return [*entries_of(told["entries"])]
 
     def _again(self) -> list[Entry]:
@@ -112,6 +113,7 @@ def _told(saving: Saving, groups: Groups, say: Callable[[str], None]) -> str:
             "unread": saving.unread,
             "fresh": list(saving.fresh),
             "shared": saving.earlier.shared,
+            "wrong": list(saving.earlier.wrong),
         }
     )
 

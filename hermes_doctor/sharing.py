@@ -81,6 +81,8 @@ class Earlier:
         self._made = backup.created_at.timestamp() * 1e9 if backup else 0.0
         self.shared = False
         """Whether anything was not copied again."""
+        self.wrong: set[str] = set()
+        """Files whose copy turned out not to be what was saved."""
 
     def unchanged(self, name: str, marks: tuple[int, ...]) -> Entry | None:
         """The entry of a file that is still the same by all that can be seen of it."""
@@ -162,7 +164,10 @@ class Earlier:
     def reads_right(self, entry: Entry) -> bool:
         """Whether the copy of an entry is still what was saved."""
         known = self._read.get(entry.path)
-        return self._reads_right_now(entry) if known is None else known
+        right = self._reads_right_now(entry) if known is None else known
+        if not right:
+            self.wrong.add(entry.path)
+        return right
 
     def _reads_right_now(self, entry: Entry) -> bool:
         assert self.backup is not None

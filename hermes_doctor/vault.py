@@ -231,7 +231,9 @@ class Vault:
                     f"Make room, or put it elsewhere: --vault DIR"
                 ) from None
             raise
-        return backup._replace(folder=folder)
+        before = earlier.backup.id if earlier.backup else ""
+        damaged = tuple((before, name) for name in sorted(earlier.wrong))
+        return backup._replace(folder=folder, damaged_before=damaged)
 
     def newest(self) -> Backup | None:
         """The newest backup of this home, of all of it or of what was chosen, that can be read."""

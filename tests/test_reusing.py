@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import random
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from hermes_doctor import blocks, digests, durable, reusing, sharing
+from hermes_doctor import blocks, digests, reusing, sharing
 from hermes_doctor.digests import PIECE
 from hermes_doctor.home import Home
-from hermes_doctor.manifest import MANIFEST, Backup, Entry, seal
+from hermes_doctor.manifest import Backup, Entry
 from hermes_doctor.vault import Vault
 from tests import support
+from tests.spoiling import entry, forge, unseen
 from tests.writing import back_up, writing
 
 LARGE = 4 * PIECE
@@ -33,23 +35,6 @@ def home(tmp_path: Path) -> Path:
     home = support.healthy(tmp_path / "home")
     support.put(home / LONG, random.Random(1).randbytes(2 * LARGE))
     return home
-
-
-def entry(backup: Backup, name: str) -> Entry:
-    """One entry that must be there."""
-    found = backup.entry(name)
-    assert found is not None, name
-    return found
-
-
-def forge(home: Path, name: str, wrong: Callable[[Entry], Entry]) -> None:
-    """Make the newest backup wrong about a file, and seal it again."""
-    store = Vault(Home(home))
-    backup = store.load(store.ids()[-1])
-    entries = tuple(wrong(one) if one.path == name else one for one in backup.entries)
-    assert entries != backup.entries
-    durable.save(backup.folder / MANIFEST, seal(backup._replace(entries=entries)))
-    assert store.load(backup.id).entries == entries
 
 
 def verified(home: Path, backup: Backup) -> None:
@@ -130,6 +115,25 @@ def test_of_a_file_at_rest(home: Path, wrong: Callable[[Entry], Entry]) -> None:
 
     assert entry(made, LONG).blocks
     verified(home, made)
+
+
+@pytest.mark.parametrize("json", [True, False])
+@pytest.mark.parametrize("name", [LONG, "config.yaml"])
+def test_a_damaged_one_is_told(home: Path, name: str, json: bool) -> None:
+    """Which backup, and of what its copy is not what was saved; in the new one it is."""
+    before = back_up(home)
+    copy = before.copy_of(entry(before, name))
+    unseen(copy, b"damaged")
+    os.utime(home / name)
+
+    made = support.doctor("backup", "create", *(["--json"] if json else []), "--home", home)
+    store = Vault(Home(home))
+
+    if json:
+        assert made.json["damaged_before"] == [{"backup": before.id, "path": name}]
+    else:
+        assert f"{name} was saved anew: backup {before.id} is damaged" in " ".join(made.out.split())
+    assert store.verify(store.load(store.ids()[-1])) == []
 
 
 def test_all_sums_are_wrong(home: Path) -> None:

@@ -87,6 +87,7 @@ def _print(made: Backup, omitted: scope.Omitted, sent: Path | None, doomed: list
         "entries": len(made.entries),
         "left_out": omitted.folders,
         "excluded": omitted.unwanted,
+        "damaged_before": [{"backup": id, "path": path} for id, path in made.damaged_before],
         "archive": str(sent) if sent else None,
         "removed": doomed,
     }
@@ -132,6 +133,9 @@ def _show(made: Backup, omitted: scope.Omitted, sent: Path | None, doomed: list[
         if entry.integrity not in (None, "ok"):
             text = f"{entry.path} is saved as it is, but it is damaged: {entry.integrity}"
             show([row(("! ", "warning"), text, hang=2)])
+    for id, path in made.damaged_before:
+        text = f"{path} was saved anew: backup {id} is damaged, its copy is not what was saved."
+        show([row(("! ", "warning"), text, hang=2)])
     if sent:
         show([row(("✓ ", "good"), f"Encrypted into {tilde(sent)}", hang=2)])
     if doomed:
