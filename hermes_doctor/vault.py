@@ -200,7 +200,7 @@ class Vault:
             durable.save(partial / BEGUN, str(self.home.path).encode("utf-8", "surrogateescape"))
             with rights.remembered(), saving:
                 entries = saving.all(sources)
-                durable.settle(partial, saving.fresh)
+                durable.settle(partial, saving.made.fresh)
                 # What went whole through SQLite was read back, and examined, as it was written.
                 wrong = saving.read_back()
             if wrong:
