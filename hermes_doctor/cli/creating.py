@@ -133,8 +133,11 @@ def _show(made: Backup, omitted: scope.Omitted, sent: Path | None, doomed: list[
         if entry.integrity not in (None, "ok"):
             text = f"{entry.path} is saved as it is, but it is damaged: {entry.integrity}"
             show([row(("! ", "warning"), text, hang=2)])
-    for id, path in made.damaged_before:
-        text = f"{path} was saved anew: backup {id} is damaged, its copy is not what was saved."
+    if made.damaged_before:
+        names = [path for _, path in made.damaged_before]
+        more = f" and {len(names) - 3} more" if names[3:] else ""
+        text = f"Saved anew: {', '.join(names[:3])}{more}. Backup {made.damaged_before[0][0]} is "
+        text += "damaged, its copy is not what was saved."
         show([row(("! ", "warning"), text, hang=2)])
     if sent:
         show([row(("✓ ", "good"), f"Encrypted into {tilde(sent)}", hang=2)])
