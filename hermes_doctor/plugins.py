@@ -234,12 +234,13 @@ def _offered() -> bool:
     return False
 
 
-def distrust(path: Path, *, firm: bool = False) -> str | None:
+def distrust(path: Path, *, firm: bool = False, also: Sequence[int] = ()) -> str | None:
     """Why code from this place must not run: somebody else could have written it, or could put
     something else in the place of a folder or a symlink on the way to it.
 
     A sticky folder is passed, since nobody can move there what is another's. Firmly, only on to a
-    folder: a file or a symlink of root's can have been moved into it by somebody else.
+    folder: a file or a symlink of root's can have been moved into it by somebody else. `also` are
+    users whom root trusts.
     """
     try:
         way = list(_way(path))
@@ -252,7 +253,7 @@ def distrust(path: Path, *, firm: bool = False) -> str | None:
         above = passed.get(place.parent)
         if firm and above and not stat.S_ISDIR(st.st_mode) and above.st_mode & stat.S_ISVTX:
             return f"others may write to {place.parent}"
-        if st.st_uid not in (0, os.geteuid()):
+        if st.st_uid not in (0, os.geteuid(), *also):
             return f"{place} belongs to neither root nor you (uid {st.st_uid})"
         shared = st.st_mode & (stat.S_IWGRP | stat.S_IWOTH) and not stat.S_ISLNK(st.st_mode)
         if shared and not (place != way[-1][0] and st.st_mode & stat.S_ISVTX):

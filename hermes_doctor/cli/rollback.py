@@ -51,6 +51,7 @@ def rollback(
 ) -> int:
     """Go back to the Hermes and the data that were there before an update."""
     from hermes_doctor import home as homes
+    from hermes_doctor.cli.asked import named_home, repeated
     from hermes_doctor.cli.options import sure
     from hermes_doctor.model import CannotFix, CouldNotLook, Trouble
     from hermes_doctor.updating.records import BACK, Records
@@ -82,7 +83,7 @@ def rollback(
         if not yes and not sure("Go on? What is there now is backed up first."):
             say("  ", "faint", "Nothing was changed.")
             return 1
-        return _go_back(where, which, plan, backup, hold, json=json)
+        return _go_back(where, which, plan, backup, hold, repeated(named_home(home)), json=json)
 
 
 def _sentence(why: object) -> str:
@@ -92,15 +93,17 @@ def _sentence(why: object) -> str:
 
 def _planned(home: Home, update: Update, *, keep_data: bool) -> tuple[Plan, Backup | None]:
     """Everything that can be known to fail, before anything is changed."""
+    from hermes_doctor.masking import clean
     from hermes_doctor.model import Trouble
     from hermes_doctor.updating import going_back, hermes
     from hermes_doctor.vault import Vault
 
     if update.before is None:
-        data = f" Its data: hermes-doctor backup restore {update.backup}" if update.backup else ""
+        data = update.restoring(home)
         raise Trouble(
-            f"Which Hermes was there before update {update.id} is not known: no container engine "
-            f"could be asked, so the image has to be exchanged by hand.{data}"
+            f"Which Hermes was there before update {update.id} is not known"
+            f"{f': {clean(update.doubt)}' if update.doubt else ''}. Bring it back by hand."
+            f"{f' Its data: {data}' if data else ''}"
         )
     if update.backup is None and not keep_data:
         raise Trouble("That update had no backup. --keep-data brings only the old Hermes back.")
@@ -117,7 +120,14 @@ def _planned(home: Home, update: Update, *, keep_data: bool) -> tuple[Plan, Back
 
 
 def _go_back(
-    home: Home, update: Update, plan: Plan, backup: Backup | None, hold: int, *, json: bool
+    home: Home,
+    update: Update,
+    plan: Plan,
+    backup: Backup | None,
+    hold: int,
+    repeat: str,
+    *,
+    json: bool,
 ) -> int:
     from hermes_doctor import plugins
     from hermes_doctor.cli import ending
@@ -140,7 +150,7 @@ def _go_back(
             with down(home, update, tell) as up_again:
                 going_back.bring_back(home, plan.commands, update.before, tell, hold=hold)
                 if backup is not None:
-                    _restore(home, update, backup, ended, runs, json=json)
+                    _restore(home, update, backup, ended, runs, repeat, json=json)
                 up_again()
         except (CannotFix, CouldNotLook, Trouble) as why:
             said = _sentence(why)
@@ -205,6 +215,7 @@ def _restore(
     backup: Backup,
     ended: Sequence[Ended],
     runs: list[Journal],
+    repeat: str,
     *,
     json: bool,
 ) -> None:
@@ -225,7 +236,7 @@ def _restore(
         yes=True,
         json=json,
         vault=Path(update.vault) if update.vault else None,
-        repeat="",
+        repeat=repeat,
         report=not json,
     )
     if done is not None:

@@ -121,6 +121,8 @@ def _before(
         where = f"{update.before.version} in {update.before.where}"
         more = ", ".join(f"{version} in {place}" for place, version in update.others.items())
         say("! ", "warning", f"There are several Hermes. This update is of {where}, not of {more}.")
+    if update.doubt:
+        say("! ", "warning", f"A rollback would bring back only the data: {update.doubt}.")
     if json:
         echo({"schema": "hermes-doctor/update/1", "update": update.id, "backup": update.backup})
     else:

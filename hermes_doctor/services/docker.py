@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import re
 from typing import TYPE_CHECKING
 
 from hermes_doctor.home import Home
 from hermes_doctor.model import CannotFix
-from hermes_doctor.services.commands import begin, insist
+from hermes_doctor.probes.supervisors.lineage import place_of
+from hermes_doctor.services.commands import LIMIT, ask, begin, insist
 from hermes_doctor.services.owned import Owned
 from hermes_doctor.services.process import Held
 
@@ -17,6 +19,10 @@ if TYPE_CHECKING:
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,127}")
 PATIENCE = 300
 """Seconds that the container gets to drain; Docker would kill it after ten."""
+
+_ENDED = "{{.State.Status}} {{.State.ExitCode}} {{.RestartCount}}"
+OFTEN = 5
+"""How many starts, one right after the other, prove that no gateway will come up."""
 
 
 class Container(Owned):
@@ -35,13 +41,44 @@ class Container(Owned):
         return f"its container {self.name}"
 
     def refuse(self) -> None:
-        insist([self.engine, "inspect", "--type", "container", "--format", "{{.Id}}", self.name])
+        self._insist("inspect", "--type", "container", "--format", "{{.Id}}", self.name)
+
+    def restless(self) -> bool:
+        """It runs: whatever is the first process in there has a gateway up sooner or later."""
+        return self._tell("{{.State.Status}}") in ("running", "restarting")
+
+    def ends(self, pid: int) -> bool:
+        container = place_of(pid).container
+        return container is not None and container == self._tell("{{.Id}}")
+
+    def trouble(self) -> str | None:
+        status, _, rest = self._tell(_ENDED).partition(" ")
+        code, _, starts = rest.partition(" ")
+        ended = f"container {self.name} ended with {code}"
+        if status == "restarting" and starts.isdecimal() and int(starts) >= OFTEN:
+            return f"{ended} again and again"
+        return ended if status in ("exited", "dead") else None
+
+    def stop(self, limit: float) -> None:
+        if self.running() is None and self.restless():
+            self._insist("stop", "--time", str(PATIENCE), self.name, limit=limit)
+        super().stop(limit)
 
     def ask_to_stop(self, process: Held) -> None:  # noqa: ARG002 (the container is stopped)
         self._stopping = begin([self.engine, "stop", "--time", str(PATIENCE), self.name])
 
     def ask_to_start(self) -> None:
         if self._stopping is not None:
-            insist([self.engine, "wait", self.name], limit=60)  # what still stops would not start
+            self._insist("wait", self.name, limit=60)  # what still stops would not start
             self._stopping.wait()
-        insist([self.engine, "start", self.name], limit=120)
+        self._insist("start", self.name, limit=120)
+
+    def _tell(self, what: str) -> str:
+        """One thing that the engine says of it; empty when it does not."""
+        words = ("inspect", "--type", "container", "--format", what, self.name)
+        said = ask([self.engine, *words], env=os.environ)
+        return said.text if said.code == 0 else ""
+
+    def _insist(self, *words: str, limit: float = LIMIT) -> None:
+        """With the variables of this shell: they say which engine is meant."""
+        insist([self.engine, *words], env=os.environ, limit=limit)

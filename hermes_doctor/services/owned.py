@@ -80,6 +80,10 @@ class Owned:
         """Whether the owner will start a gateway by itself although none runs now."""
         return False
 
+    def ends(self, pid: int) -> bool:  # noqa: ARG002 (most owners end the gateway alone)
+        """Whether stopping the gateway ends this process, too."""
+        return False
+
     def laid_down(self) -> bool:
         """Whether somebody told the owner to stop it, and nobody has told it otherwise since."""
         return False

@@ -35,14 +35,19 @@ class Starter(Protocol):
 
 def proven(starter: Starter, until: float, old: int | None) -> Iterator[str]:
     """Wait for the proof; yields what should be said. CannotFix when there is none by then."""
-    gateway = _appeared(starter, until, old)
+    gateway, runtime = up(starter, until, old)
     yield f"process {gateway.pid} holds the lock of this home"
-    runtime = _up(starter, gateway, until)
     if runtime.state == "starting":
         yield "it is still connecting its platforms"
     _settled(starter, gateway)
     yield _beating(starter, gateway)
     yield from _connected(starter, gateway, until)
+
+
+def up(starter: Starter, until: float, old: int | None) -> tuple[Gateway, Runtime]:
+    """Wait until a new one says that it runs, whoever has started it. CannotFix if none does."""
+    gateway = _appeared(starter, until, old)
+    return gateway, _up(starter, gateway, until)
 
 
 def _look(starter: Starter) -> tuple[list[Gateway], Runtime]:

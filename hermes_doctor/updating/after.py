@@ -9,13 +9,16 @@ from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING
 
 from hermes_doctor import examination, services
+from hermes_doctor.handover import START_LIMIT
 from hermes_doctor.home import Home
 from hermes_doctor.journal import ItemRecord
 from hermes_doctor.lock import locked
 from hermes_doctor.model import CannotFix, CouldNotLook, Finding, Report, Severity, Trouble
 from hermes_doctor.probes import Probes
 from hermes_doctor.repair import Item, Run
+from hermes_doctor.services import proof
 from hermes_doctor.services.commands import Account, owner_of
+from hermes_doctor.services.owned import Owned
 from hermes_doctor.steps import GatewayStep
 from hermes_doctor.updating import amounts, checkouts, downtime, hermes, images, requirements
 from hermes_doctor.updating.before import in_profiles, others, profiles
@@ -72,13 +75,17 @@ def examine(
     records = Records(home)
     probes = Probes(home)
     lost = amounts.lost(update.sizes, probes)
-    update.after = _now(update, probes)
+    unseen = ""
+    try:
+        update.after = _now(update, probes)
+    except CouldNotLook as why:
+        unseen = f"what became of it cannot be told: {why}"
     update.stage = UPDATED
     update.guard = process(os.getpid()) or []
     records.save(update)
     missing: tuple[str, ...] = ()
     if update.after is None and update.before is not None:
-        missing = (f"there is none in {update.before.where} any more",)
+        missing = (unseen or f"there is none in {update.before.where} any more",)
     elif update.after is not None and not images.is_one(update.after):
         tell("looking whether everything is there that the new Hermes needs")
         owner = owner_of(home)
@@ -203,15 +210,18 @@ def _gateway(home: Home, before: int | None, tell: Tell) -> tuple[str, bool]:
     name = _name(home)
     running = probes.gateways()
     change = probes.code_change()
-    if running and (change is None or change.at <= running[0].started_at):
-        new = running[0].pid != before
-        done = "restarted by the update" if new else "not concerned: its code is the same"
-        return f"T{name[1:]} (process {running[0].pid}) was {done}.", True
+    is_new = bool(running) and (change is None or change.at <= running[0].started_at)
+    if is_new and running[0].pid == before:
+        return f"T{name[1:]} (process {before}) was not concerned: its code is the same.", True
     if not running and before is None:
         return "No gateway ran before, and none runs now.", True
-    tell(f"restarting {name} on the new code" if running else f"starting {name} again")
     try:
-        service = services.of(probes)
+        service = None if is_new else services.of(probes)
+        if service is None or (not running and service.restless()):
+            tell(f"waiting until {name} is up")
+            new, _ = proof.up(service or Owned(home), time.monotonic() + START_LIMIT, before)
+            return f"T{name[1:]} (process {new.pid}) was restarted by the update.", True
+        tell(f"restarting {name} on the new code" if running else f"starting {name} again")
         _run(home, GatewayStep(service, restart=bool(running), why="Hermes was updated"))
     except (CannotFix, CouldNotLook, Trouble) as why:
         return f"T{name[1:]} could not be brought up on the new code: {why}", False

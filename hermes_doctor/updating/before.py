@@ -14,11 +14,12 @@ from hermes_doctor import examination, leftovers, scope
 from hermes_doctor.files import MEGABYTE, size
 from hermes_doctor.home import Home, all_homes
 from hermes_doctor.lock import locked
-from hermes_doctor.model import CouldNotLook, Finding, Severity, Status, Trouble
+from hermes_doctor.model import CannotFix, CouldNotLook, Finding, Severity, Status, Trouble
 from hermes_doctor.probes import Probes, installation
 from hermes_doctor.probes.installation import Installation
 from hermes_doctor.services.commands import owner_of
 from hermes_doctor.updating import amounts, checkouts, hermes, images
+from hermes_doctor.updating.hermes import Installed
 from hermes_doctor.updating.records import Records, Update, now, process
 from hermes_doctor.values import NamedTuple
 from hermes_doctor.vault import Progress, Vault, total
@@ -184,20 +185,19 @@ def record(
 ) -> Update:
     """Write down what was there, so that what comes after can be compared and taken back."""
     probes = Probes(home)
-    found = concerned(home, command)
-    seen = hermes.look(found) if found else None
-    if seen is None or images.is_meant(command):
-        seen = images.of_home(home) or seen
+    seen, doubt = _concerned(home, command)
     if seen is not None and seen.kind == hermes.GIT and seen.checkout is not None:
         owner = owner_of(home)
         revision = seen.revision or checkouts.commit_of(seen.checkout, owner)
         seen = replace(seen, clean=checkouts.is_clean(seen.checkout, owner), revision=revision)
     records = Records(home)
+    older = records.ids()
     update = Update(
-        id=Vault(home, vault).next_id(records.ids()),
+        id=Vault(home, vault).next_id(older),
         backup=backup,
         vault=str(vault.expanduser().absolute()) if vault else "",
         before=seen,
+        doubt=doubt,
         started_at=now(),
         known=[[one.code, one.subject] for one in moment.findings],
         gateway=_gateway(probes),
@@ -205,11 +205,30 @@ def record(
         others=others(home, seen),
         sizes=amounts.measure(probes),
     )
+    if seen is not None and images.is_one(seen):
+        try:
+            images.keep(seen, update.id, older)
+        except CannotFix as why:
+            update.doubt = str(why)
     records.save(update)
     return update
 
 
-def others(home: Home, seen: hermes.Installed | None) -> dict[str, str]:
+def _concerned(home: Home, command: Sequence[str]) -> tuple[Installed | None, str]:
+    """The Hermes that becomes another; None, and why, where that is not known."""
+    found = installation.behind(command) if command else None
+    if found is not None:
+        return hermes.look(found), ""
+    beside = Probes(home).installation()
+    meant = beside is None or images.is_meant(command)
+    try:
+        image = images.of_home(home, meant=meant)
+    except CouldNotLook as why:
+        return (hermes.look(beside), "") if beside and not meant else (None, str(why))
+    return image or (hermes.look(beside) if beside else None), ""
+
+
+def others(home: Home, seen: Installed | None) -> dict[str, str]:
     """Every other Hermes on this machine, by its place."""
     mine = {os.path.realpath(one) for one in (seen.where, seen.checkout) if one} if seen else set()
     found = {os.path.realpath(one.where): one.version for one in installation.every(home)}

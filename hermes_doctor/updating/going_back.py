@@ -25,6 +25,8 @@ class Command(NamedTuple):
     """One command that brings the old Hermes back."""
 
     words: tuple[str, ...]
+    ours: bool = False
+    """Whether it is for whoever runs us: only that one talks to the engine of a container."""
 
     def __str__(self) -> str:
         return " ".join(self.words)
@@ -48,11 +50,7 @@ def plan(home: Home, update: Update, after: Installed | None) -> Plan:
     if before.kind == GIT:
         way = checkouts.way_back(before, after, update.id, owner)
     if images.is_one(before):
-        now = images.of_home(home)
-        if now is not None and now.revision == before.revision:
-            return Plan()
-        data = f", then its data: hermes-doctor backup restore {update.backup}"
-        raise CannotFix(f"{images.by_hand(before)}{data if update.backup else ''}, and start it")
+        return _exchange(home, update, before)
     if before.kind == IMAGE:
         if after is not None and _same(before, after):
             return Plan()
@@ -61,6 +59,13 @@ def plan(home: Home, update: Update, after: Installed | None) -> Plan:
         )
     made = [*way.commands, *packages.way_back(home, before, after, owner)]
     return _runnable([Command(words) for words in made], way.notes)
+
+
+def _exchange(home: Home, update: Update, before: Installed) -> Plan:
+    """Of the image of a container."""
+    made = images.way_back(home, before, update)
+    note = f"{before.source} is the image of before again, for every container that names it."
+    return _runnable([Command(words, ours=True) for words in made], (note,) if made else ())
 
 
 def _runnable(made: Sequence[Command], notes: tuple[str, ...] = ()) -> Plan:
@@ -74,15 +79,19 @@ def refuse_holders(home: Home, update: Update, *, keep_data: bool) -> None:
     """Nobody but the gateways, which are stopped for it, may have what comes back open."""
     from hermes_doctor.probes import processes
 
-    downtime.halts(home, update)  # one that cannot be stopped is said before anything is changed
+    halts = downtime.halts(home, update)  # one that cannot be stopped is said before any change
     if keep_data:
         return
     inside = [Probes(one) for one in downtime.concerned(home, update)]
     mine = {gateway.pid for probes in inside for gateway in probes.gateways()}
+
+    def ends(pid: int) -> bool:
+        return _is_below(pid, mine) or any(halt.service.ends(pid) for halt in halts)
+
     databases = [path for probes in inside for path in probes.databases().paths]
     names = {beside: path for path in databases for beside in (path, *sidecars(path))}
     for name, pids in processes.holders(names).items():
-        others = [pid for pid in pids if pid not in mine and not _is_below(pid, mine)]
+        others = [pid for pid in pids if pid not in mine and not ends(pid)]
         if others:
             who = ", ".join(str(pid) if pid else "of another container" for pid in sorted(others))
             raise CannotFix(f"process {who} has {home.name_of(names[name])} open; end that first")
@@ -143,5 +152,7 @@ def bring_back(
 
 def _ask(one: Command, owner: Account, hold: int) -> Said:
     """As the home's owner: with the environment of this shell where that is us, else of a login."""
+    if one.ours:
+        return ask(one.words, env=os.environ, limit=LIMIT, keep=(hold,))
     env = dict(os.environ) if owner.is_us else login(owner)
     return ask(one.words, user=owner, env=env, limit=LIMIT, keep=(hold,))

@@ -40,6 +40,7 @@ class Update:
     vault: str
     """Where that backup lies, if not in the home's own vault."""
     before: Installed | None
+    """The Hermes that was there; None where that could not be told."""
     started_at: str
     stage: str = BACKED_UP
     after: Installed | None = None
@@ -62,6 +63,8 @@ class Update:
     """Other installations of Hermes that were seen, and their versions."""
     sizes: dict[str, int] = field(default_factory=dict)
     """How much there was of what an update must not take: rows, jobs, bytes of settings."""
+    doubt: str = ""
+    """Why the Hermes of before may not come back."""
 
     @property
     def began(self) -> datetime:
@@ -72,6 +75,15 @@ class Update:
     def open(self) -> bool:
         """Whether nobody has looked yet at what became of it."""
         return self.stage in (UPDATING, UPDATED, GOING_BACK)
+
+    def restoring(self, home: Home) -> str:
+        """The command that brings back the data alone; empty where there is no backup."""
+        if self.backup is None:
+            return ""
+        import shlex
+
+        words = ["hermes-doctor", "backup", "restore", self.backup, "--home", str(home.path)]
+        return shlex.join([*words, *(("--vault", self.vault) if self.vault else ())])
 
     def is_attended(self) -> bool:
         """Whether the process that sees it through, or the command itself, is still there."""
@@ -224,7 +236,13 @@ def _parse(document: dict[str, Any]) -> Update:
     _refuse_others(list, update.known, update.guard, update.child, update.down)
     _refuse_others(dict, update.sizes, update.others, update.beside)
     _refuse_others(list, *update.known)
-    _refuse_others(str, update.vault, *update.down, *(word for one in update.known for word in one))
+    _refuse_others(
+        str,
+        update.vault,
+        update.doubt,
+        *update.down,
+        *(word for one in update.known for word in one),
+    )
     _refuse_others(int, *update.guard, *update.child, *update.sizes.values())
     _refuse_others(int | None, update.gateway, update.exit_code, *update.beside.values())
     return update

@@ -124,8 +124,9 @@ def test_container(
 
     round_trip(Container(made.home, "4f1e0c", engine), running)
 
-    assert asked(folder) == [
-        f"{engine} inspect --type container --format {{{{.Id}}}} 4f1e0c",
+    first, *rest = asked(folder)
+    assert first == f"{engine} inspect --type container --format {{{{.Id}}}} 4f1e0c"
+    assert [one for one in rest if "inspect" not in one] == [
         f"{engine} stop --time 300 4f1e0c",
         f"{engine} wait 4f1e0c",
         f"{engine} start 4f1e0c",

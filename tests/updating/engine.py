@@ -22,6 +22,12 @@ elif words[0] == "inspect":
     found = [c for c in held["containers"] if words[-1] in (c["Id"], c["Name"].lstrip("/"))]
     print(json.dumps(found))
     code = int(not found)
+elif words[0] == "tag":
+    held["names"][words[2]] = words[1]
+elif words[0] == "image":
+    found = [dict(Id="sha256:" + held["names"][n]) for n in words[2:] if n in held["names"]]
+    print(json.dumps(found))
+    code = int(not found)
 elif words[0] == "compose":
     for one in held["containers"]:
         one["Image"] = held["next"]
@@ -50,7 +56,7 @@ class Engine:
             }
             for number in range(count)
         ]
-        held = {"containers": containers, "next": f"sha256:{NEW}", "asked": []}
+        held = {"containers": containers, "next": f"sha256:{NEW}", "asked": [], "names": {}}
         support.put(self.file, json.dumps(held))
         program = PROGRAM.replace("FILE", repr(str(self.file)))
         support.put(self.bin / "docker", program, 0o755)

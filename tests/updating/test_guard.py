@@ -10,6 +10,7 @@ import subprocess
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -376,7 +377,7 @@ def test_a_gateway_that_ends_while_it_settles_is_not_up(
     seen = Gateway(pid=42, started_at=datetime.now(UTC))
     now: list[Gateway] = [seen]
     monkeypatch.setattr(Probes, "gateways", lambda _: list(now))
-    monkeypatch.setattr("time.sleep", lambda _: now.clear())
+    monkeypatch.setattr(after, "time", SimpleNamespace(sleep=lambda _: now.clear()))
     update = record(Home(home), None, None, Moment((), ()))
     outcome = after.examine(Home(home), update, plugins.load(), restart=False)
     assert not outcome.gateway_up

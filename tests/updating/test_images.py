@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from hermes_doctor.home import Home
+from hermes_doctor.model import CouldNotLook
 from hermes_doctor.updating import images
 from hermes_doctor.updating.records import Records, Update
 from tests import support
@@ -56,11 +57,12 @@ def test_an_image_is_known_by_its_hash(home: Path, tmp_path: Path) -> None:
 
     text = " ".join(done.err.split())
     assert done.code == 2
-    assert f"docker tag {OLD} hermes:latest" in text
-    assert f"hermes-doctor backup restore {update.backup}" in text
+    assert engine.held["names"] == {f"hermes-doctor/before:{update.id}": OLD}
+    assert f"make it from image hermes-doctor/before:{update.id}" in text
+    assert f"hermes-doctor backup restore {update.backup} --home {home}" in text
     assert "Nothing was changed" in text
     assert support.contents(home) == before
-    assert {one[0] for one in engine.held["asked"][asked:]} <= {"ps", "inspect"}
+    assert {one[0] for one in engine.held["asked"][asked:]} <= {"ps", "inspect", "image"}
 
 
 def test_the_image_is_the_same(home: Path, tmp_path: Path) -> None:
@@ -82,6 +84,7 @@ def test_the_image_is_the_same(home: Path, tmp_path: Path) -> None:
         {"source": "a b; id"},
         {"source": "--help"},
         {"where": "container x\x1b[2J"},
+        {"version": "1 \x1b[2J"},
     ],
 )
 def test_words_of_a_record_that_nobody_should_paste(
@@ -106,9 +109,26 @@ def test_words_of_a_record_that_nobody_should_paste(
 def test_no_container_or_several(home: Path, tmp_path: Path, count: int) -> None:
     """Which one it is, nobody guesses."""
     engine = Engine(tmp_path, count)
-    doctor(home, engine, "update-guard", "--", *UPDATE)
+    said = doctor(home, engine, "update-guard", "--", *UPDATE).err
 
+    assert "A rollback would bring back only the data" in said
     assert last(home).before is None
+    done = doctor(home, engine, "rollback", "--yes")
+    assert done.code == 2
+    assert ("2 containers have" if count else "no container has") in done.err
+
+
+def test_the_image_cannot_be_marked(home: Path, tmp_path: Path) -> None:
+    """Said before the update; afterwards the data is all that is sure."""
+    engine = Engine(tmp_path)
+    program = engine.bin / "docker"
+    program.write_text(program.read_text().replace('words[0] == "tag"', "False"))
+
+    done = doctor(home, engine, "update-guard", "--", *UPDATE)
+
+    assert done.code == 0
+    assert "A rollback would bring back only the data: `docker tag" in done.err
+    assert "its image of before is gone" in doctor(home, engine, "rollback", "--yes").err
 
 
 @pytest.mark.parametrize(
@@ -118,7 +138,11 @@ def test_no_container_or_several(home: Path, tmp_path: Path, count: int) -> None
         (("/usr/bin/docker", "pull", "hermes"), True),
         (("sudo", "podman", "pull", "hermes"), True),
         (("docker-compose", "pull"), True),
+        (("sudo", "-u", "chat", "docker", "pull", "x"), True),
+        (("env", "X=1", "/usr/bin/docker", "compose", "up"), True),
+        (("bash", "-c", "cd /srv/chat&&docker compose pull; docker compose up -d"), True),
         (("hermes", "update"), False),
+        (("pip", "install", "docker"), False),
         (("sudo",), False),
         ((), False),
     ],
@@ -128,6 +152,9 @@ def test_is_meant(command: tuple[str, ...], meant: bool) -> None:
     assert images.is_meant(command) == meant
 
 
-def test_no_engine(home: Path) -> None:
+def test_no_engine(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is made up where nobody can be asked."""
-    assert images.of_home(Home(home)) is None
+    monkeypatch.setattr("hermes_doctor.probes.supervisors.docker.engine", lambda: None)
+    assert images.of_home(Home(home), meant=False) is None
+    with pytest.raises(CouldNotLook, match="no container engine can be asked"):
+        images.of_home(Home(home))

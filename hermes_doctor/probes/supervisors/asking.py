@@ -15,7 +15,10 @@ if TYPE_CHECKING:
 
 LIMIT = 2.0
 """Seconds that one command may take; a manager that works answers within a tenth of one."""
-_KEPT = ("PATH", "HOME", "USER", "LOGNAME", "TMPDIR", "SYSTEMROOT", "DOCKER_HOST")
+_KEPT = (
+    *("PATH", "HOME", "USER", "LOGNAME", "TMPDIR", "SYSTEMROOT", "CONTAINER_HOST"),
+    *("DOCKER_HOST", "DOCKER_CONTEXT", "DOCKER_CONFIG", "DOCKER_TLS_VERIFY", "DOCKER_CERT_PATH"),
+)
 MOST = 1_000_000
 
 

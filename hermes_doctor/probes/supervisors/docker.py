@@ -63,7 +63,8 @@ def this(pid: int, home: Path) -> Unit:
 
 def engine() -> str | None:
     """The command of a container engine that we may talk to."""
-    if which("docker") and (os.environ.get("DOCKER_HOST") or os.access(_SOCKET, os.R_OK | os.W_OK)):
+    told = os.environ.get("DOCKER_HOST") or os.environ.get("DOCKER_CONTEXT")
+    if which("docker") and (told or os.access(_SOCKET, os.R_OK | os.W_OK)):
         return "docker"
     return "podman" if which("podman") else None
 
@@ -93,28 +94,21 @@ def of_process(container: str, home: Path) -> Unit:
 
 def of_home(home: Home) -> Unit | None:
     """The container that this home is a volume of, the newest of several."""
-    found = _all_of_home(home)
-    return inspect(*found[0], home.path) if found else None
-
-
-def only_of_home(home: Home) -> Unit | None:
-    """The same, where there is but one."""
-    found = _all_of_home(home)
-    return inspect(*found[0], home.path) if len(found) == 1 else None
-
-
-def _all_of_home(home: Home) -> list[tuple[str, str]]:
     command = engine()
-    if command is None:
-        return []
+    ids = all_of_home(command, home) if command else None
+    return inspect(command, ids[0], home.path) if command and ids else None
+
+
+def all_of_home(command: str, home: Home, limit: float | None = None) -> list[str] | None:
+    """The ids of the containers that this home is a volume of; None where nobody tells."""
     filters = ("ps", "--all", "--no-trunc", "--format", "{{.ID}}", "--filter")
-    answer = asking.ask(command, *filters, f"volume={home.path}")
-    return [(command, id) for id in answer.out.split()] if not answer.code else []
+    answer = asking.ask(command, *filters, f"volume={home.path}", limit=limit)
+    return answer.out.split() if not answer.code else None
 
 
-def inspect(command: str, container: str, home: Path) -> Unit | None:
+def inspect(command: str, container: str, home: Path, limit: float | None = None) -> Unit | None:
     """What an engine says of a container."""
-    answer = asking.ask(command, "inspect", container)
+    answer = asking.ask(command, "inspect", container, limit=limit)
     if answer.code:
         return None
     return read_inspect(answer.out, home)

@@ -1,0 +1,259 @@
+"""Hermes in a real container: its image is exchanged with its data, or nothing is touched."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from hermes_doctor.home import Home
+from hermes_doctor.probes import processes
+from hermes_doctor.updating import images
+from hermes_doctor.updating.hermes import Installed
+from hermes_doctor.updating.records import Records, Update
+from tests import support
+from tests.conftest import need_release
+from tests.real import gateways
+from tests.real.containers import IMAGE, OUTSIDE, Engine, Project, engine
+from tests.real.patients import ROWS
+from tools import real_home, releases
+
+pytestmark = pytest.mark.real
+OLD, NEW = "0.18.2", "0.19.0"
+UPDATE = ("docker", "compose", "up", "-d")
+SPEAK = """
+import os
+from pathlib import Path
+from hermes_state import SessionDB
+history = SessionDB(Path(os.environ["HERMES_HOME"]) / "state.db")
+history.append_message("one", "user", "said afterwards")
+history.close()
+"""
+
+
+@pytest.fixture(scope="module")
+def docker() -> Iterator[Engine]:
+    """One engine for all of them."""
+    need_release(OLD)
+    need_release(NEW)
+    with engine() as made:
+        yield made
+
+
+@pytest.fixture
+def project(docker: Engine, tmp_path: Path) -> Iterator[Project]:
+    """A gateway of the old release in a container, on a home of its own."""
+    folder = tmp_path / f"p{abs(hash(tmp_path)) % 10**8}"
+    made = Project(docker, folder, real_home.make(OLD, tmp_path / "home"))
+    support.put(made.home / ".env", "SOME_API_KEY=sk-must-stay\n")
+    docker.image(OLD)
+    made.write()
+    made.up()
+    yield made
+    docker.docker("rm", "--force", made.container)
+
+
+def updated(project: Project, start: str | None = None, command: Sequence[str] = UPDATE) -> Update:
+    """After an update under the guard."""
+    project.engine.image(NEW, start)
+    done = project.doctor("update-guard", "--", *command)
+    assert start or done.code == 0, done.err
+    found = Records(Home(project.home)).last()
+    assert found is not None
+    return found
+
+
+def state(project: Project) -> tuple[str, ...]:
+    """What must be the same where nothing is touched."""
+    running = project.engine.inspect(project.container, "{{.Id}} {{.State.StartedAt}}")
+    return running, project.image, project.engine.named(IMAGE)
+
+
+def test_there_and_back(project: Project) -> None:
+    """The exact image of before with the data of before, and its gateway works on them."""
+    old = project.image
+    said = real_home.run(OLD, project.home, ROWS)
+    update = updated(project)
+    assert update.before is not None and update.after is not None
+    assert (update.before.version, update.after.version) == (OLD, NEW)
+    assert project.image != old
+    real_home.run(NEW, project.home, SPEAK)
+
+    done = project.doctor("rollback", "--yes")
+
+    assert done.code == 0, done.err
+    assert project.image == project.engine.named(IMAGE) == old
+    assert project.engine.inspect(project.container, "{{.State.Status}}") == "running"
+    assert real_home.run(OLD, project.home, ROWS) == said
+    assert (project.home / ".env").read_text() == "SOME_API_KEY=sk-must-stay\n"
+    again = project.doctor("rollback", update.id, "--yes", "--keep-data")
+    assert again.code == 0, again.err
+    assert project.image == old
+
+
+def test_an_image_whose_gateway_never_comes_up(project: Project) -> None:
+    """The container starts again and again; it is stopped all the same, and goes back."""
+    old = project.image
+    said = real_home.run(OLD, project.home, ROWS)
+    update = updated(project, "exit 3")
+    assert update.stage == "checked"
+
+    done = project.doctor("rollback", "--yes")
+
+    assert done.code == 0, done.err
+    assert project.image == old
+    assert real_home.run(OLD, project.home, ROWS) == said
+
+
+@pytest.mark.parametrize("how", ["file", "variable", "name", "volume", "stranger", "mark"])
+def test_nothing_is_touched(project: Project, how: str) -> None:
+    """Where Compose would make something else, or others decide what it makes."""
+    env = {}
+    if how == "variable":
+        project.write(MODE="${MODE:-none}")
+        project.up()
+        env = {"MODE": "other"}
+    update = updated(project)
+    if how == "file":
+        project.write(MORE="variables")
+    if how == "name":
+        project.engine.docker("tag", IMAGE, "hermes:0.19.0")
+        project.write("hermes:0.19.0")
+        project.up()
+    if how == "volume":
+        _made_from_the_home(project)
+    if how == "stranger":
+        os.chown(project.folder / "compose.yaml", 12345, 12345)
+    if how == "mark":
+        project.engine.docker("rmi", f"hermes-doctor/before:{update.id}")
+    project.wait()
+    before = state(project)
+
+    done = project.doctor("rollback", "--yes", **env)
+
+    assert done.code == 2
+    assert "is for you to make anew, since" in done.err
+    assert f"hermes-doctor backup restore {update.backup} --home {project.home}" in done.err
+    assert state(project) == before
+
+
+def _made_from_the_home(project: Project) -> None:
+    """By a file that whatever runs in the container can write to."""
+    support.put(project.home / "compose.yaml", (project.folder / "compose.yaml").read_text())
+    words = ("compose", "--project-name", project.folder.name, "--project-directory")
+    file = project.home / "compose.yaml"
+    project.engine.docker(*words, project.folder, "--file", file, "up", "-d", "--force-recreate")
+
+
+def test_made_by_hand(project: Project) -> None:
+    """How it was made, only its owner knows; the image of before is kept for that."""
+    docker, name = project.engine, project.container
+    volumes = f"-v {project.home}:/opt/data -v /usr:/usr:ro --network host"
+    anew = f"docker rm -f {name} && docker run -d --name {name} {volumes} {IMAGE} sleep 1000"
+    docker.docker("rm", "--force", name)
+    docker.docker(*shlex.split(anew)[6:])
+    update = updated(project, command=("sh", "-c", anew))
+    assert update.before is not None and update.after is not None
+    assert (update.before.version, update.after.version) == (OLD, NEW)
+
+    done = project.doctor("rollback", "--yes")
+
+    assert done.code == 2
+    assert "it was not made by Docker Compose" in done.err
+    assert docker.named(f"hermes-doctor/before:{update.id}") == update.before.revision
+
+
+def test_a_record_that_names_another_image(project: Project) -> None:
+    """It lies in the home; what bears no mark is not run."""
+    update = updated(project)
+    other = project.engine.image(NEW, "sleep 1000", "other:latest")
+    file = Records(Home(project.home)).folder / f"{update.id}.json"
+    document = json.loads(file.read_text())
+    document["before"]["revision"] = other
+    file.write_text(json.dumps(document))
+    before = state(project)
+
+    done = project.doctor("rollback", "--yes")
+
+    assert done.code == 2
+    assert "another than the record of the update names" in done.err
+    assert state(project) == before
+
+
+def test_killed_in_the_middle(project: Project) -> None:
+    """Whenever it is killed, it goes on from there."""
+    old = project.image
+    update = updated(project)
+    words = [sys.executable, "-c", OUTSIDE, "rollback", "--yes", "--home", str(project.home)]
+    for moment in ("docker tag", "compose --project-name"):
+        process = subprocess.Popen(
+            words,
+            env=support.environ(project.engine.env),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        gateways.until(partial(_is_at, process, moment), moment)
+        process.kill()
+        process.wait()
+
+    done = project.doctor("rollback", update.id, "--yes")
+
+    assert done.code == 0, done.err
+    assert project.image == old
+    project.wait()
+
+
+def _is_at(process: subprocess.Popen[bytes], moment: str) -> bool:
+    """Whether it runs that command now, or has ended."""
+    if process.poll() is not None:
+        return True
+    try:
+        below = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+        lines = [Path(f"/proc/{pid}/cmdline").read_bytes() for pid in below]
+    except OSError:
+        return False
+    return any(moment in line.replace(b"\0", b" ").decode() for line in lines)
+
+
+def test_old_marks_go(docker: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The images of two updates are kept, and older ones that nobody could fetch again."""
+    for name, value in docker.env.items():
+        monkeypatch.setenv(name, value)
+    image = docker.image(OLD, "exit 0", "mine:1")
+    docker.image(OLD, "exit 1", images.mark("a"))
+    for name in ("b", "c", "d"):
+        docker.docker("tag", image, images.mark(name))
+
+    images.keep(Installed(OLD, "container x", "image", revision=image), "e", ["a", "b", "c", "d"])
+
+    kept = docker.docker("images", "hermes-doctor/before", "--format", "{{.Tag}}").split()
+    assert [one for one in sorted(kept) if len(one) == 1] == ["a", "d", "e"]
+
+
+def test_what_else_runs_in_the_container(project: Project) -> None:
+    """It ends with the container, so it may have the databases open."""
+    old = project.image
+    update = updated(project)
+    script = "import sqlite3, time; d = sqlite3.connect('/opt/data/state.db')"
+    script += "; d.execute('select count(*) from sessions'); print('open'); time.sleep(1000)"
+    python = releases.python_of(NEW)
+    project.engine.docker("exec", "--detach", project.container, python, "-c", script)
+    gateways.until(lambda: len(holders(project)) > 1, "a second holder")
+
+    done = project.doctor("rollback", update.id, "--yes")
+
+    assert done.code == 0, done.err
+    assert project.image == old
+
+
+def holders(project: Project) -> list[int]:
+    """Who has the database open."""
+    path = project.home / "state.db"
+    return sorted(processes.holders([path])[path])
