@@ -134,9 +134,9 @@ def _show(made: Backup, omitted: scope.Omitted, sent: Path | None, doomed: list[
             text = f"{entry.path} is saved as it is, but it is damaged: {entry.integrity}"
             show([row(("! ", "warning"), text, hang=2)])
     if made.damaged_before:
-        names = [path for _, path in made.damaged_before]
-        more = f" and {len(names) - 3} more" if names[3:] else ""
-        text = f"Saved anew: {', '.join(names[:3])}{more}. Backup {made.damaged_before[0][0]} is "
+        damaged = [path for _, path in made.damaged_before]
+        more = f" and {len(damaged) - 3} more" if damaged[3:] else ""
+        text = f"Saved anew: {', '.join(damaged[:3])}{more}. Backup {made.damaged_before[0][0]} is "
         text += "damaged, its copy is not what was saved."
         show([row(("! ", "warning"), text, hang=2)])
     if sent:
