@@ -101,7 +101,8 @@ def _before(
     from hermes_doctor.updating import before as first
     from hermes_doctor.updating.records import Records
 
-    moment = first.preflight(Probes(home), loaded(None), patience=patience, tell=tell)
+    with contextlib.closing(Probes(home)) as probes:
+        moment = first.preflight(probes, loaded(None), patience=patience, tell=tell)
     for text in moment.obstacles:
         say("✗ ", "error", begun(text))
     if moment.obstacles and not force:
