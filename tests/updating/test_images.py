@@ -129,6 +129,9 @@ def test_no_container_or_several(home: Path, tmp_path: Path, count: int) -> None
         ("", "/srv", {"HERMES_HOME": "/srv/home/"}, True),
         ("", "/rootfs", {"HERMES_HOME": "/srv/home"}, False),
         ("other", "HOME", {"HERMES_HOME": "HOME"}, False),
+        ("home", "/data", {"HERMES_HOME": "/data"}, True),
+        ("home", "/second", {"HERMES_HOME": "/data"}, False),
+        ("home", "/data", {"HERMES_HOME": "/data/profiles/one"}, False),
         ("home/sessions", "/opt/data", {}, False),
     ],
 )

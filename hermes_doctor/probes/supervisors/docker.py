@@ -126,27 +126,38 @@ def all_of_home(command: str, home: Home, limit: float | None = None) -> list[st
 
 
 def _if_of_home(line: str, home: Home) -> str:
-    """The id of a container that can write to this home: a volume of it, or in one of its volumes
-    at the very place where its Hermes has a home."""
+    """The id of a container that can write to this home: a volume of it, or in one of its volumes,
+    at the very place where its Hermes has a home, as far as that is told."""
     import json
 
-    real = os.path.realpath(home.path)
     try:
         id, mounts, variables = (json.loads(part) for part in line.split("\t"))
-        named = dict(str(pair).partition("=")[::2] for pair in variables or ())
-        own = os.path.normpath(named.get("HERMES_HOME") or CONTAINER_HOME)
+        told = dict(str(pair).partition("=")[::2] for pair in variables or ()).get("HERMES_HOME")
+        own = os.path.normpath(told or CONTAINER_HOME)
         for mount in mounts or ():
-            above = os.path.realpath(str(mount.get("Source") or ""))
-            if not mount.get("Source") or mount.get("RW") is False:
+            inner = _within(str(mount.get("Source") or ""), home)
+            if inner is None or mount.get("RW") is False:
                 continue
-            if real == above:
-                return str(id)
-            inner = os.path.relpath(real, above)
-            if not inner.startswith("..") and os.path.join(mount["Destination"], inner) == own:
+            place = os.path.normpath(os.path.join(mount["Destination"], inner))
+            if place == own or (inner == "." and not told):
                 return str(id)
     except (ValueError, TypeError, AttributeError, LookupError, RecursionError):
         pass
     return ""
+
+
+def _within(source: str, home: Home) -> str | None:
+    """Where the home is in what is mounted; None where it is not, "." where it is that itself."""
+    if not source:
+        return None
+    above, real = os.path.realpath(source), os.path.realpath(home.path)
+    try:
+        if os.path.samefile(above, real):  # a folder can be mounted at a second place
+            return "."
+    except OSError:
+        pass
+    inner = os.path.relpath(real, above)
+    return None if inner == ".." or inner.startswith("../") else inner
 
 
 def inspect(command: str, container: str, home: Path, limit: float | None = None) -> Unit | None:
