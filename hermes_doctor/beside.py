@@ -49,9 +49,10 @@ class Beside:
         told = json.loads(bytes.fromhex(self._told))
         if "errno" in told:
             raise OSError(told["errno"], os.strerror(told["errno"]))
-        self._saving.unread |= told["unread"]
-        self._saving.fresh |= set(told["fresh"])
+        self._saving.made.unread |= told["unread"]
+        self._saving.made.fresh |= set(told["fresh"])
         self._saving.earlier.shared |= told["shared"]
+        self._saving.earlier.wrong |= set(told["wrong"])
         return [*entries_of(told["entries"])]
 
     def _again(self) -> list[Entry]:
@@ -60,7 +61,7 @@ class Beside:
         for source in (source for group in self._groups for source in group):
             beside = SIDECARS if is_database(source.place) else ()  # it may have found more of them
             for suffix in ("", *beside):
-                self._saving.drop(source.name + suffix)
+                self._saving.made.drop(source.name + suffix)
         return [entry for group in self._groups for entry in self._saving.group(group)]
 
     def _hear(self, other: Child) -> None:
@@ -71,8 +72,8 @@ class Beside:
             return
         if word != "said":
             self._told = text
-        elif self._saving.progress:
-            self._saving.progress(int(text))
+        elif self._saving.made.progress:
+            self._saving.made.progress(int(text))
 
 
 @contextmanager
@@ -83,7 +84,7 @@ def saved(saving: Saving, groups: Groups) -> Iterator[Beside]:
         return
     from hermes_doctor.child import child
 
-    with child(saving.partial, lambda say: _told(saving, groups, say)) as other:
+    with child(saving.made.folder, lambda say: _told(saving, groups, say)) as other:
         yield Beside(saving, groups, other)
 
 
@@ -98,9 +99,10 @@ def _told(saving: Saving, groups: Groups, say: Callable[[str], None]) -> str:
             say(str(waiting))
             waiting = 0
 
-    saving.progress = progress if saving.progress else None
-    saving.unread, saving.fresh, saving.earlier.shared = {}, set(), False
-    saving.alone = True
+    made = saving.made
+    made.progress = progress if made.progress else None
+    made.unread, made.fresh, saving.earlier.shared = {}, set(), False
+    made.alone = True
     try:
         entries = [entry for group in groups for entry in saving.group(group)]
     except OSError as error:
@@ -109,9 +111,10 @@ def _told(saving: Saving, groups: Groups, say: Callable[[str], None]) -> str:
     return _line(
         {
             "entries": [entry._asdict() for entry in entries],
-            "unread": saving.unread,
-            "fresh": list(saving.fresh),
+            "unread": made.unread,
+            "fresh": list(made.fresh),
             "shared": saving.earlier.shared,
+            "wrong": list(saving.earlier.wrong),
         }
     )
 

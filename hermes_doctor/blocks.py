@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import os
 import struct
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -46,7 +46,7 @@ class Made(NamedTuple):
     changes: str
     """The SHA-256 of the file of changes."""
     pieces: str
-    """Of those of the base (`digests.written`)."""
+    """Of those of the base that are known (`digests.written`)."""
     same: bool
     """Whether the file is its base, byte for byte."""
 
@@ -125,17 +125,17 @@ def write(
     base: int,
     target: int,
     most: int,
-    known: str = "",
+    known: Sequence[bytes | None] = (),
     mapped: Mapped | None = None,
 ) -> Made | None:
     """Write what is different from the base; None when that is more than `most` bytes.
 
     A range in the content is a stretch that is known to be as in the base, which is `mapped` then.
-    `known` is of the base's pieces; where nothing is, they are hashed.
+    `known` are the sums of the base's pieces (`reusing`); where there are none, they are hashed.
     """
     size = os.fstat(base).st_size
     try:
-        then = digests.parsed(known, size) or digests.of_file(base)
+        then = list(known or digests.of_file(base))
     except OSError:  # a base that cannot be read is none to build on
         return None
     each: list[bytes] = []
@@ -147,28 +147,30 @@ def write(
 
     put(_MAGIC)
     for chunk in content:
-        end = at + len(chunk)
-        whole = end == min(at + CHUNK, size)  # as far as the base's piece goes
+        end, number = at + len(chunk), at // CHUNK
+        data: bytes | memoryview
         if isinstance(chunk, range):
             assert mapped is not None
-            each.append(then[at // CHUNK] if whole else digests.of(mapped.stretch(chunk)))
-            at = end
-            continue
-        runs = list(_runs(chunk, _then(base, len(chunk), at)))
-        each.append(digests.of(chunk) if runs or not whole else then[at // CHUNK])
-        for start, stop in runs:
+            data, different = mapped.stretch(chunk), []
+        else:
+            data, different = chunk, list(_different(chunk, piece(base, len(chunk), at)))
+        same = not different and end == min(at + CHUNK, size)  # as far as the base's piece goes
+        each.append((then[number] if same else None) or digests.of(data))
+        if same:
+            then[number] = each[-1]
+        for start, stop in different:
             put(_RUN.pack(at + start, stop - start))
-            put(chunk[start:stop])
+            put(bytes(data[start:stop]))
             written += stop - start
         at = end
         if written > most:
             return None
     put(_RUN.pack(at, 0))
-    same = at == size and not written
-    return Made(digests.joined(each), at, changes.hexdigest(), digests.written(then), same)
+    is_base = at == size and not written
+    return Made(digests.joined(each), at, changes.hexdigest(), digests.written(then), is_base)
 
 
-def _then(base: int, length: int, at: int) -> bytes:
+def piece(base: int, length: int, at: int) -> bytes:
     """What stands there in the base; nothing where that can no longer be read."""
     try:
         return os.pread(base, length, at)
@@ -176,7 +178,7 @@ def _then(base: int, length: int, at: int) -> bytes:
         return b""
 
 
-def _runs(now: bytes, then: bytes) -> Iterator[tuple[int, int]]:
+def _different(now: bytes, then: bytes) -> Iterator[tuple[int, int]]:
     """Where two pieces differ, in whole blocks."""
     if now == then:
         return
@@ -192,25 +194,44 @@ def _runs(now: bytes, then: bytes) -> Iterator[tuple[int, int]]:
         yield start, len(now)
 
 
+class Run(NamedTuple):
+    """Bytes in the file of changes."""
+
+    start: int
+    """Where they belong."""
+    length: int
+    """Of the last one nothing: there the whole ends."""
+    place: int
+    """Where they lie."""
+
+
+def runs(changed: int) -> Iterator[Run]:
+    """Those of a file of changes; CouldNotLook where it is none."""
+    at, place = 0, len(_MAGIC)
+    if os.pread(changed, place, 0) != _MAGIC:
+        raise CouldNotLook("its changes cannot be read")
+    while True:
+        head = os.pread(changed, _RUN.size, place)
+        if len(head) < _RUN.size:
+            raise CouldNotLook("its changes end too early")
+        start, length = _RUN.unpack(head)
+        place += _RUN.size
+        if start < at:
+            raise CouldNotLook("its changes are out of order")
+        yield Run(start, length, place)
+        if not length:
+            return
+        at, place = start + length, place + length
+
+
 def read(folder: Path) -> Iterator[bytes]:
     """The file that the two parts in a folder stand for; CouldNotLook where they are none."""
     with opened(folder / BASE) as base, opened(folder / CHANGED) as changed:
-        at, place = 0, len(_MAGIC)
-        if os.pread(changed, place, 0) != _MAGIC:
-            raise CouldNotLook(f"{folder.name}: its changes cannot be read")
-        while True:
-            head = os.pread(changed, _RUN.size, place)
-            if len(head) < _RUN.size:
-                raise CouldNotLook(f"{folder.name}: its changes end too early")
-            start, length = _RUN.unpack(head)
-            place += _RUN.size
-            if start < at:
-                raise CouldNotLook(f"{folder.name}: its changes are out of order")
-            yield from _part(base, at, start)
-            if not length:
-                return
-            yield from _part(changed, place, place + length)
-            at, place = start + length, place + length
+        at = 0
+        for run in runs(changed):
+            yield from _part(base, at, run.start)
+            yield from _part(changed, run.place, run.place + run.length)
+            at = run.start + run.length
 
 
 def _part(fd: int, start: int, end: int) -> Iterator[bytes]:

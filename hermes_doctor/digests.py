@@ -102,9 +102,9 @@ def of_file(fd: int) -> list[bytes]:
     return found.all()
 
 
-def written(each: Sequence[bytes]) -> str:
-    """The sums of pieces as one text."""
-    return b"".join(each).hex()
+def written(each: Sequence[bytes | None]) -> str:
+    """The sums of pieces as one text; zeros for what is not known."""
+    return b"".join(one or bytes(LENGTH) for one in each).hex()
 
 
 def parsed(text: str, size: int) -> list[bytes] | None:

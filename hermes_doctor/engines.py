@@ -129,7 +129,12 @@ class Restic:
     def push(self, backup: Backup) -> str:
         """Send a backup; the name that restic has for it. Then its repository is checked."""
         words = ("backup", "--json", "--tag", TAG, "--tag", backup.id, "--", backup.id)
-        said = self._ask(*words, cwd=backup.folder.parent, progress=True)
+        try:
+            said = self._ask(*words, cwd=backup.folder.parent, progress=True)
+        except Trouble as why:
+            if "config file" in str(why):
+                raise Trouble(f"{why}. If nothing was ever sent there: --init") from None
+            raise
         summary = json.loads(said.strip().splitlines()[-1])
         working.tell("restic checks its repository")
         self._ask("check")

@@ -159,6 +159,15 @@ def find(option: Path | None, environ: Mapping[str, str] = os.environ) -> Home:
     )
 
 
+def whole(home: Home) -> Home:
+    """The home that holds a profile: what concerns Hermes itself concerns all of it."""
+    root = home.path.parent.parent
+    is_one = any(os.path.lexists(root / name) for name in ("config.yaml", "state.db"))
+    if home.profile is None or not is_one or not os.access(root, os.R_OK | os.W_OK | os.X_OK):
+        return home
+    return Home(root)
+
+
 _HINT = "Name the folder with --home DIR, or try the tool first: hermes-doctor demo"
 
 

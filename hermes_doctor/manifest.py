@@ -75,6 +75,9 @@ class Backup(NamedTuple):
     """What the operator did not want in it, or only wanted: `--include` and `--exclude`."""
     lines: tuple[bytes, ...] = ()
     """The entries as they are written, where they were read."""
+    damaged_before: tuple[tuple[str, str], ...] = ()
+    """When it was made: which backup before it holds a copy that is not what was saved, and of
+    what. Here that was saved anew."""
 
     @property
     def size(self) -> int:

@@ -35,6 +35,9 @@ ANYWHERE = frozenset({"__pycache__", "node_modules", ".venv", "venv", ".git"})
 OURS = re.compile(r"\..+\.hermes-doctor-[0-9a-f-]+\.(new|old|back)(\.\w+)?(-wal|-shm|-journal)?")
 """What a run of ours has beside its targets while it is at work."""
 BACKUP = re.compile(r"\d{8}-\d{6}-[0-9a-f]{5}")
+BESIDE = re.compile(rf"\.?{BACKUP.pattern}\.tar\.age(\.new)?|lost\+found")
+"""What lies in the folder of a vault beside its backups and belongs to nobody else: backups that
+were exported there, and what a disk of its own has at its top."""
 MOMENTARY = frozenset({"gateway.pid", "gateway.lock"})
 """Files that tell of a process: restored, they would lie."""
 
@@ -47,7 +50,7 @@ class Omitted:
 
     def __init__(self) -> None:
         self.folders: list[str] = []
-        """Logs, caches, code and copies, but for those of the vault."""
+        """Logs, caches, code and copies, but for the backups of the vault."""
         self.unwanted: list[str] = []
         """Files that the choice leaves out."""
 
@@ -66,6 +69,13 @@ def _is_backup(folder: Path) -> bool:
     return bool(BACKUP.fullmatch(name)) and any(os.path.lexists(folder / one) for one in known)
 
 
+def _is_ours(folder: Path, name: str, vaults: set[Path]) -> bool:
+    """The same of a folder by name; in a vault also one that has lost what would tell."""
+    if folder in vaults and BACKUP.fullmatch(name.removesuffix(PARTIAL)):
+        return True
+    return _is_backup(folder / name)
+
+
 def everything(
     home: Home,
     vault: Path | None = None,
@@ -79,7 +89,8 @@ def everything(
     from hermes_doctor.probes import processes
     from hermes_doctor.sqlite.guard import in_use
 
-    places = {vault or home.vault, home.vault}
+    # A vault may be any folder of the home, and hold what is no part of it.
+    places = {vault, vault.resolve()} if vault else set()
     with remembered():
         walked = _walk(home, places, choice, omitted or Omitted())
         found = list(_with_targets(home, places, walked))
@@ -137,10 +148,15 @@ def _with_targets(home: Home, vaults: set[Path], found: Iterable[Found]) -> Iter
                 name
                 for name in folders
                 if name not in ANYWHERE
-                and here / name not in (home.path, *vaults)  # saved in its own place, or never
-                and not _is_backup(here / name)
+                and here / name != home.path  # saved in its own place
+                and not _is_ours(here, name, vaults)
+                and not (here in vaults and BESIDE.fullmatch(name))
             )
-            behind += [here / name for name in sorted(files)]
+            behind += [
+                here / name
+                for name in sorted(files)
+                if not (here in vaults and BESIDE.fullmatch(name))
+            ]
         fresh = [path for path in behind if str(path) not in known]
         known.update(map(str, fresh))
         seen = [(home.name_of(path), str(path), snapshot(path)) for path in fresh]
@@ -170,9 +186,18 @@ def _walk(home: Home, vaults: set[Path], choice: Choice, omitted: Omitted) -> It
         out = here in passed
         below = "" if here == home.path else f"{home.name_of(here)}/"
         wanted = []
+        if here in vaults:
+            beside = [
+                name
+                for name in (*folders, *files)
+                if BESIDE.fullmatch(name) and not choice.wants(below + name, anyway=False)
+            ]
+            omitted.folders += [f"{below}{name}" for name in sorted(beside)]
+            files = [name for name in files if name not in beside]
+            folders[:] = [name for name in folders if name not in beside]
         for folder in sorted(folders):
             over = _passed_over(home, here, folder)
-            if here / folder in vaults or _is_backup(here / folder):
+            if here / folder == home.vault or _is_ours(here, folder, vaults):
                 continue
             if not (over or out) or choice.may_want_in(f"{below}{folder}"):
                 wanted.append(folder)

@@ -25,7 +25,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from stat import S_ISREG
 
-from hermes_doctor import blocks, durable, rights, threads
+from hermes_doctor import blocks, durable, reusing, rights, threads
 from hermes_doctor.files import Snapshot, StrPath, read_head, snapshot
 from hermes_doctor.manifest import BASE, CHANGED, Backup, Entry, within
 from hermes_doctor.model import CannotFix, CouldNotLook
@@ -81,6 +81,8 @@ class Earlier:
         self._made = backup.created_at.timestamp() * 1e9 if backup else 0.0
         self.shared = False
         """Whether anything was not copied again."""
+        self.wrong: set[str] = set()
+        """Files whose copy turned out not to be what was saved."""
 
     def unchanged(self, name: str, marks: tuple[int, ...]) -> Entry | None:
         """The entry of a file that is still the same by all that can be seen of it."""
@@ -102,6 +104,13 @@ class Earlier:
         place = place / BASE if entry.blocks else place
         return place if _is_file(place) else None
 
+    def known(self, name: str) -> reusing.Known:
+        """The sums of the pieces of what `base` gives, as far as they can be relied on."""
+        entry = self._entries.get(name)
+        if self.backup is None or entry is None:
+            return ()
+        return reusing.known(self.backup.copy_of(entry), entry)
+
     def give(self, entry: Entry, partial: Path) -> Entry | None:
         """Have the copy of an entry in a new backup too; None where that cannot be."""
         assert self.backup is not None
@@ -111,11 +120,12 @@ class Earlier:
         for end in ends:
             if not self._is_untouched(old + end, entry):
                 return None
-        if entry.path in self.due:
+        contradicts = entry.pieces and reusing.contradict(self.backup.copy_of(entry), entry)
+        if contradicts or entry.path in self.due:
             read_at = time.time_ns()
             if not self.reads_right(entry):
                 return None
-            entry = entry._replace(read_at=read_at)
+            entry = entry._replace(read_at=read_at, pieces="" if contradicts else entry.pieces)
         for end in ends:
             if not self.link(old + end, new + end):
                 for one in ends:
@@ -154,7 +164,10 @@ class Earlier:
     def reads_right(self, entry: Entry) -> bool:
         """Whether the copy of an entry is still what was saved."""
         known = self._read.get(entry.path)
-        return self._reads_right_now(entry) if known is None else known
+        right = self._reads_right_now(entry) if known is None else known
+        if not right:
+            self.wrong.add(entry.path)
+        return right
 
     def _reads_right_now(self, entry: Entry) -> bool:
         assert self.backup is not None

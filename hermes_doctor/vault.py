@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from hermes_doctor import __version__, blocks, durable, rights
+from hermes_doctor import __version__, blocks, digests, durable, rights
 from hermes_doctor.files import MEGABYTE, listing, read, size, snapshot
 from hermes_doctor.home import Home
 from hermes_doctor.interrupts import uninterrupted
@@ -134,9 +134,9 @@ class Vault:
             copy = backup.copy_of(entry)
             try:
                 marks = _marks(copy, entry)
-                if marks not in known:
-                    known[marks] = blocks.digest_of(copy, entry, progress)
-                found = known[marks]
+                found = known.get(marks) or blocks.digest_of(copy, entry, progress)
+                if _marks(copy, entry) == marks:  # else it was another that was read
+                    known[marks] = found
             except (FileNotFoundError, NotADirectoryError):
                 wrong.append(f"{entry.path}: the copy is missing")
             except (CouldNotLook, OSError) as error:
@@ -200,7 +200,7 @@ class Vault:
             durable.save(partial / BEGUN, str(self.home.path).encode("utf-8", "surrogateescape"))
             with rights.remembered(), saving:
                 entries = saving.all(sources)
-                durable.settle(partial, saving.fresh)
+                durable.settle(partial, saving.made.fresh)
                 # What went whole through SQLite was read back, and examined, as it was written.
                 wrong = saving.read_back()
             if wrong:
@@ -231,7 +231,9 @@ class Vault:
                     f"Make room, or put it elsewhere: --vault DIR"
                 ) from None
             raise
-        return backup._replace(folder=folder)
+        before = earlier.backup.id if earlier.backup else ""
+        damaged = tuple((before, name) for name in sorted(earlier.wrong))
+        return backup._replace(folder=folder, damaged_before=damaged)
 
     def newest(self) -> Backup | None:
         """The newest backup of this home, of all of it or of what was chosen, that can be read."""
@@ -275,10 +277,16 @@ class Vault:
 
 
 def _marks(copy: Path, entry: Entry) -> tuple[object, ...]:
-    """What is the same for two names of one copy, and for nothing else."""
+    """What is the same for two names of one copy that is summed up alike, and for nothing else.
+
+    A number of a file may be used again, and its time be set; when that was done cannot.
+    """
     parts = (copy / BASE, copy / CHANGED) if entry.blocks else (copy,)
     found = [os.lstat(part) for part in parts]
-    return tuple((st.st_dev, st.st_ino, st.st_size, st.st_mtime_ns) for st in found)
+    by_pieces = (entry.sha256 or "").startswith(digests.PREFIX)
+    return by_pieces, *(
+        (st.st_dev, st.st_ino, st.st_size, st.st_mtime_ns, st.st_ctime_ns) for st in found
+    )
 
 
 def check_room(place: Path, wanted: int) -> None:

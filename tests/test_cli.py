@@ -335,6 +335,7 @@ def test_backup_documents(home: Path) -> None:
     options = ("--json", "--home", home)
     made = support.doctor("backup", "create", *options).json
     more = {"entries": int, "left_out": [str], "excluded": [str], "archive": (str,)}
+    more["damaged_before"] = [{"backup": str, "path": str}]
     shape(made, {"schema": "hermes-doctor/backup/1", "removed": [str]} | more | one)
     listed = support.doctor("backup", "list", *options).json
     shape(listed, {"schema": "hermes-doctor/backups/1", "vault": str, "backups": [one]})

@@ -53,6 +53,7 @@ def test_restic(home: Path, tmp_path: Path) -> None:
     missing = doctor("push")
     assert missing.code == 2
     assert "restic backup failed" in missing.err
+    assert "If nothing was ever sent there: --init" in missing.err
     sent = doctor("push", "--init")
     assert sent.code == 0, sent.err
     assert "restic has checked it" in sent.out

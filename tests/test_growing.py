@@ -83,7 +83,7 @@ def test_a_database_that_is_written_to_just_now(
                 waited.append(seconds)
                 writer.tell("COMMIT")
 
-        monkeypatch.setattr("hermes_doctor.saving.time.sleep", wait)
+        monkeypatch.setattr("hermes_doctor.saving.database.time.sleep", wait)
 
         made = back_up(home)
 

@@ -405,7 +405,7 @@ def test_a_base_that_can_no_longer_be_read(tmp_path: Path) -> None:
             base,
             target,
             len(data),
-            digests.written(pieces),
+            pieces,
         )
         unknown = blocks.write([data], base, target, len(data))
     os.close(base)

@@ -309,6 +309,63 @@ def test_a_vault_inside_the_home(home: Path) -> None:
     assert second["files"] == first["files"]
 
 
+def test_other_files_in_the_folder_of_a_vault(home: Path, tmp_path: Path) -> None:
+    """Whatever else lies there is saved, and comes back; only the vault's own parts are not."""
+    place = home / "memories"
+    support.put(place / "mine.md", "mine")
+    support.put(place / "more" / "20260101-000000-12345" / "mine.md", "mine, by an odd name")
+    first = create(home, "--vault", place)
+    (place / "20260101-000000-12345.partial").mkdir()
+    support.put(place / "20260101-000000-12345.partial" / "half", "of one that was being removed")
+    support.put(place / "20260101-000000-12345" / "files" / "half", "it has lost its manifest")
+    support.put(place / f"{first['id']}.tar.age", "exported")
+    support.put(place / "lost+found" / "of-the-disk", "")
+
+    second = create(home, "--vault", place)
+
+    store = Vault(Home(home), place)
+    for made in (first, second):
+        names = {entry.path for entry in store.load(made["id"]).entries if "memories" in entry.path}
+        assert names == {
+            "memories/mine.md",
+            "memories/more/20260101-000000-12345/mine.md",
+        }
+    assert first["whole"]
+    assert second["whole"]
+    told = [f"memories/{first['id']}.tar.age", "memories/lost+found"]
+    assert second["left_out"] == [*first["left_out"], *told]
+    (place / "mine.md").unlink()
+    options = ("--yes", "--home", home, "--vault", place)
+    assert support.doctor("backup", "restore", second["id"], "memories/mine.md", *options).code == 0
+    assert (place / "mine.md").read_text() == "mine"
+    asked = create(home, "--vault", place, "--include", "memories/*.tar.age")
+    assert f"memories/{first['id']}.tar.age" not in asked["left_out"]
+
+
+def test_the_home_is_the_vault(home: Path) -> None:
+    """Odd, but nothing is lost by it, and nothing is doubled."""
+    first = create(home, "--vault", home)
+    second = create(home, "--vault", home)
+
+    assert second["files"] == first["files"] == create(home)["files"]
+
+
+def test_a_vault_by_a_symlink(home: Path, tmp_path: Path) -> None:
+    """The folder that it leads to is saved but for the vault's own parts."""
+    (tmp_path / "disk").mkdir()
+    support.put(tmp_path / "disk" / "mine.md", "mine")
+    (home / "linked").symlink_to(tmp_path / "disk")
+    first = create(home, "--vault", home / "linked")
+    support.put(tmp_path / "disk" / f"{first['id']}.tar.age", "exported")
+
+    second = create(home, "--vault", home / "linked")
+
+    store = Vault(Home(home), home / "linked")
+    names = [entry.path for entry in store.load(second["id"]).entries]
+    assert str(tmp_path / "disk" / "mine.md") in names
+    assert second["files"] == first["files"]
+
+
 def test_fix_into_another_vault(home: Path, tmp_path: Path) -> None:
     """A run's backup can lie elsewhere, and undo finds it there."""
     support.put(home / ".env", b"\xef\xbb\xbfA=1\n")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hermes_doctor.cli.options import HomeOption, JsonOption, VaultOption
+from hermes_doctor.cli.vaults import echo
 
 if TYPE_CHECKING:
     from hermes_doctor.archive import Lock
@@ -104,7 +105,7 @@ def export(
         with sending_bar(backup.size, quiet=json):
             made = export_to(backup, to or Path.cwd(), encrypt_to, passphrase_file)
     if json:
-        _echo("archive", {"id": backup.id, "archive": str(made), "bytes": made.stat().st_size})
+        echo("archive", {"id": backup.id, "archive": str(made), "bytes": made.stat().st_size})
     else:
         show([row(("✓ ", "good"), f"Backup {backup.id} is encrypted into {tilde(made)}", hang=2)])
     return 0
@@ -148,7 +149,7 @@ def push(
                 engines.rsync(Vault(homes.find(home), vault), rsync or "")
                 text = "All backups are there, compared byte by byte."
     if json:
-        _echo("push", {"id": backup.id, "said": text})
+        echo("push", {"id": backup.id, "said": text})
     else:
         show([row(("✓ ", "good"), text, hang=2)])
     return 0
@@ -181,7 +182,7 @@ def pull(
         with at_work(store), sending_bar(LARGE, quiet=json):  # how much it is, restic knows
             made = repository.pull(store, id)
     if json:
-        _echo("pull", {"id": made.id, "files": len(made.entries), "folder": str(made.folder)})
+        echo("pull", {"id": made.id, "files": len(made.entries), "folder": str(made.folder)})
     else:
         show([row(("✓ ", "good"), f"It is backup {made.id} by now, and verified.", hang=2)])
     return 0
@@ -239,7 +240,7 @@ def list_others(home: Home, restic: str | None, *, json: bool) -> int:
         ]
         lines = [f"{one['made'][:19]}  {one['kind']:8}  {tilde(one['path'])}" for one in rows]
     if json:
-        _echo("others", {"backups": rows})
+        echo("others", {"backups": rows})
     else:
         show([row(line, hang=2) for line in lines] or [row("There is none.")])
         if rows and restic is None:
@@ -336,9 +337,3 @@ def _chosen(home: Path | None, vault: Path | None, id: str | None) -> Backup:
     if wrong := store.verify(backup):
         raise Trouble(f"Backup {backup.id} is damaged: {wrong[0]}. Nothing was sent.")
     return backup
-
-
-def _echo(kind: str, document: dict[str, Any]) -> None:
-    from hermes_doctor.render.document import dump
-
-    typer.echo(dump({"schema": f"hermes-doctor/{kind}/1", **document}))

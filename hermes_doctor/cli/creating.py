@@ -87,6 +87,7 @@ def _print(made: Backup, omitted: scope.Omitted, sent: Path | None, doomed: list
         "entries": len(made.entries),
         "left_out": omitted.folders,
         "excluded": omitted.unwanted,
+        "damaged_before": [{"backup": id, "path": path} for id, path in made.damaged_before],
         "archive": str(sent) if sent else None,
         "removed": doomed,
     }
@@ -132,6 +133,12 @@ def _show(made: Backup, omitted: scope.Omitted, sent: Path | None, doomed: list[
         if entry.integrity not in (None, "ok"):
             text = f"{entry.path} is saved as it is, but it is damaged: {entry.integrity}"
             show([row(("! ", "warning"), text, hang=2)])
+    if made.damaged_before:
+        damaged = [path for _, path in made.damaged_before]
+        more = f" and {len(damaged) - 3} more" if damaged[3:] else ""
+        text = f"Saved anew: {', '.join(damaged[:3])}{more}. Backup {made.damaged_before[0][0]} is "
+        text += "damaged, its copy is not what was saved."
+        show([row(("! ", "warning"), text, hang=2)])
     if sent:
         show([row(("✓ ", "good"), f"Encrypted into {tilde(sent)}", hang=2)])
     if doomed:

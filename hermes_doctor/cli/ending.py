@@ -11,7 +11,7 @@ from hermes_doctor.model import CouldNotLook, Trouble
 
 INTERRUPTED = 130
 _WHOLE = "Nothing is left half-done."
-_state = {"changed": False, "cut off": _WHOLE}
+_state = {"changed": False, "of command": False, "cut off": _WHOLE}
 
 
 def changed() -> None:
@@ -22,6 +22,12 @@ def changed() -> None:
 def cut_off(text: str = _WHOLE) -> None:
     """What is to be said from here on should somebody interrupt the command."""
     _state["cut off"] = text
+
+
+def of_command(code: int) -> int:
+    """The exit code of a command that was run for somebody, whatever it means there."""
+    _state["of command"] = True
+    return code
 
 
 _TAKE_A_VALUE = (
@@ -35,7 +41,7 @@ def ended(run: Callable[[], object]) -> int:
     """Run a command and turn whatever comes out into an exit code."""
     try:
         result = run()
-        if result == INTERRUPTED:  # typer has caught the signal itself
+        if result == INTERRUPTED and not _state["of command"]:  # typer has caught the signal itself
             raise KeyboardInterrupt
         return result if isinstance(result, int) else 0
     except BrokenPipeError:

@@ -64,14 +64,14 @@ def install(
     from hermes_doctor import home as homes
     from hermes_doctor.lock import locked
     from hermes_doctor.render.lines import row, show, tilde
-    from hermes_doctor.updating import chat as chats, itself, launcher, ours, shellfiles
+    from hermes_doctor.updating import chat as chats, itself, launcher, shellfiles
 
     where = homes.find(home)
     itself.prove()
     said = []
     if shell:
         shellfiles.refuse()
-        ours.refuse(launcher.folder() / launcher.NAME)
+        launcher.refuse()
     if chat:
         with locked(where):
             said += [f"/update in a chat: {tilde(path)}" for path in chats.install(where)]
@@ -91,20 +91,41 @@ def install(
     return 0
 
 
-@app.command(epilog="\b\nExit codes:\n  0  nothing of it is left\n  2  could not be done\n")
-def remove(home: HomeOption = None) -> int:
+@app.command(
+    epilog="""\b
+Examples:
+  hermes-doctor hook remove
+  hermes-doctor hook remove --no-shell --home DIR     you have another home
+
+\b
+Exit codes:
+  0  nothing of it is left
+  2  could not be done
+"""
+)
+def remove(
+    home: HomeOption = None,
+    shell: Annotated[
+        bool, typer.Option("--shell/--no-shell", help="The launcher, which is for all your homes.")
+    ] = True,
+    chat: Annotated[
+        bool, typer.Option("--chat/--no-chat", help="The hook of this home's gateway.")
+    ] = True,
+) -> int:
     """Take away everything that `hook install` wrote."""
     from hermes_doctor import home as homes
     from hermes_doctor.lock import locked
     from hermes_doctor.render.lines import row, show, tilde
-    from hermes_doctor.updating import chat, launcher, shellfiles
+    from hermes_doctor.updating import chat as chats, launcher, shellfiles
 
-    where = homes.find(home)
     said = []
-    with locked(where):
-        said += [f"{tilde(path)} is gone." for path in chat.remove(where)]
-    said += [f"{tilde(path)} is as it was." for path in shellfiles.remove()]
-    if launcher.remove():
+    where = _found() if shell and home is None else homes.find(home)
+    if chat and where is not None:
+        with locked(where):
+            said += [f"{tilde(path)} is gone." for path in chats.remove(where)]
+    if shell:
+        said += [f"{tilde(path)} is as it was." for path in shellfiles.remove()]
+    if shell and launcher.remove():
         said.append(f"{tilde(launcher.folder() / launcher.NAME)} is gone.")
     show([row(("✓ ", "good"), text, hang=2) for text in said or ["Nothing was installed."]])
     return 0
@@ -154,6 +175,17 @@ def status(home: HomeOption = None, json: JsonOption = False) -> int:
             text = f"Last update: {last.began:%Y-%m-%d %H:%M} UTC, {last.stage}, {backup}"
             show([row(("  ", "faint"), text, hang=2)])
     return int(not all(one.covered for one in ways if one.expected))
+
+
+def _found() -> Home | None:
+    """The home, if there is still one: what is in the shells must go without it, too."""
+    from hermes_doctor import home as homes
+    from hermes_doctor.model import Trouble
+
+    try:
+        return homes.find(None)
+    except Trouble:
+        return None
 
 
 def _last(last: Update | None) -> dict[str, object] | None:
@@ -207,17 +239,10 @@ def run(
     """Do one half of the guard: what comes before an update, or what comes after it."""
     from hermes_doctor import home as homes
     from hermes_doctor.cli import updating
-    from hermes_doctor.updating.guard import is_inside
 
     where = homes.find(home)
-    if moment is Moment.PRE and from_chat and (is_inside() or updating.is_prepared(where)):
-        return 0
+    if moment is Moment.PRE and from_chat:
+        return int(not updating.before_chat(where, vault=vault, force=force, json=json))
     if moment is Moment.PRE:
-        patience = 0.0 if from_chat else updating.PATIENCE
-        made = updating.before(
-            where, vault=vault, force=force, json=json, patience=patience, busy=not from_chat
-        )
-        if made is not None and from_chat:
-            updating.began_in_chat(where, made)
-        return int(made is None)
+        return int(updating.before(where, vault=vault, force=force, json=json) is None)
     return updating.after_last(where, json=json, from_chat=from_chat)

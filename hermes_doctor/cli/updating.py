@@ -43,27 +43,43 @@ def update_guard(
     force: Annotated[
         bool, typer.Option("--force", help="Go on although the moment is bad or the backup failed.")
     ] = False,
+    from_chat: Annotated[bool, typer.Option("--from-chat", hidden=True)] = False,
 ) -> int:
     """Run a command that updates Hermes between a backup and a check."""
     from hermes_doctor import home as homes
+    from hermes_doctor.cli.ending import of_command
     from hermes_doctor.model import Trouble
-    from hermes_doctor.updating import guard
+    from hermes_doctor.updating import chat, guard
 
     command = list(context.args)
     if not command:
         raise Trouble("No command. Try: hermes-doctor update-guard -- hermes update")
     if guard.is_inside():
-        os.execvp(command[0], command)
+        guard.become(command)
     where = homes.find(home)
+    if from_chat and (seen := chat.overseen(where)) is not None:
+        if not before_chat(seen, vault=vault, force=force):
+            return 2
+        guard.attend(seen)
+        guard.become(command)  # the gateway that it starts looks at it
+    where = where if home else homes.whole(where)
     with contextlib.ExitStack() as held:
-        update = before(where, vault=vault, force=force, json=False, command=command, held=held)
+        update = before(
+            where,
+            vault=vault,
+            force=force,
+            json=False,
+            busy=not from_chat,
+            command=command,
+            held=held,
+        )
         if update is None:
             return 2
         code = guard.carry_out(where, update, command)
         if code:
             say("! ", "warning", f"{command[0]} ended with {code}.")
-        good = after(where, update, to=sys.stderr)
-    return (code if code > 0 else 128 - code) if code else int(not good)
+        good = after(where, update, restart=not from_chat, to=sys.stderr)
+    return of_command(code if code > 0 else 128 - code) if code else int(not good)
 
 
 def before(
@@ -101,11 +117,13 @@ def _before(
     from hermes_doctor.updating import before as first
     from hermes_doctor.updating.records import Records
 
-    moment = first.preflight(Probes(home), loaded(None), patience=patience, tell=tell)
+    again = _forced(home, vault, command, chat=patience is None)
+    with contextlib.closing(Probes(home)) as probes:
+        moment = first.preflight(probes, loaded(None), patience=patience, tell=tell)
     for text in moment.obstacles:
         say("✗ ", "error", begun(text))
     if moment.obstacles and not force:
-        _stopped("This is no moment for an update", command, json=json)
+        _stopped("This is no moment for an update", again, json=json)
         return None
     with contextlib.suppress(OSError):  # where there is no room for it, the backup says so
         hold.enter_context(Records(home).held())
@@ -114,7 +132,7 @@ def _before(
     except (Trouble, CouldNotLook, OSError) as why:
         say("✗ ", "error", str(why))
         if not force:
-            _stopped("There is no backup, so there is no update", command, json=json)
+            _stopped("There is no backup, so there is no update", again, json=json)
             return None
         update = first.record(home, None, vault, moment, command)
     if update.others and update.before is not None:
@@ -146,29 +164,48 @@ def _backed_up(
         )
 
 
-def _stopped(why: str, command: Sequence[str], *, json: bool) -> None:
-    """Whoever typed `hermes update` has no option of ours, so the whole command is told."""
-    import shlex
-
-    words = ("hermes-doctor", "update-guard", "--force", "--", *command)
-    force = shlex.join(words) if command else "--force"
-    text = f"{why}. Nothing was changed. This goes on all the same: {force}"
+def _stopped(why: str, again: str, *, json: bool) -> None:
+    text = f"{why}. Nothing was changed. This goes on all the same: {again}"
     if json:
         echo({"schema": "hermes-doctor/update/1", "update": None, "error": text})
     else:
         say("✗ ", "error", text)
 
 
-def began_in_chat(home: Home, update: Update) -> None:
-    """Hermes goes on by itself from here; the gateway that it starts looks at it."""
+def _forced(home: Home, vault: Path | None, command: Sequence[str], *, chat: bool) -> str:
+    """What goes on in spite of it, whole: who typed `hermes update` has no option of ours, and a
+    chat has none at all."""
+    import shlex
+
+    from hermes_doctor.cli.asked import repeated
+    from hermes_doctor.files import user_home
+
+    usual = home.path == (user_home() / ".hermes").resolve()
+    options = repeated(None if usual else home.path, vault=vault)
+    typed = ("hermes", "update") if chat else command
+    if not typed:
+        return f"hermes-doctor hook run pre-update --force{options}"
+    forced = f"hermes-doctor update-guard --force{options} -- {shlex.join(typed)}"
+    return f"{forced} (in a shell)" if chat else forced
+
+
+def before_chat(home: Home, *, vault: Path | None, force: bool, json: bool = False) -> bool:
+    """The same for a chat. Hermes goes on by itself from here; the gateway that it starts looks."""
+    from hermes_doctor.updating import guard
     from hermes_doctor.updating.records import UPDATING, Records
 
+    if guard.is_inside() or _is_prepared(home):
+        return True
+    update = before(home, vault=vault, force=force, json=json, busy=False)
+    if update is None:
+        return False
     update.chat = True
     update.stage = UPDATING
     Records(home).save(update)
+    return True
 
 
-def is_prepared(home: Home) -> bool:
+def _is_prepared(home: Home) -> bool:
     """Whether a chat's update that is about to begin was asked about already: by the gateway's
     hook a moment ago, before the launcher asks."""
     from datetime import UTC, datetime
@@ -177,6 +214,8 @@ def is_prepared(home: Home) -> bool:
 
     last = Records(home).last()
     if last is None or not last.chat or last.stage != UPDATING or last.backup is None:
+        return False
+    if last.is_attended():  # it has begun: this is another
         return False
     return 0 <= (datetime.now(UTC) - last.began).total_seconds() < MOMENT
 
@@ -197,6 +236,8 @@ def after_last(home: Home, *, json: bool, from_chat: bool) -> int:
             f"Update {update.id} was taken back, so there is nothing of it to look at. "
             "See: hermes-doctor check"
         )
+    if from_chat:
+        update = records.ended(update)
     if from_chat and update.is_attended():
         return 0  # another gateway that it started looks already
     refuse_attended(update)

@@ -6,7 +6,7 @@ import contextlib
 import os
 import sqlite3
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -79,7 +79,7 @@ def changes(
     base: Path,
     target: Path,
     *,
-    known: str,
+    known: Sequence[bytes | None],
     examine: bool,
     in_place: bool,
     progress: Progress | None = None,
@@ -87,8 +87,8 @@ def changes(
     """What is different in a database in use from an earlier copy of it; None when it is much.
 
     The copy stands nowhere as one file, so it is the reader that has SQLite examine its moment of
-    the database, if it shall; and it says what it found. `known` is of the pieces of that copy.
-    Files are compared `in_place` only by a process of its own.
+    the database, if it shall; and it says what it found. `known` are the sums of the pieces of
+    that copy. Files are compared `in_place` only by a process of its own.
     """
     held = snapshot(source)
     try:

@@ -6,6 +6,7 @@ import os
 import re
 import time
 from collections.abc import Callable, Collection, Sequence
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 from hermes_doctor import examination, services
@@ -74,7 +75,7 @@ def examine(
     """Compare with what was there before; bring the gateway up on the new code."""
     records = Records(home)
     probes = Probes(home)
-    lost = amounts.lost(update.sizes, probes)
+    lost = amounts.lost(update.sizes, home)
     unseen = ""
     try:
         update.after = _now(update, probes)
@@ -95,7 +96,8 @@ def examine(
         tell(f"giving the gateway {settle:.0f} s, then reading its logs")
         time.sleep(settle)
         said, up = _settled(home, said)
-    report = examination.report(Probes(home), plugins, plugins.checks)
+    with closing(Probes(home)) as seen:
+        report = examination.report(seen, plugins, plugins.checks)
     names = {one.profile for one in profiles(home)}
     before = {(code, _nameless(subject, names)) for code, subject in update.known}
 

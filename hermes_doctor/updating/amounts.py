@@ -6,6 +6,7 @@ import contextlib
 import os
 from collections.abc import Iterator, Mapping
 
+from hermes_doctor.home import Home
 from hermes_doctor.model import CouldNotLook
 from hermes_doctor.probes import Probes
 
@@ -13,8 +14,13 @@ _TABLES = ("sessions", "messages")
 _FILES = ("config.yaml", ".env", "auth.json")
 
 
-def measure(probes: Probes) -> dict[str, int]:
+def measure(home: Home) -> dict[str, int]:
     """Rows of the history, jobs, and bytes of the settings, as far as they can be read."""
+    with contextlib.closing(Probes(home)) as probes:
+        return _measured(probes)
+
+
+def _measured(probes: Probes) -> dict[str, int]:
     found = {}
     for table in _TABLES:
         try:
@@ -30,18 +36,18 @@ def measure(probes: Probes) -> dict[str, int]:
     return found
 
 
-def lost(before: Mapping[str, int], probes: Probes) -> tuple[str, ...]:
+def lost(before: Mapping[str, int], home: Home) -> tuple[str, ...]:
     """What has become less, in sentences."""
-    return tuple(_lost(before, measure(probes), probes)) if before else ()
+    return tuple(_lost(before, measure(home), home)) if before else ()
 
 
-def _lost(before: Mapping[str, int], now: Mapping[str, int], probes: Probes) -> Iterator[str]:
+def _lost(before: Mapping[str, int], now: Mapping[str, int], home: Home) -> Iterator[str]:
     for name, amount in before.items():
         if name in _FILES:
             if amount and not now.get(name):
-                there = os.path.lexists(probes.home / name)
+                there = os.path.lexists(home / name)
                 yield f"{'empty' if there else 'gone'}: {name}"
         elif now.get(name, amount) < amount:
             yield f"fewer {name} than before: {now[name]} of {amount}"
-        elif name == "messages" and amount and not os.path.exists(probes.home / "state.db"):
+        elif name == "messages" and amount and not os.path.exists(home / "state.db"):
             yield "gone: state.db"

@@ -6,6 +6,7 @@ import os
 import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -75,11 +76,13 @@ def preflight(
 
 def in_profiles(home: Home, plugins: Plugins) -> list[Finding]:
     """What is wrong in the profiles of a home; each subject says in which."""
-    return [
-        finding._replace(subject=f"{profile.profile}: {finding.subject}".rstrip(": "))
-        for profile in profiles(home)
-        for finding in examination.examine(Probes(profile), plugins.checks)[1]
-    ]
+    found = []
+    for profile in profiles(home):
+        with closing(Probes(profile)) as probes:
+            for one in examination.examine(probes, plugins.checks)[1]:
+                subject = f"{profile.profile}: {one.subject}".rstrip(": ")
+                found.append(one._replace(subject=subject))
+    return found
 
 
 def profiles(home: Home) -> list[Home]:
@@ -203,7 +206,7 @@ def record(
         gateway=_gateway(probes),
         beside=_beside(home),
         others=others(home, seen),
-        sizes=amounts.measure(probes),
+        sizes=amounts.measure(home),
     )
     if seen is not None and images.is_one(seen):
         try:

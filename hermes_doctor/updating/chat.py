@@ -15,7 +15,7 @@ from pathlib import Path
 from hermes_doctor import durable
 from hermes_doctor.files import read
 from hermes_doctor.home import Home, all_homes
-from hermes_doctor.model import CouldNotLook
+from hermes_doctor.model import CouldNotLook, Trouble
 from hermes_doctor.updating import itself, launcher
 
 FOLDER = "hooks/hermes-doctor"
@@ -109,10 +109,12 @@ def files(place: Home, home: Home) -> dict[Path, bytes]:
 def install(home: Home) -> list[Path]:
     """Write it; the folders for which that took anything. It counts from the next start on."""
     itself.refuse()
+    for place in places(home):
+        _refuse(place, home)
     changed = []
     for place in places(home):
         for path, data in files(place, home).items():
-            if _data(path) != data or not _is_runnable(path):
+            if _data(path) != data or not _may_run(path):
                 durable.make_folder(path.parent)
                 durable.save(path, data)
                 if path.name == launcher.NAME:
@@ -121,16 +123,40 @@ def install(home: Home) -> list[Path]:
     return [*dict.fromkeys(changed)]
 
 
+def _refuse(place: Home, home: Home) -> None:
+    """Trouble where a file of somebody else would be replaced."""
+    folder = place / FOLDER
+    for one in (folder, folder / "bin"):
+        if one.is_symlink():
+            raise Trouble(f"{one} is a link to another folder. Nothing was changed in it.")
+    for path in files(place, home):
+        if os.path.lexists(path) and not _is_ours(path):
+            raise Trouble(
+                f"{path} was not written by hermes-doctor. Move it away, then try again. "
+                "Nothing was changed."
+            )
+
+
+def _is_ours(path: Path) -> bool:
+    """Whether this tool wrote it, in whatever version."""
+    mark = b'"""Written by hermes-doctor. ' if path.suffix == ".py" else b"name: hermes-doctor\n"
+    if path.name == launcher.NAME:
+        return launcher.is_ours(path)
+    return not path.is_symlink() and (_data(path) or b"").startswith(mark)
+
+
 def remove(home: Home) -> list[Path]:
     """Take it away; what else lies in the folders stays."""
     return [place / FOLDER for place in places(home) if _remove(place, home)]
 
 
 def _remove(place: Home, home: Home) -> bool:
-    found = [path for path in files(place, home) if os.path.lexists(path)]
+    folder = place / FOLDER
+    if folder.is_symlink() or (folder / "bin").is_symlink():
+        return False
+    found = [path for path in files(place, home) if _is_ours(path)]
     for path in found:
         durable.remove(path)
-    folder = place / FOLDER
     _drop(folder / "__pycache__")
     with suppress(OSError):
         os.rmdir(folder / "bin")
@@ -144,16 +170,30 @@ def _remove(place: Home, home: Home) -> bool:
 
 def is_there(place: Home, home: Home) -> bool:
     """Whether it lies there as this tool would write it, for any home that holds this one."""
+    return _seen_to(place, home) is not None
+
+
+def is_of_another(place: Home) -> bool:
+    """Whether it lies there as another installation of this tool, or another version, wrote it."""
+    return _is_ours(place / FOLDER / "handler.py") and not is_there(place, place)
+
+
+def overseen(place: Home) -> Home | None:
+    """The home whose updates the hook in this one sees to, if it has one."""
+    return _seen_to(place, place)
+
+
+def _seen_to(place: Home, home: Home) -> Home | None:
     root = Home(place.path.parent.parent) if place.profile else place
-    return any(
-        all(_data(path) == data and _is_runnable(path) for path, data in files(place, one).items())
-        for one in (home, place, root)
-    )
+    for one in (home, place, root):
+        if all(_data(path) == data and _may_run(path) for path, data in files(place, one).items()):
+            return one
+    return None
 
 
-def _is_runnable(path: Path) -> bool:
-    """Whether it can be run, where it has to be."""
-    return path.name != launcher.NAME or os.access(path, os.X_OK)
+def _may_run(path: Path) -> bool:
+    """Whether its owner may run it, where somebody has to."""
+    return path.name != launcher.NAME or launcher.may_run(path)
 
 
 def _drop(folder: Path) -> None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 
 from hermes_doctor.home import Home
-from hermes_doctor.model import CouldNotLook
+from hermes_doctor.model import CouldNotLook, Gateway
 from hermes_doctor.probes import Probes
+from hermes_doctor.probes.vitals import environment
 from hermes_doctor.updating import chat, hermes, launcher, shellfiles
 from hermes_doctor.updating.hermes import GIT, IMAGE
 from hermes_doctor.values import NamedTuple
@@ -40,6 +41,8 @@ def _shell(home: Home) -> Way:
         return Way(name, False, f"the launcher is of another hermes-doctor: {INSTALL}")
     if not launcher.is_there():
         return Way(name, False, f"no launcher stands before the real one: {INSTALL}")
+    if launcher.is_held_back(launcher.folder() / launcher.NAME):
+        return Way(name, False, f"nothing can be run in {launcher.folder()} (mounted noexec?)")
     doubts = shellfiles.doubts()
     first = launcher.is_first()
     if doubts:
@@ -55,12 +58,19 @@ def _chat(home: Home) -> Way:
     for place in chat.places(home):
         whose = f"the gateway of {place.profile}" if place.profile else "the gateway"
         if not chat.is_there(place, home):
-            return Way(name, False, f"{whose} has no hook for it: {INSTALL}")
-        started = _started(place)
+            kind = "a hook of another hermes-doctor" if chat.is_of_another(place) else "no hook"
+            return Way(name, False, f"{whose} has {kind} for it: {INSTALL}")
+        running = _running(place)
         written = os.stat(place / chat.FOLDER / "handler.py").st_mtime
-        if started is not None and started < written:
+        if running is not None and running.started_at.timestamp() < written:
             how = f"once {whose} was started anew: it reads its hooks at a start"
             return Way(name, False, how)
+        if launcher.is_held_back(place / chat.FOLDER / "bin" / launcher.NAME):
+            how = f"{whose} asks first, but not while it writes an answer: nothing can be run in "
+            return Way(name, False, f"{how}{place / chat.FOLDER} (mounted noexec?)")
+        if running is not None and not _finds_hermes(running):
+            how = "but not while it writes an answer: there is no hermes on its PATH"
+            return Way(name, False, f"{whose} asks first, {how}")
     return Way(
         name, True, "the gateway asks first; where it asks no hook, the hermes on its PATH does"
     )
@@ -77,8 +87,17 @@ def _others(home: Home) -> Way:
     return Way(how, False, "only as hermes-doctor update-guard -- COMMAND…", expected=False)
 
 
-def _started(home: Home) -> float | None:
+def _running(home: Home) -> Gateway | None:
     try:
-        return next((one.started_at.timestamp() for one in Probes(home).gateways()), None)
+        return next(iter(Probes(home).gateways()), None)
     except CouldNotLook:
         return None
+
+
+def _finds_hermes(gateway: Gateway) -> bool:
+    """Whether a gateway was started with a `hermes` on its PATH, as far as can be told."""
+    environ = environment(gateway.pid)
+    if environ is None:
+        return True
+    folders = environ.get("PATH", os.defpath).split(os.pathsep)
+    return any(os.access(os.path.join(one, launcher.NAME), os.X_OK) for one in folders if one)

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
+from typing import NoReturn
 
 from hermes_doctor.home import Home
 from hermes_doctor.model import Trouble
@@ -32,8 +33,7 @@ def carry_out(home: Home, update: Update, command: Sequence[str]) -> int:
         update.stage = BACKED_UP
         update.guard = []
         records.save(update)
-        why = os.strerror(error.errno or 0).lower()
-        raise Trouble(f"{command[0]} cannot be run ({why}). Nothing was updated.") from None
+        raise Trouble(_unrun(command, error)) from None
     with _forwarding(child):
         update.child = process(child.pid) or []
         records.save(update)
@@ -42,6 +42,30 @@ def carry_out(home: Home, update: Update, command: Sequence[str]) -> int:
     update.stage = UPDATED
     records.save(update)
     return code
+
+
+def attend(home: Home) -> None:
+    """Write down that this process is about to become the command of the last update."""
+    records = Records(home)
+    update = records.last()
+    if update is not None and update.chat and update.stage == UPDATING:
+        update.child = process(os.getpid()) or []
+        records.save(update)
+
+
+def become(command: Sequence[str]) -> NoReturn:
+    """Be the command from here on, with the signals as we were started with."""
+    for number in (signal.SIGPIPE, signal.SIGXFSZ):  # Python ignores them, and so would the command
+        signal.signal(number, signal.SIG_DFL)
+    try:
+        os.execvp(command[0], [*command])
+    except OSError as error:
+        raise Trouble(_unrun(command, error)) from None
+
+
+def _unrun(command: Sequence[str], error: OSError) -> str:
+    why = os.strerror(error.errno or 0).lower()
+    return f"{command[0]} cannot be run ({why}). Nothing was updated."
 
 
 def is_inside() -> bool:
@@ -61,8 +85,7 @@ def _forwarding(child: subprocess.Popen[bytes]) -> Iterator[None]:
     """Signals are the command's; what a terminal sends, it has got already."""
 
     def forward(number: int, _: FrameType | None) -> None:
-        of_terminal = number in (signal.SIGINT, signal.SIGQUIT) and os.isatty(0)
-        if not of_terminal:
+        if number not in (signal.SIGINT, signal.SIGQUIT) or not _is_in_front():
             child.send_signal(number)
 
     before = {number: signal.signal(number, forward) for number in _FORWARDED}
@@ -71,3 +94,17 @@ def _forwarding(child: subprocess.Popen[bytes]) -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def _is_in_front() -> bool:
+    """Whether what is typed into the terminal reaches us, and so the command, as a signal."""
+    try:
+        fd = os.open("/dev/tty", os.O_RDONLY | os.O_NOCTTY | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        return os.tcgetpgrp(fd) == os.getpgrp()
+    except OSError:
+        return False
+    finally:
+        os.close(fd)

@@ -16,8 +16,8 @@ LIMIT = 60.0
 
 
 def words() -> list[str]:
-    """The command, without its arguments."""
-    return [sys.executable, "-P", "-m", "hermes_doctor"]
+    """The command, without its arguments. What a PYTHONPATH names is for Hermes, not for us."""
+    return [sys.executable, "-E", "-P", "-m", "hermes_doctor"]
 
 
 def files() -> tuple[Path, Path]:

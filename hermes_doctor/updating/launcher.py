@@ -1,8 +1,9 @@
 """A `hermes` that stands before the real one on PATH and turns only updates to the guard.
 
 It is a few lines of shell: every other command is handed on by `exec`, so that arguments, exit
-code and signals are those of the real one. It lies in a folder of its own, so that an update that
-writes the real launcher anew does not touch it.
+code and signals are those of the real one. Its own variables have names that nobody's
+environment has: one that is there already would reach the real one changed. It lies in a folder of
+its own, so that an update that writes the real launcher anew does not touch it.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from pathlib import Path
 
 from hermes_doctor import durable
 from hermes_doctor.files import read, user_home
-from hermes_doctor.model import CouldNotLook
+from hermes_doctor.model import CouldNotLook, Trouble
 from hermes_doctor.probes.installation import LAUNCHER
 from hermes_doctor.updating import itself, ours
 
@@ -24,40 +25,44 @@ _FORM = """\
 # Written by hermes-doctor: an update gets a backup before and a check after it. All else goes
 # straight to the real hermes. Remove it with: hermes-doctor hook remove
 # Folders made for it: {made}
-here={here}
+set -f
+hd_here={here}
+hd_home={home}
 is_launcher() {{
-  [ "$1" -ef "$0" ] || [ "$1" -ef "$here/hermes" ] && return 0
-  line=
-  {{ IFS= read -r line && [ "$line" = "#!/bin/sh" ] && IFS= read -r line; }} 2>/dev/null <"$1"
-  case $line in "# Written by hermes-doctor: "*) return 0 ;; esac
+  [ "$1" -ef "$0" ] || [ "$1" -ef "$hd_here/hermes" ] && return 0
+  hd_line=
+  {{
+    IFS= read -r hd_line && [ "$hd_line" = "#!/bin/sh" ] && IFS= read -r hd_line
+  }} 2>/dev/null <"$1"
+  case $hd_line in "# Written by hermes-doctor: "*) return 0 ;; esac
   return 1
 }}
-real=
-old_ifs=$IFS
+hd_real=
+hd_old_ifs=$IFS
 IFS=:
-for folder in $PATH; do
-  if [ -f "${{folder:-.}}/hermes" ] && [ -x "${{folder:-.}}/hermes" ]; then
-    is_launcher "${{folder:-.}}/hermes" && continue
-    real=${{folder:-.}}/hermes
+for hd_folder in $PATH; do
+  if [ -f "${{hd_folder:-.}}/hermes" ] && [ -x "${{hd_folder:-.}}/hermes" ]; then
+    is_launcher "${{hd_folder:-.}}/hermes" && continue
+    hd_real=${{hd_folder:-.}}/hermes
     break
   fi
 done
-IFS=$old_ifs
-if [ -z "$real" ]; then
-  echo "hermes: not found on PATH (hermes-doctor's launcher is, in $here)" >&2
+IFS=$hd_old_ifs
+if [ -z "$hd_real" ]; then
+  echo "hermes: not found on PATH (hermes-doctor's launcher is, in $hd_here)" >&2
   exit 127
 fi
-skip=
-for word in "$@"; do
-  case $skip:$word in
-    value:*) skip= && continue ;;
-    name:-* | more:-* | more:update) skip= ;;
-    name:* | more:*) skip=more && continue ;;
+hd_skip=
+for hd_word in "$@"; do
+  case $hd_skip:$hd_word in
+    value:*) hd_skip= && continue ;;
+    name:-* | more:-* | more:update) hd_skip= ;;
+    name:* | more:*) hd_skip=more && continue ;;
   esac
-  case $word in
-    -p | --profile | -m | --model | --provider | -z | --oneshot) skip=value ;;
-    -t | --toolsets | -s | --skills | --usage-file) skip=value ;;
-    -c | --continue | -r | --resume) skip=name ;;
+  case $hd_word in
+    -p | --profile | -m | --model | --provider | -z | --oneshot) hd_skip=value ;;
+    -t | --toolsets | -s | --skills | --usage-file) hd_skip=value ;;
+    -c | --continue | -r | --resume) hd_skip=name ;;
     -*) ;;
     update)
       case " $* " in
@@ -65,33 +70,31 @@ for word in "$@"; do
       esac
       if [ -x {program} ] && [ -f {code} ]; then
         case " $* " in
-          *" --gateway "*)  # asked for in a chat; the gateway that it starts looks at it
-            {words} hook run pre-update --from-chat{home} || exit $?
-            break
-            ;;
+          *" --gateway "*) hd_chat=--from-chat ;;
+          *) hd_chat= && [ -n "${{HERMES_HOME:-}}" ] && hd_home= ;;  # typed, for that one
         esac
-        exec {words} update-guard -- "$real" "$@"
+        exec {words} update-guard $hd_chat ${{hd_home:+--home "$hd_home"}} -- "$hd_real" "$@"
       fi
       echo "hermes: hermes-doctor is gone, so this update has no backup" >&2
       case " $* " in *" --gateway "*) exit 1 ;; esac
       break
       ;;
     profile | import)  # writes down which hermes is first on PATH: not one that may be removed
-      rest=
+      hd_rest=
       IFS=:
-      for folder in $PATH; do
-        [ -f "${{folder:-.}}/hermes" ] && is_launcher "${{folder:-.}}/hermes" && continue
-        rest=$rest:$folder
+      for hd_folder in $PATH; do
+        [ -f "${{hd_folder:-.}}/hermes" ] && is_launcher "${{hd_folder:-.}}/hermes" && continue
+        hd_rest=$hd_rest:$hd_folder
       done
-      IFS=$old_ifs
-      PATH=${{rest#:}}
+      IFS=$hd_old_ifs
+      PATH=${{hd_rest#:}}
       export PATH
       break
       ;;
     *) break ;;
   esac
 done
-exec "$real" "$@"
+exec "$hd_real" "$@"
 """
 
 
@@ -107,12 +110,28 @@ def text(made: int = 0, here: Path | None = None, home: Path | None = None) -> s
     program, code = itself.files()
     return _FORM.format(
         here=shlex.quote(str(here or folder())),
-        home=f" --home {shlex.quote(str(home))}" if home else "",
+        home=shlex.quote(str(home)) if home else "",
         program=shlex.quote(str(program)),
         code=shlex.quote(str(code)),
         words=shlex.join(itself.words()),
         made=made,
     )
+
+
+def refuse() -> None:
+    """Trouble where a file of somebody else would be replaced."""
+    path = folder() / NAME
+    ours.refuse(path)
+    if os.path.lexists(path) and not is_ours(path):
+        raise Trouble(
+            f"{path} was not written by hermes-doctor. Move it away, then try again. "
+            "Nothing was changed."
+        )
+
+
+def is_ours(path: Path) -> bool:
+    """Whether this tool wrote it, in whatever version."""
+    return not path.is_symlink() and LAUNCHER in (_data(path) or b"")[:512]
 
 
 def install() -> bool:
@@ -121,7 +140,7 @@ def install() -> bool:
     if is_there():
         return False
     itself.refuse()
-    ours.refuse(path)
+    refuse()
     there = _data(path)
     made = _made(there) if there is not None else _absent(path.parent)
     durable.make_folder(path.parent)
@@ -133,7 +152,7 @@ def install() -> bool:
 def remove() -> bool:
     """Take it and the folders that were made for it away."""
     path = folder() / NAME
-    if not os.path.lexists(path):
+    if not is_ours(path):
         return False
     ours.refuse(path)
     made = _made(_data(path) or b"")
@@ -150,7 +169,20 @@ def is_there() -> bool:
     """Whether it lies there as this tool would write it."""
     path = folder() / NAME
     found = _data(path)
-    return found == text(_made(found or b"")).encode() and os.access(path, os.X_OK)
+    return found == text(_made(found or b"")).encode() and may_run(path)
+
+
+def may_run(path: Path) -> bool:
+    """Whether its mode lets everybody run a launcher; its disk may say no all the same."""
+    try:
+        return os.stat(path).st_mode & 0o111 == 0o111
+    except OSError:
+        return False
+
+
+def is_held_back(path: Path) -> bool:
+    """Whether a launcher cannot be run although its mode says so: its disk is mounted noexec."""
+    return may_run(path) and not os.access(path, os.X_OK)
 
 
 def is_of_another() -> bool:

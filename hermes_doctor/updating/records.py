@@ -6,6 +6,7 @@ import fcntl
 import json
 import os
 import re
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
@@ -28,6 +29,8 @@ _STAGES = (BACKED_UP, UPDATING, UPDATED, CHECKED, GOING_BACK, BACK)
 _ID = re.compile(r"[0-9A-Za-z-]{1,64}")
 _KEPT = 20
 _CHAT_LIMIT = timedelta(hours=1)
+COMMAND_LIMIT = 1800.0
+"""Seconds that the command of an update may take to its end after it started a gateway."""
 
 
 @dataclass
@@ -56,7 +59,7 @@ class Update:
     down: list[str] = field(default_factory=list)
     """The homes whose gateway a rollback has stopped and not started yet."""
     chat: bool = False
-    """Whether it was asked for in a chat: no process sees such an update through."""
+    """Whether it was asked for in a chat: no process of ours sees such an update through."""
     beside: dict[str, int] = field(default_factory=dict)
     """The gateways of other homes that ran before, profiles above all: the home and the process."""
     others: dict[str, str] = field(default_factory=dict)
@@ -166,6 +169,15 @@ class Records:
             yield fd
         finally:
             os.close(fd)
+
+    def ended(self, update: Update) -> Update:
+        """The same when its command has ended, or after a while: a gateway starts before that."""
+        until = time.monotonic() + COMMAND_LIMIT
+        while update.child and process(update.child[0]) == update.child:
+            if time.monotonic() >= until:
+                break
+            time.sleep(0.2)
+        return self.load(update.id)
 
     def origin(self, update: Update, home: Home) -> Path:
         """Where it is kept how a gateway was started, while that is down."""

@@ -19,7 +19,7 @@ from hermes_doctor.updating.hermes import Installed
 
 LIMIT = 120.0
 _ASK = """
-import importlib.metadata as metadata, importlib.util, json, os, sys
+import csv, importlib.metadata as metadata, importlib.util, json, os, sys
 ENTRIES = (
     "hermes_cli.main", "hermes_cli.gateway", "hermes_cli.config", "gateway.run", "gateway.config",
     "gateway.status", "gateway.session", "run_agent", "hermes_state", "hermes_constants",
@@ -31,16 +31,18 @@ looked = 0
 def incomplete(name):
     global looked
     gone = []
-    for one in metadata.distribution(name).files or ():
-        if one.suffix not in (".py", ".so", ".pyd") or one.parts[0] == ".." or looked > MOST:
+    one = metadata.distribution(name)
+    record = (one.read_text("RECORD") or "").splitlines()  # its `files` has only those that exist
+    for path, *_, size in (row for row in csv.reader(record) if len(row) > 1):
+        if not path.endswith((".py", ".so", ".pyd")) or path.startswith("..") or looked > MOST:
             continue
         looked += 1
         try:
-            whole = os.stat(one.locate()).st_size or not one.size
+            whole = os.stat(one.locate_file(path)).st_size or size in ("", "0")
         except OSError:
             whole = False
         if not whole:
-            gone.append(str(one))
+            gone.append(path)
     if gone:
         more = f" and {len(gone) - 1} more" if len(gone) > 1 else ""
         yield f"{name} has lost files: {gone[0]}{more}"

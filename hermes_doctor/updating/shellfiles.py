@@ -138,6 +138,11 @@ def refuse() -> None:
     """Trouble where a file must not be written, before any is."""
     for kind in wanted():
         ours.refuse(kind.file)
+        if kind.file.is_symlink() and not kind.file.exists():
+            raise Trouble(
+                f"{kind.file} is a link to {os.readlink(kind.file)}, where nothing is. Put it "
+                "right first, or leave the shell out: --no-shell. Nothing was changed."
+            )
         if _is_broken(_text(kind.file)):
             raise Trouble(
                 f"{kind.file} has a line '{BEGIN}' without its end. Take that block out by hand, "

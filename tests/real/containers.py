@@ -210,6 +210,7 @@ def engine() -> Iterator[Engine]:
             made.docker("rm", "--force", one)
     finally:
         gateways.end(process)
+        subprocess.run(["umount", place / "run/netns/default"], capture_output=True)
         shutil.rmtree(place, ignore_errors=True)
 
 

@@ -104,9 +104,9 @@ def end(process: subprocess.Popen[bytes]) -> None:
             process.wait()
 
 
-def until(true: Callable[[], bool], what: str) -> None:
+def until(true: Callable[[], bool], what: str, patience: float = PATIENCE) -> None:
     """Wait for something, and not for ever."""
-    limit = time.monotonic() + PATIENCE
+    limit = time.monotonic() + patience
     while not true():
         assert time.monotonic() < limit, f"waited too long for {what}"
         time.sleep(0.05)

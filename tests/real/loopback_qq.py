@@ -1,4 +1,4 @@
-"""A QQ platform on this machine: token, gateway address, websocket. Runs under a release's Python.
+"""A QQ platform and a model on this machine. Runs under a release's Python.
 
     python loopback_qq.py ADDRESS PORT
 
@@ -7,6 +7,9 @@ Says `ready PORT` and then what happens; obeys a line each on its input:
     close CODE       closes every websocket with that code
     refuse CODE      does so with every one that asks for a session, until `refuse 0`
     token bad        gives no token any more, as for a wrong secret
+    say TEXT         sends a message of a friend to the bot
+
+What the bot says is told as `heard "TEXT"`. Whoever asks the model (`asked`) waits for ever.
 """
 
 from __future__ import annotations
@@ -14,12 +17,14 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
+from itertools import count
 
 from aiohttp import WSMsgType, web  # type: ignore[import-not-found]
 
 ADDRESS, PORT = sys.argv[1], int(sys.argv[2])
 sockets: set[web.WebSocketResponse] = set()
 mode = {"refuse": "0", "token": "good"}
+sent = count(1)
 
 
 def say(*words: object) -> None:
@@ -71,6 +76,37 @@ async def answer(socket: web.WebSocketResponse, said: dict[str, object]) -> None
         say("session")
 
 
+async def message(request: web.Request) -> web.Response:
+    """Take what the bot says to its friend."""
+    said = await request.json()
+    text = said.get("content") or said.get("markdown", {}).get("content", "")
+    if text:
+        say("heard", json.dumps(text))
+    return web.json_response({"id": f"answer-{next(sent)}", "timestamp": "0"})
+
+
+async def model(request: web.Request) -> web.Response:
+    """Think for ever, so that an answer is being written."""
+    if (await request.json()).get("tools"):  # not for a title or another small thing
+        say("asked")
+    await asyncio.Event().wait()
+    return web.json_response({})
+
+
+async def friend(text: str) -> None:
+    """Send a message to every bot that has a session."""
+    for socket in list(sockets):
+        number = next(sent)
+        said = {
+            "id": f"message-{number}",
+            "author": {"user_openid": "friend"},
+            "content": text,
+            "timestamp": "2026-01-01T00:00:00+00:00",
+        }
+        told = {"op": 0, "s": 10 + number, "t": "C2C_MESSAGE_CREATE", "d": said}
+        await socket.send_json(told)
+
+
 async def anything(request: web.Request) -> web.Response:
     """Whatever else the gateway would fetch through its proxy ends here."""
     return web.json_response({}, status=404)
@@ -80,8 +116,10 @@ async def obey() -> None:
     """Read commands until the test closes our input."""
     loop = asyncio.get_running_loop()
     while line := await loop.run_in_executor(None, sys.stdin.readline):
-        word, value = line.split()
-        if word == "close":
+        word, value = line.strip().split(maxsplit=1)
+        if word == "say":
+            await friend(value)
+        elif word == "close":
             for socket in list(sockets):
                 await socket.close(code=int(value), message=b"Session timed out")
         else:
@@ -95,6 +133,8 @@ async def main() -> None:
     app.router.add_post("/app/getAppAccessToken", token)
     app.router.add_get("/gateway", address)
     app.router.add_get("/ws", websocket)
+    app.router.add_post("/v2/users/{user}/messages", message)
+    app.router.add_post("/model/chat/completions", model)
     app.router.add_route("*", "/{path:.*}", anything)
     runner = web.AppRunner(app, shutdown_timeout=0.1)
     await runner.setup()

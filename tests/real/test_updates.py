@@ -264,7 +264,7 @@ def test_a_chat_that_asks_no_hook(hooked: tuple[str, Path], tmp_path: Path) -> N
     (Records(Home(home)).folder / f"{id}.json").unlink()
     stopped = real_home.run(version, home, script)
     assert "real update" not in stopped
-    assert "EXIT 1" in stopped
+    assert "EXIT 2" in stopped
 
 
 def test_a_gateway_without_hermes_on_its_path(tmp_path: Path) -> None:

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import os
+import shutil
+import subprocess
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
 from hermes_doctor.home import Home
+from hermes_doctor.model import Gateway, Trouble
+from hermes_doctor.probes import Probes
 from hermes_doctor.updating import chat, coverage, launcher, shellfiles
 from tests import support
 
@@ -50,8 +55,10 @@ def test_a_launcher_of_another_installation_is_not_called_none(
 ) -> None:
     """It is of another interpreter."""
     launcher.install()
+    chat.install(user)
     monkeypatch.setattr("sys.executable", "/somewhere/else/python")
     assert "of another hermes-doctor" in shell(user).how
+    assert "a hook of another hermes-doctor" in chats(user).how
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
@@ -89,3 +96,70 @@ def test_the_command_names_the_home(tmp_path: Path) -> None:
     home = support.healthy(tmp_path / "home")
     said = " ".join(support.doctor("hook", "status", "--home", str(home)).out.split())
     assert f"hermes-doctor hook install --home {home}" in said
+
+
+@pytest.mark.parametrize("name", ["HOOK.yaml", "handler.py", "bin/hermes"])
+def test_what_others_wrote_is_neither_replaced_nor_removed(user: Home, name: str) -> None:
+    """Nothing is written at all then."""
+    support.put(user / chat.FOLDER / name, "mine\n")
+    before = support.contents(user.path)
+    with pytest.raises(Trouble, match="not written by hermes-doctor"):
+        chat.install(user)
+    assert chat.remove(user) == []
+    assert support.contents(user.path) == before
+
+
+@pytest.mark.parametrize("name", [chat.FOLDER, f"{chat.FOLDER}/bin"])
+def test_a_link_to_another_folder_is_not_followed(user: Home, tmp_path: Path, name: str) -> None:
+    """There may be a real hermes in it."""
+    support.put(tmp_path / "other" / "bin" / "hermes", launcher.text())
+    (user / name).parent.mkdir(parents=True)
+    (user / name).symlink_to(tmp_path / "other")
+    before = support.contents(tmp_path)
+    with pytest.raises(Trouble, match="is a link"):
+        chat.install(user)
+    assert chat.remove(user) == []
+    assert support.contents(tmp_path) == before
+
+
+def test_the_launcher_of_all_homes_can_stay(user: Home, tmp_path: Path) -> None:
+    """Where there is another home."""
+    env = {"HOME": str(tmp_path), "SHELL": "/bin/bash"}
+    other = support.healthy(tmp_path / "other")
+    for home in (user.path, other):
+        assert support.doctor("hook", "install", "--home", str(home), env=env).code == 0
+    words = ("hook", "remove", "--no-shell", "--home", str(other))
+    assert support.doctor(*words, env=env).code == 0
+    assert launcher.is_there()
+    assert not (other / chat.FOLDER).exists()
+    assert chats(user).covered
+
+
+def test_a_gateway_without_hermes_on_its_path(
+    user: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While it writes an answer it asks nobody, and runs itself by its interpreter."""
+    chat.install(user)
+    support.put(tmp_path / "bin" / "hermes", "#!/bin/sh\n", 0o755)
+    later = datetime.now(UTC) + timedelta(days=1)
+    for folder, covered in ((tmp_path / "bin", True), (tmp_path, False)):
+        with subprocess.Popen(
+            ["/bin/sleep", "600"], env={"PATH": str(folder)}, stdin=subprocess.DEVNULL
+        ) as child:
+            found = Gateway(child.pid, later)
+            monkeypatch.setattr(Probes, "gateways", lambda _, found=found: (found,))
+            seen = chats(user)
+            child.kill()
+        assert seen.covered is covered
+        assert ("no hermes on its PATH" in seen.how) is not covered
+
+
+def test_what_is_in_the_shells_goes_also_without_a_home(user: Home, tmp_path: Path) -> None:
+    """Hermes was removed first."""
+    env = {"HOME": str(tmp_path), "SHELL": "/bin/bash", "HERMES_HOME": None}
+    assert support.doctor("hook", "install", env=env).code == 0
+    shutil.rmtree(user.path)
+    assert support.doctor("hook", "remove", env=env).code == 0
+    assert list(tmp_path.iterdir()) == []
+    assert support.doctor("hook", "remove", "--no-shell", env=env).code == 2
+    assert support.doctor("hook", "remove", "--home", str(user.path), env=env).code == 2

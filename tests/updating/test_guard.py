@@ -20,8 +20,9 @@ from hermes_doctor.model import Gateway
 from hermes_doctor.probes import Probes
 from hermes_doctor.probes.installation import behind
 from hermes_doctor.services.commands import account
+from hermes_doctor.sqlite.reader import InMemory
 from hermes_doctor.updating import after, amounts, launcher, requirements
-from hermes_doctor.updating.before import Moment, record
+from hermes_doctor.updating.before import Moment, in_profiles, record
 from hermes_doctor.updating.hermes import Installed, look
 from hermes_doctor.updating.records import Records
 from hermes_doctor.vault import Vault
@@ -77,6 +78,13 @@ def test_the_exit_code_is_the_commands_own(place: Path) -> None:
     last = Records(Home(place)).last()
     assert last is not None
     assert last.stage == "checked"
+
+
+def test_an_interrupted_update_is_not_called_whole(place: Path) -> None:
+    """Only of ourselves can we say that nothing is left half-done."""
+    done = guarded(place, "sh", "-c", "kill -INT $$")
+    assert done.code == 130
+    assert "half-done" not in done.err
 
 
 def test_what_the_new_hermes_needs_and_lacks_is_named(place: Path) -> None:
@@ -239,14 +247,39 @@ def test_data_that_is_less_than_before_is_named(place: Path) -> None:
 
 def test_messages_that_are_gone_are_counted(home: Path) -> None:
     """The database is sound, only shorter."""
-    probes = Probes(Home(home))
-    found = amounts.measure(probes)
+    found = amounts.measure(Home(home))
     assert "messages" in found
     more = {**found, "messages": found["messages"] + 3}
-    assert amounts.lost(found, probes) == ()
-    assert amounts.lost(more, probes) == (
+    assert amounts.lost(found, Home(home)) == ()
+    assert amounts.lost(more, Home(home)) == (
         f"fewer messages than before: {found['messages']} of {found['messages'] + 3}",
     )
+
+
+def test_no_database_stays_open(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing of ours holds one while the update is under way, or its data is put back."""
+    support.healthy(home / "profiles" / "shop")
+    opened: list[InMemory] = []
+    closed: list[InMemory] = []
+    begin, end = InMemory.__init__, InMemory.close
+
+    def note(self: InMemory, image: bytes) -> None:
+        opened.append(self)
+        begin(self, image)
+
+    def finish(self: InMemory) -> None:
+        closed.append(self)
+        end(self)
+
+    monkeypatch.setattr(InMemory, "__init__", note)
+    monkeypatch.setattr(InMemory, "close", finish)
+
+    moment = Moment((), tuple(in_profiles(Home(home), plugins.load())))
+    update = record(Home(home), None, None, moment)
+    after.examine(Home(home), update, plugins.load(), restart=False, settle=0)
+
+    assert len(opened) > 3
+    assert {id(one) for one in opened} == {id(one) for one in closed}
 
 
 def test_the_environment_that_the_command_names_is_the_one(place: Path, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 from pathlib import Path
@@ -20,7 +21,7 @@ exit ${CODE:-0}
 """
 GUARD = """#!/bin/sh
 echo "guard"
-[ "$1 $2 $3" = "-P -m hermes_doctor" ] && shift 3
+[ "$1 $2 $3 $4" = "-E -P -m hermes_doctor" ] && shift 4
 for word in "$@"; do echo "<$word>"; done
 exit 7
 """
@@ -205,19 +206,35 @@ def test_the_tool_is_called_from_elsewhere_before_it_is_named(
 
 @pytest.mark.parametrize("words", [("update", "--gateway"), ("-p", "work", "update", "--gateway")])
 def test_an_update_of_a_chat(place: Path, words: tuple[str, ...]) -> None:
-    """It is asked about first, and goes on only when that went well."""
-    stopped = run(place, *words)
-    support.put(place / "tool" / "python", GUARD.replace("exit 7", "exit 0"), mode=0o755)
-    done = run(place, *words, CODE="3")
+    """The guard is told where it is from: nobody sits before it, and another may look after."""
+    done = run(place, *words)
+    asked = ["update-guard", "--from-chat", "--", str(place / "real" / "hermes"), *words]
+    assert done.returncode == 7
+    assert done.stdout.splitlines() == ["guard", *(f"<{word}>" for word in asked)]
 
-    asked = ["guard", "<hook>", "<run>", "<pre-update>", "<--from-chat>"]
-    assert (stopped.returncode, stopped.stdout.splitlines()) == (7, asked)
-    assert done.returncode == 3
-    assert done.stdout.splitlines() == [
-        *asked,
-        f"real:{place / 'real' / 'hermes'}:{len(words)}",
-        *(f"<{word}>" for word in words),
-    ]
+
+@pytest.mark.parametrize(
+    ("words", "named", "meant"),
+    [
+        (("update",), "", True),
+        (("update",), "/another", False),
+        (("update", "--gateway"), "", True),
+        (("update", "--gateway"), "/another", True),
+    ],
+)
+def test_the_home_of_a_launcher_inside_a_gateway(
+    place: Path, words: tuple[str, ...], named: str, meant: bool
+) -> None:
+    """The gateway's own, also where HOME is another for what the agent types into its terminal;
+    but whoever names one himself, means that."""
+    inside, home = place / "hook", place / "it's a home"
+    support.put(inside / "hermes", launcher.text(here=inside, home=home), mode=0o755)
+    environ = {"PATH": f"{inside}:{path(place)}", "HERMES_HOME": named}
+    done = subprocess.run(["hermes", *words], env=environ, capture_output=True, text=True)
+    said = done.stdout.splitlines()
+    assert said[:2] == ["guard", "<update-guard>"]
+    assert (said[-len(words) - 4 : -len(words) - 2] == ["<--home>", f"<{home}>"]) is meant
+    assert ("<--home>" in said) is meant
 
 
 @pytest.mark.parametrize(
@@ -231,3 +248,57 @@ def test_what_writes_its_own_place_down(place: Path, words: tuple[str, ...], hid
 
     folders = path(place).split(":")
     assert done.stdout.strip().split(":") == (folders[1:] if hidden else folders)
+
+
+@pytest.mark.parametrize("linked", [False, True])
+def test_what_others_wrote_in_its_place(place: Path, linked: bool) -> None:
+    """A real hermes, or a link to one, is neither replaced nor removed."""
+    file = launcher.folder() / "hermes"
+    file.unlink()
+    if linked:
+        file.symlink_to(place / "real" / "hermes")
+    else:
+        support.put(file, REAL, mode=0o755)
+    with pytest.raises(Trouble, match="not written by hermes-doctor"):
+        launcher.install()
+    assert not launcher.remove()
+    assert file.read_text() == REAL
+    assert file.is_symlink() is linked
+
+
+def test_the_environment_arrives_as_it_was(place: Path) -> None:
+    """Also what has the name of something in the launcher; `_` is every shell's own."""
+    support.put(place / "real" / "hermes", "#!/usr/bin/env -S cat /proc/self/environ\n", mode=0o755)
+    words = re.findall(r"[a-z_]+", launcher.text())
+    env = {**{word: f"mine {word}" for word in words if word != "_"}, "PWD": "/"}
+    environ = {**env, "PATH": path(place)}
+    done = subprocess.run(["hermes", "x"], env=environ, capture_output=True, text=True, cwd="/")
+    found = dict(pair.split("=", 1) for pair in done.stdout.split("\0") if "=" in pair)
+    mine = {name for name in environ if name.startswith("hd_")}
+    assert {name: found.get(name) for name in environ.keys() - mine} == {
+        name: value for name, value in environ.items() if name not in mine
+    }
+
+
+def test_a_folder_whose_name_is_a_pattern(place: Path) -> None:
+    """The shell must not look for others that fit."""
+    for name in ("[ab]", "a"):
+        support.put(place / "x" / name / "hermes", REAL, mode=0o755)
+    environ = {"PATH": f"{launcher.folder()}:{place / 'x' / '[ab]'}:/usr/bin:/bin"}
+    done = subprocess.run(["hermes"], env=environ, capture_output=True, text=True)
+    assert done.stdout.startswith(f"real:{place / 'x' / '[ab]' / 'hermes'}:")
+
+
+def test_modules_of_somebody_else(tmp_path: Path) -> None:
+    """A PYTHONPATH is for the command, which gets it; it must not give us another's modules."""
+    home = support.healthy(tmp_path / "home")
+    support.put(tmp_path / "modules" / "typer.py", "raise SystemExit('not this one')\n")
+    environ = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "HERMES_DOCTOR_SETTLE": "0"}
+    environ |= {"PYTHONPATH": str(tmp_path / "modules"), "HERMES_HOME": str(home)}
+    done = subprocess.run(
+        [*itself.words(), "update-guard", "--", "sh", "-c", 'echo "$PYTHONPATH"'],
+        env=environ,
+        capture_output=True,
+        text=True,
+    )
+    assert (done.returncode, done.stdout) == (0, f"{tmp_path / 'modules'}\n"), done.stderr

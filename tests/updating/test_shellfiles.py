@@ -72,6 +72,14 @@ def test_a_link_stays_a_link(user: Path) -> None:
     assert shellfiles.BEGIN in (user / "dots" / "bashrc").read_text()
 
 
+def test_a_link_to_nothing_is_refused(user: Path) -> None:
+    """What it leads to may only be away, as on another disk."""
+    (user / ".bashrc").symlink_to("dots/bashrc")
+    with pytest.raises(Trouble, match="where nothing is"):
+        shellfiles.install()
+    assert [one.name for one in user.iterdir()] == [".bashrc"]
+
+
 def test_a_block_without_its_end_is_left_alone(user: Path) -> None:
     """Whatever else was cut off with it is not ours to remove."""
     (user / ".bashrc").write_text(f"a\n{shellfiles.BEGIN}\nprecious\n")

@@ -1,0 +1,114 @@
+"""`backup restore`: files come back from a backup; `undo` takes that back."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from hermes_doctor.cli import backup_away as away
+from hermes_doctor.cli.options import HomeOption, JsonOption, VaultOption, YesOption
+
+EPILOG = """\b
+Examples:
+  hermes-doctor backup restore ID
+  hermes-doctor backup restore ID config.yaml state.db --yes
+  hermes-doctor backup restore ID cron pairing 'profiles/coder/*'
+  hermes-doctor backup restore ~/hermes-backup-2026-01-31.zip auth
+
+\b
+Exit codes:
+  0  restored and verified
+  1  taken back, or not agreed to
+  2  could not run; nothing was changed
+"""
+
+
+def restore(
+    id: Annotated[
+        str, typer.Argument(help="The backup, an archive, or a zip or snapshot of Hermes'.")
+    ],
+    paths: Annotated[
+        list[str] | None,
+        typer.Argument(
+            help="Only these: files, folders, globs, or stores (config, env, auth, history, "
+            "sessions, kanban, cron, pairing, webhooks, channels, memories, skills, whatsapp, "
+            "weixin, matrix). Else everything."
+        ),
+    ] = None,
+    identity: away.IdentityOption = None,
+    passphrase_file: away.PassphraseOption = None,
+    other_home: Annotated[
+        bool,
+        typer.Option("--other-home", help="Though it is one of another home, or of another place."),
+    ] = False,
+    yes: YesOption = False,
+    home: HomeOption = None,
+    vault: VaultOption = None,
+    json: JsonOption = False,
+) -> int:
+    """Bring files back from a backup. What they replace is backed up; `undo` takes it back.
+
+    A home that is gone is made anew, where the backup lies elsewhere.
+    """
+
+    from hermes_doctor import adopting, belongings, outside, plugins, restoring
+    from hermes_doctor.archive import Lock
+    from hermes_doctor.cli import lost
+    from hermes_doctor.cli.asked import named_home, repeated
+    from hermes_doctor.cli.restoring import carry_out, recovered
+    from hermes_doctor.lock import locked
+    from hermes_doctor.model import Trouble
+    from hermes_doctor.render.lines import row, show
+    from hermes_doctor.vault import Vault
+
+    where = lost.found(home, elsewhere=vault is not None or Path(id).is_file())
+    with (
+        lost.again(where),
+        locked(where),
+        recovered(where, plugins.load(), json=json) as ended,
+    ):
+        store = Vault(where, vault)
+        lock = Lock(passphrase_file=passphrase_file, identity=identity)
+        id = away.taken_in(store, id, lock, sure=yes, quiet=json)
+        backup = store.load(id)
+        if not store.is_ours(id) and not other_home:
+            raise Trouble(
+                f"Backup {id} is one of {backup.home}. Nothing was changed. If that is right: "
+                f"--other-home"
+            )
+        backup = adopting.mine(where, backup) if other_home else backup
+        names = [entry.path for entry in backup.entries]
+        chosen, unknown = belongings.chosen(paths or (), names)
+        if unknown:
+            raise Trouble(f"Backup {id} holds no {unknown[0]!r}. Nothing was changed.")
+        wanted = [
+            entry
+            for entry in backup.entries
+            if (entry.path in chosen if paths else not belongings.passing(entry.path))
+        ]
+        named = belongings.chosen([one for one in paths or () if one.startswith("/")], names)[0]
+        wanted, left = outside.coming_back(where, wanted, backup.entries, named)
+        if left and not json:
+            text = f"Left as it is, since it lies outside of the home: {', '.join(left)}"
+            show([row(("! ", "warning"), f"{text}. Name it to have it too.", hang=2)])
+        if not wanted:
+            raise Trouble(f"Backup {id} holds nothing to bring back. Nothing was changed.")
+        wrong = store.verify(backup._replace(entries=tuple(wanted)))
+        if wrong:
+            raise Trouble(f"Backup {id} is damaged: {wrong[0]}. Nothing was changed.")
+        done = carry_out(
+            where,
+            backup,
+            restoring.items_for(where, backup, wanted, "restore"),
+            kind="restore",
+            of=id,
+            ended=ended,
+            yes=yes,
+            json=json,
+            vault=vault,
+            repeat=repeated(named_home(home)),
+            left=left,
+        )
+    return int(done is None or done.state != "done")

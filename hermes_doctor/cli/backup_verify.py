@@ -1,0 +1,126 @@
+"""`backup verify`: whether backups are whole, and whether all in them can be had back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from hermes_doctor.cli import backup_away as away
+from hermes_doctor.cli.options import HomeOption, JsonOption, VaultOption
+from hermes_doctor.cli.vaults import echo, vault_of
+
+if TYPE_CHECKING:
+    from hermes_doctor.vault import Vault
+
+IdArgument = Annotated[
+    str | None,
+    typer.Argument(
+        help="The backup, an archive, or a zip or snapshot of Hermes'; else the newest."
+    ),
+]
+EPILOG = """\b
+Examples:
+  hermes-doctor backup verify --all
+  hermes-doctor backup verify --deep
+  hermes-doctor backup verify --hermes
+  hermes-doctor backup verify /mnt/usb/ID.tar.age --identity key.txt
+
+\b
+Exit codes:
+  0  whole
+  1  damaged
+  2  could not run
+"""
+
+
+def verify(
+    id: IdArgument = None,
+    every: Annotated[bool, typer.Option("--all", help="All backups.")] = False,
+    deep: Annotated[
+        bool,
+        typer.Option(
+            "--deep", help="Restore it into a scratch folder, and have SQLite examine every row."
+        ),
+    ] = False,
+    hermes: Annotated[
+        bool, typer.Option("--hermes", help="The zips and snapshots that Hermes made.")
+    ] = False,
+    identity: away.IdentityOption = None,
+    passphrase_file: away.PassphraseOption = None,
+    home: HomeOption = None,
+    vault: VaultOption = None,
+    json: JsonOption = False,
+) -> int:
+    """Read a backup back and compare every byte with its manifest."""
+    from hermes_doctor.archive import Lock
+    from hermes_doctor.render.lines import row, show
+
+    store = vault_of(home, vault)
+    lock = Lock(passphrase_file=passphrase_file, identity=identity)
+    results = away.verified_others(store, id, lock, every=hermes)
+    if results is None:
+        ids = store.ids() if every else [_chosen(store, id, home, vault)]
+        results = _verified(store, ids, deep=deep, quiet=json)
+    if json:
+        echo(
+            "verification",
+            {
+                "backups": [
+                    {"id": one, "whole": not wrong, "wrong": wrong} for one, wrong in results
+                ]
+            },
+        )
+    else:
+        for one, wrong in results:
+            if not wrong:
+                tried = ", and everything in it can be had back" if deep else ""
+                show([row(("✓ ", "good"), f"Backup {one} is whole{tried}.", hang=2)])
+            show([row(("✗ ", "error"), f"Backup {one}: {text}", hang=2) for text in wrong])
+        if not results:
+            show([row("There is none.")])
+    return int(any(wrong for _, wrong in results))
+
+
+def _verified(
+    store: Vault, ids: Sequence[str], *, deep: bool, quiet: bool
+) -> list[tuple[str, list[str]]]:
+    """What is wrong with each backup; what they share is read once."""
+    from hermes_doctor.cli.copying import bar
+    from hermes_doctor.interrupts import interruptible
+    from hermes_doctor.model import Trouble
+    from hermes_doctor.trial import tried
+
+    results: list[tuple[str, list[str]]] = []
+    known: dict[tuple[object, ...], str] = {}
+    with away.at_work(store) if deep else interruptible():
+        for one in ids:
+            try:
+                backup = store.load(one)
+                with bar(f"verifying {one}", backup.size, quiet=quiet) as progress:
+                    wrong = (
+                        tried(store, backup, progress)
+                        if deep
+                        else store.verify(backup, progress, known)
+                    )
+            except Trouble as trouble:
+                wrong = [str(trouble)]
+            results.append((one, wrong))
+    return results
+
+
+def _chosen(store: Vault, id: str | None, home: HomeOption, vault: VaultOption) -> str:
+    from hermes_doctor.cli.asked import named_home, repeated
+    from hermes_doctor.model import Trouble
+
+    ids = [one for one in store.ids() if id or store.is_ours(one)]
+    if id and id not in ids:
+        raise Trouble(
+            f"There is no backup {id!r} in {store.root}. "
+            f"See: hermes-doctor backup list{repeated(named_home(home), vault=vault)}"
+        )
+    if not ids:
+        make = f"hermes-doctor backup create{repeated(named_home(home), vault=vault)}"
+        raise Trouble(f"There is no backup in {store.root}. Make one: {make}")
+    return id or ids[-1]

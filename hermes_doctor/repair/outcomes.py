@@ -1,0 +1,74 @@
+"""What is said of a run that did not come to its end, or only in part."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from hermes_doctor import paths
+from hermes_doctor.handover import ASKED, will_end
+from hermes_doctor.journal import Journal
+from hermes_doctor.model import CannotFix, CouldNotLook, Trouble
+from hermes_doctor.repair.targets import Refused
+from hermes_doctor.vault import Backup
+
+
+def refused(log: Journal, error: Refused) -> Journal:
+    """Nothing was changed: some items cannot be done, the others have to be tried without them."""
+    for number, item in enumerate(log.items):
+        if number not in error.items:
+            item.outcome, item.reason = "left", "tried again without the one that was refused"
+        elif error.tried and item.then:
+            item.outcome = "not-enough"
+            item.reason = f"{error}. It goes on with {item.then}."
+        else:
+            item.outcome, item.reason = "refused", str(error)
+    return log
+
+
+def tell_left(log: Journal, left: Sequence[str], backup: Backup) -> None:
+    """Say of every item with a path that was left that it is taken back only in part."""
+    for number, item in enumerate(log.items):
+        mine = [one.path for one in log.paths if number in one.items]
+        stays = [name for name in mine if name in left]
+        if not stays:
+            continue
+        item.outcome = "failed"
+        item.reason = (
+            f"{item.reason}; only partly taken back: {', '.join(stays)} is left as it is, because "
+            f"somebody changed it since"
+        )
+        kept = paths.given_back(backup)
+        if len(stays) < len(mine) and kept.exists():
+            item.reason += f"; what the run had written to its other files is kept in {kept}"
+
+
+def left_alone(names: Sequence[str]) -> str:
+    """The same of the whole run, to be added to what is said of it."""
+    if not names:
+        return ""
+    return f"; left alone because somebody changed it since: {', '.join(names)}"
+
+
+def why(error: BaseException) -> str:
+    """An error in a few words."""
+    if isinstance(error, KeyboardInterrupt):
+        return "interrupted"
+    if isinstance(error, OSError):
+        return os.strerror(error.errno or 0).lower()
+    if isinstance(error, Trouble | CannotFix | CouldNotLook):
+        return str(error)
+    return type(error).__name__
+
+
+def explained(error: BaseException, log: Journal) -> BaseException:
+    """An error of the disk as one clear line; anything else as it is."""
+    if log.gateway == ASKED and log.asked and isinstance(error, CouldNotLook | CannotFix):
+        return Trouble(f"{error}. No file was changed; {will_end(log.asked)}.")
+    if isinstance(error, OSError):
+        name = f" ({Path(error.filename).name})" if isinstance(error.filename, str) else ""
+        return Trouble(f"{os.strerror(error.errno or 0)}{name}. Nothing was changed.")
+    if isinstance(error, CouldNotLook | CannotFix):
+        return Trouble(f"{error}. Nothing was changed.")
+    return error

@@ -1,0 +1,158 @@
+"""Everything that can be known to fail is known here, before a run writes anything."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from hermes_doctor import acting, paths, rights
+from hermes_doctor.files import snapshot
+from hermes_doctor.handover import Handover
+from hermes_doctor.home import Home
+from hermes_doctor.model import CannotFix, CouldNotLook, Trouble
+from hermes_doctor.repair.targets import Refused, Target
+from hermes_doctor.steps import sidecars
+from hermes_doctor.values import NamedTuple
+from hermes_doctor.vault import Vault, check_room
+
+
+class Preflight(NamedTuple):
+    """What stands against a run of a kind on a home."""
+
+    home: Home
+    vault: Vault
+    kind: str
+
+    def look(self, targets: Sequence[Target], gateway: Handover, acts: acting.Acts) -> None:
+        """Refuse what cannot be done."""
+        st = os.stat(self.home.path)
+        uid = st.st_uid
+        if os.geteuid() == uid == 0 and rights.shared(st):
+            raise Trouble(
+                f"Others may write to {self.home.path}, so it is not root's alone. Nothing was "
+                f"changed. Close it first: chmod go-w {self.home.path}"
+            )
+        if os.geteuid() not in (0, uid):
+            raise Trouble(
+                f"{self.home.path} belongs to another user (uid {uid}). Nothing was changed. "
+                f"Run it as that user, or with sudo."
+            )
+        if gateway and os.environ.get("_HERMES_GATEWAY"):
+            raise Trouble(
+                "This runs inside the gateway that would be restarted, which would cut off the "
+                "answer in the middle. Run it from a shell of your own."
+            )
+        try:
+            excused = gateway.excused()
+        except CannotFix as why:
+            raise Trouble(f"{why}. Nothing was changed.") from why
+        for target in targets:
+            try:
+                self._look_at(target, uid, at_work=bool(excused))
+            except Trouble as why:
+                self._refuse(targets, target.items, str(why))
+        for reason, items in acts.refused():
+            self._refuse(targets, items, f"{reason}. Nothing was changed.", acts.items())
+        self.refuse_holders(targets, excused)
+        self._check_room(targets)
+
+    def _check_room(self, targets: Sequence[Target]) -> None:
+        """What is made beside its target must fit there, the backup with it on the same disk."""
+        disks: dict[int, tuple[Path, list[Target]]] = {}
+        for target in targets:
+            if target.change.make is not None:
+                place = next(one for one in target.path.parents if one.exists())
+                disks.setdefault(os.stat(place).st_dev, (place, []))[1].append(target)
+        vault = next(one for one in (self.vault.root, *self.vault.root.parents) if one.exists())
+        backup = sum(target.change.expect.size for target in targets if target.replaces)
+        for disk, (place, made) in disks.items():
+            wanted = sum(max(one.change.room, one.change.expect.size) for one in made)
+            check_room(place, wanted + (backup if os.stat(vault).st_dev == disk else 0))
+
+    def _look_at(self, target: Target, uid: int, *, at_work: bool) -> None:
+        """One path: still as planned, ours to change, and in a place where that can be done.
+
+        What the gateway writes until it is stopped is compared once it is.
+        """
+        path, owner = target.path, target.change.expect.uid
+        moves = at_work and (target.is_database or target.change.growing)
+        if snapshot(path) != target.change.expect and not moves:
+            raise Trouble(f"{path.name} was changed meanwhile. Nothing was changed; try again.")
+        euid = os.geteuid()
+        if euid not in (0, owner) and target.change.expect.kind == "file":
+            raise Trouble(
+                f"{path.name} belongs to uid {owner}, so you may not change it. Nothing was "
+                f"changed. Run it with sudo."
+            )
+        paths.distrust(self.home, [self.home.name_of(path)], "The plan")
+        handed = target.change.owner is not None and not target.replaces
+        foreign = target.change.expect.kind == "file" and owner != uid
+        if euid == 0 and uid != 0 and foreign and not handed:
+            raise Trouble(
+                f"{path.name} belongs to uid {owner}, not to the home's owner, for whom this "
+                f"works. Nothing was changed. Give it back first: chown {uid} {path}"
+            )
+        if paths.is_immutable(path):
+            raise Trouble(
+                f"{path.name} is marked unchangeable (lsattr shows i or a). Nothing was changed. "
+                f"Take the mark away first: chattr -ia {path}"
+            )
+        if target.replaces and paths.is_mount(path):
+            raise Trouble(
+                f"{path} is a mount of its own and cannot be replaced. Nothing was changed. "
+                f"Change it where it is mounted from."
+            )
+        folder = next(place for place in path.parents if place.exists())
+        if not folder.is_dir():
+            raise Trouble(
+                f"{folder} is no folder, and {path.name} belongs into one of that name. Nothing "
+                f"was changed. Move it away first."
+            )
+        if path.is_dir() and not path.is_symlink():
+            raise Trouble(
+                f"{path} is a folder by now. Nothing was changed. Move it away first, or leave it "
+                f"out."
+            )
+        if not os.access(folder, os.W_OK | os.X_OK):
+            raise Trouble(
+                f"{folder} cannot be written to (read-only disk or missing rights). "
+                f"Nothing was changed."
+            )
+
+    def refuse_holders(self, targets: Sequence[Target], excused: Sequence[int]) -> None:
+        """A database that somebody has open, or may open any moment, must not be swapped."""
+        from hermes_doctor.probes import processes
+
+        wanted = [target for target in targets if target.is_database]
+        if not wanted:
+            return
+        held = processes.holders(p for t in wanted for p in (t.path, *sidecars(t.path)))
+        try:
+            running = [gateway.pid for gateway in processes.gateways_of(self.home)]
+        except CouldNotLook:
+            running = []
+        for target in wanted:
+            mine = {p for path in (target.path, *sidecars(target.path)) for p in held.get(path, [])}
+            pids = sorted((mine or set(running)) - set(excused))
+            if not pids:
+                continue
+            who = ", ".join(str(pid) if pid else "of another container" for pid in pids)
+            why = (
+                f"{target.path.name} is in use by process {who}. Nothing was changed. Stop the "
+                f"gateway (and any other Hermes on this home) first, then try again."
+            )
+            self._refuse(targets, [n for one in wanted for n in one.items], why)
+
+    def _refuse(
+        self,
+        targets: Sequence[Target],
+        items: Sequence[int],
+        why: str,
+        others: Sequence[int] = (),
+    ) -> None:
+        """Leave these items out, or give up where they are all there is."""
+        every = {n for target in targets for n in target.items} | set(others)
+        if self.kind != "fix" or set(items) >= every:
+            raise Trouble(why)
+        raise Refused(why, items)

@@ -1,0 +1,127 @@
+"""What a run is to do: the items that were asked for, and each path once with all they want."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from hermes_doctor.files import snapshot
+from hermes_doctor.home import is_database
+from hermes_doctor.journal import ItemRecord, State
+from hermes_doctor.model import CannotFix
+from hermes_doctor.steps import Change, GatewayStep, Service, Step
+
+Verify = Callable[[Sequence[ItemRecord]], Sequence[str | None]]
+"""Says for each item what is still wrong, or None when it is cured."""
+
+
+@dataclass
+class Item:
+    """One thing that the run is to do: the steps of one fix for one finding."""
+
+    record: ItemRecord
+    steps: Sequence[Step]
+
+
+@dataclass
+class Target:
+    """One path with everything that the items together want of it."""
+
+    change: Change
+    items: list[int]
+    before: State = field(default_factory=lambda: State("absent"))
+
+    @property
+    def path(self) -> Path:
+        """The path."""
+        return self.change.path
+
+    @property
+    def replaces(self) -> bool:
+        """Whether the file itself goes, not only its mode or owner."""
+        return self.change.absent or self.change.make is not None
+
+    @property
+    def is_database(self) -> bool:
+        """Whether a database, or a sidecar of one, is replaced."""
+        return self.replaces and is_database(self.path)
+
+
+class Refused(CannotFix):
+    """Some items cannot be done; nothing has been changed yet."""
+
+    def __init__(self, why: str, items: Sequence[int], *, tried: bool = False) -> None:
+        super().__init__(why)
+        self.items = items
+        self.tried = tried
+        """The repair was made, on a copy, and was not enough."""
+
+
+def targets_of(items: Sequence[Item], *, settled: bool = False) -> list[Target]:
+    """One target a path; an item that cannot be combined with an earlier one is left.
+
+    `settled` is for after the gateway was stopped: closing its databases changed them, and it
+    may have saved what a restore replaces anyway. What they are now is what counts.
+    """
+    found: dict[Path, Target] = {}
+    for number, item in enumerate(items):
+        mine: dict[Path, Change] = {}
+        if item.record.outcome == "left":
+            continue
+        for change in (change for step in item.steps for change in step.changes()):
+            if settled and (is_database(change.path) or change.restored):
+                change = replace(change, expect=snapshot(change.path))
+            other = found.get(change.path)
+            present = mine.get(change.path) or (other.change if other else None)
+            both = _merge(present, change) if present else change
+            if both is None:
+                item.record.outcome = "left"
+                item.record.reason = f"{change.path.name} is changed by another fix first"
+                break
+            mine[change.path] = both
+        else:
+            for path, change in mine.items():
+                target = found.setdefault(path, Target(change, []))
+                target.change = change
+                target.items.append(number)
+    return list(found.values())
+
+
+def gateway_steps(items: Sequence[Item]) -> list[GatewayStep]:
+    """What the items that are not left for later want of the gateway."""
+    planned = [item for item in items if item.record.outcome == "planned"]
+    return [step for item in planned for step in item.steps if isinstance(step, GatewayStep)]
+
+
+def one_owner(items: Sequence[Item]) -> None:
+    """A run has one gateway, with one owner: whoever wants another waits for the next run."""
+    first: Service | None = None
+    for item in items:
+        for step in item.steps:
+            if isinstance(step, GatewayStep):
+                first = first or step.service
+                if step.service != first:
+                    item.record.outcome = "left"
+                    item.record.reason = "the gateway gets another owner first"
+
+
+def _merge(one: Change, two: Change) -> Change | None:
+    """Both changes at once; None when they contradict each other."""
+    if one.expect != two.expect or (one.absent or two.absent):
+        return one if one == two else None
+    if one.make is not None and two.make is not None:
+        return None
+    for a, b in ((one.mode, two.mode), (one.owner, two.owner)):
+        if a is not None and b is not None and a != b:
+            return None
+    return replace(
+        one,
+        make=one.make or two.make,
+        mode=one.mode if two.mode is None else two.mode,
+        owner=one.owner or two.owner,
+        from_root=one.from_root or two.from_root,
+        beside=one.beside + two.beside,
+        restored=one.restored or two.restored,
+        room=max(one.room, two.room),
+    )

@@ -1,0 +1,141 @@
+"""How the files of a home come into a backup: what is saved when, and by which process."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hermes_doctor import beside, blocks, child, durable, rights, sharing
+from hermes_doctor.home import Home, is_database
+from hermes_doctor.manifest import Entry, Source
+from hermes_doctor.model import CannotFix, CouldNotLook, Trouble
+from hermes_doctor.saving.database import Databases, groups
+from hermes_doctor.saving.file import Files
+from hermes_doctor.saving.partial import Partial, Progress
+from hermes_doctor.sharing import Earlier
+
+if TYPE_CHECKING:
+    from typing import Self
+
+SHARES = 3
+"""Processes that save many files side by side: a disk is idle while it is waited for."""
+MANY = 64
+"""From so many files on."""
+OVERHEAD = 256 * 1024
+"""Bytes that can be saved in the time that any file takes at least."""
+
+
+class Saving:
+    """One backup while it is made."""
+
+    def __init__(
+        self, home: Home, partial: Path, earlier: Earlier, progress: Progress | None
+    ) -> None:
+        self.earlier = earlier
+        self.made = Partial(partial, earlier, progress)
+        self.files = Files(self.made)
+        self.databases = Databases(home, self.files)
+        self._processes = ExitStack()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Its processes end with it; one that was heard, whenever it likes until then."""
+        self._processes.close()
+
+    def all(self, sources: Sequence[Source]) -> tuple[Entry, ...]:
+        """The entries of all sources, in their order; then what else belongs to them."""
+        saved = {entry.path: entry for found in self._found(sources) for entry in found}
+        names = dict.fromkeys((*(source.name for source in sources), *saved))
+        return tuple(saved[name] for name in names if name in saved)
+
+    def _found(self, sources: Sequence[Source]) -> Iterator[list[Entry]]:
+        """Databases one by one, then what can be shared; of many others several at once."""
+        own = self._own_rights(sources)
+        kinds: tuple[list[Source], list[Source]] = ([], [])
+        for source in sources:
+            kinds[is_database(source.place)].append(source)
+        files, databases = kinds[0], groups(kinds[1])
+        large = [group for group in databases if own and self._is_large(group)]
+        slow = self._processes.enter_context(beside.saved(self, large))
+        yield from (self.group(group) for group in databases if group not in large)
+        due = self.earlier.due
+        with self.earlier.reading_again(beside=own) as read:
+            shared = {s.name: self.files.unchanged(s) for s in files if s.name not in due}
+            read()
+            shared |= {s.name: self.files.unchanged(s) for s in files if s.name in due}
+        yield [entry for entry in shared.values() if entry]
+        mine, *theirs = _shares([s for s in files if not shared[s.name]], SHARES if own else 1)
+        others = [self._processes.enter_context(beside.saved(self, share)) for share in theirs]
+        for group in mine:
+            yield self.group(group)
+            for other in (slow, *others):
+                other.listen()
+        yield from (other.finished() for other in (*others, slow))
+
+    def _is_large(self, group: Sequence[Source]) -> bool:
+        return any(source.content and source.expect.size >= blocks.LEAST for source in group)
+
+    def _own_rights(self, sources: Sequence[Source]) -> bool:
+        """Whether all is read and written with our own rights: others are the whole process's."""
+        folders = {source.place.rpartition("/")[0] for source in sources}
+        return all(rights.of(f"{folder}/any") is None for folder in (*folders, self.made.folder))
+
+    def wanted(self, sources: Sequence[Source]) -> int:
+        """Bytes for which there must be room; a live database's log is merged into its copy."""
+        size = 0
+        for source in sources:
+            taken = source.expect
+            log = sharing.log_of(source.path) if source.live else ()
+            if self.earlier.unchanged(source.name, sharing.marks(taken, log)):
+                continue
+            whole = taken.size + (log[2] if log else 0) if source.content else 0
+            base = self.earlier.base(source.name, whole)
+            size += int(whole * blocks.MOST) if base else whole
+        return size
+
+    def read_back(self) -> list[str]:
+        """What of all that was written does not read as it was meant."""
+        written = list(self.made.unread.items())
+        count = SHARES if self._own_rights([]) and len(written) > MANY else 1
+        shares = [written[number::count] for number in range(count)]
+        try:
+            answers = child.spread(shares, lambda share: "".join("01"[_reads(o)] for o in share))
+        except CannotFix as why:
+            raise Trouble(
+                f"The backup could not be read back ({why}). Nothing was changed."
+            ) from None
+        wrong = [
+            copy.removeprefix(f"{self.made.folder}/")
+            for share, answer in zip(shares, answers, strict=True)
+            for (copy, _), right in zip(share, answer, strict=True)
+            if right != "1"
+        ]
+        return [f"{name}: the copy is not what was saved" for name in wrong]
+
+    def group(self, group: Sequence[Source]) -> list[Entry]:
+        """A database with its sidecars, or a single file."""
+        return self.databases.save(group)
+
+
+def _reads(one: tuple[str, str]) -> bool:
+    """Whether a file reads as it was written."""
+    path, sha256 = one
+    try:
+        return durable.digest(path) == sha256
+    except (CouldNotLook, OSError):
+        return False
+
+
+def _shares(files: Sequence[Source], count: int) -> list[list[list[Source]]]:
+    """The files by themselves in so many shares, which take about as long each."""
+    shares: list[list[list[Source]]] = [[] for _ in range(count if len(files) > MANY else 1)]
+    taken = [0] * len(shares)
+    for source in sorted(files, key=lambda source: -source.expect.size):
+        least = taken.index(min(taken))
+        shares[least].append([source])
+        taken[least] += source.expect.size + OVERHEAD
+    return shares

@@ -1,0 +1,62 @@
+"""The folder of a backup while it is made, and what was written there."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+from hermes_doctor import durable
+from hermes_doctor.files import StrPath
+from hermes_doctor.manifest import BASE, CHANGED, place_of, within
+from hermes_doctor.sharing import Earlier
+
+Progress = Callable[[int], None]
+
+
+class Partial:
+    """A backup that is not finished."""
+
+    def __init__(self, folder: Path, earlier: Earlier, progress: Progress | None) -> None:
+        self.folder = folder
+        self.earlier = earlier
+        self.progress = progress
+        self.unread: dict[str, str] = {}
+        """What was written and not read back so far, each with its hash."""
+        self.fresh: set[str] = set()
+        """What was written and has to be brought onto the disk."""
+        self.alone = False
+        """Whether this process does nothing else, and may end by what it meets."""
+        self._folders: set[str] = set()
+
+    def begin_blocks(self, name: str, base: Path | None) -> Path | None:
+        """Where the changes of a file go, beside a name for what they are against."""
+        if base is None:
+            return None
+        folder = place_of(self.folder, name, blocks=True)
+        return folder / CHANGED if self.earlier.link(base, folder / BASE) else None
+
+    def place(self, name: str) -> str:
+        """Where the copy of a file goes, in a folder that is there."""
+        copy = f"{self.folder}/{within(name)}"
+        folder = copy.rpartition("/")[0]
+        if folder not in self._folders:
+            durable.make_folder(Path(folder), lasting=False)
+            self._folders.add(folder)
+        return copy
+
+    def written(self, copy: StrPath, sha256: str, *, read_back: bool = False) -> None:
+        """Remember what has to be brought onto the disk, and read back unless it was."""
+        self.fresh.add(os.fspath(copy))
+        if not read_back:
+            self.unread[os.fspath(copy)] = sha256
+
+    def drop(self, name: str) -> None:
+        """Take away what was saved of a path."""
+        folder = place_of(self.folder, name, blocks=True)
+        for path in (place_of(self.folder, name), folder / BASE, folder / CHANGED):
+            durable.remove(path)
+            self.unread.pop(str(path), None)
+            self.fresh.discard(str(path))
+        durable.remove_folder(folder)
+        self.earlier.gone(folder)
