@@ -158,7 +158,7 @@ def refuse_other(engine: str, one: Made) -> None:
             f"are not set in this shell, or it shares the network of another container"
         )
     if other:
-        raise CannotFix(f"Compose would make it with {other[0]}, which it does not have now")
+        raise CannotFix(f"Compose would make it with {other[0]}, unlike what it has now")
 
 
 def _is_sum(engine: str, one: Made, project: object) -> bool:
@@ -196,7 +196,7 @@ def _others(one: Made, project: dict[str, Any]) -> Iterator[str]:
             meant = project[kind][used["source"]]
             place = os.path.join(folder or "/", used.get("target") or used["source"])
             if "file" not in meant or one.mounts.get(place) != meant["file"]:
-                yield f"other {kind}"
+                yield f"{kind} from another file, or from none"
     wanted = service.get("networks") or {}
     names = {project["networks"][name]["name"] for name in wanted}
     if wanted and names != one.networks:

@@ -99,8 +99,13 @@ def test_there_and_back(project: Project) -> None:
     assert project.image == old
 
 
-def test_an_image_whose_gateway_never_comes_up(project: Project) -> None:
-    """The container starts again and again; it is stopped all the same, and goes back."""
+@pytest.mark.parametrize("policy", ["unless-stopped", "on-failure:1"])
+def test_an_image_whose_gateway_never_comes_up(project: Project, policy: str) -> None:
+    """The container starts again and again, or has given up; it goes back, and runs."""
+    file = project.folder / "compose.yaml"
+    file.write_text(file.read_text().replace("unless-stopped", policy))
+    project.up()
+    gateways.until(lambda: project.holds_gateway, "the gateway in the container")
     old = project.image
     said = real_home.run(OLD, project.home, ROWS)
     update = updated(project, "exit 3")
