@@ -10,12 +10,18 @@ from collections.abc import Callable
 from hermes_doctor.model import CouldNotLook, Trouble
 
 INTERRUPTED = 130
-_state = {"changed": False, "of command": False}
+_WHOLE = "Nothing is left half-done."
+_state = {"changed": False, "of command": False, "cut off": _WHOLE}
 
 
 def changed() -> None:
     """From here on the command has changed something, and its exit code must not deny it."""
     _state["changed"] = True
+
+
+def cut_off(text: str = _WHOLE) -> None:
+    """What is to be said from here on should somebody interrupt the command."""
+    _state["cut off"] = text
 
 
 def of_command(code: int) -> int:
@@ -42,7 +48,7 @@ def ended(run: Callable[[], object]) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except KeyboardInterrupt:
-        return _say("Interrupted. Nothing is left half-done.", INTERRUPTED)
+        return _say(f"Interrupted. {_state['cut off']}", INTERRUPTED)
     except (Trouble, CouldNotLook) as trouble:
         return _say(str(trouble), 2)
     except Exception as error:  # noqa: BLE001 (the last place where anything can be caught)

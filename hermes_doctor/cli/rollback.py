@@ -145,6 +145,7 @@ def _go_back(
         update.guard = process(os.getpid()) or []
         records.save(update)
         ending.changed()
+        ending.cut_off("The way back is unfinished: run it again.")
         runs: list[Journal] = []
         try:
             with down(home, update, tell) as up_again:
@@ -168,6 +169,7 @@ def _go_back(
         update.stage = BACK
         update.guard = []
         records.save(update)
+        ending.cut_off()
     say("✓ ", "good", f"Back to Hermes {_named(update.before)}.")
     for note in plan.notes:
         say("  ", "faint", note)

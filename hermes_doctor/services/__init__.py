@@ -114,6 +114,8 @@ def _choose(probes: Probes, gateways: list[Gateway]) -> Owned:
         return of_unit(probes, found.owner)
     if found.unsure:
         raise CannotFix(f"who looks after the gateway cannot be told: {found.unsure[0]}")
+    if running is None and (held := _contained(probes.home)):
+        return of_unit(probes, held)
     from hermes_doctor.probes.belonging import shares_view
     from hermes_doctor.services.detached import Detached
 
@@ -123,6 +125,22 @@ def _choose(probes: Probes, gateways: list[Gateway]) -> Owned:
             f"told: restart that container"
         )
     return Detached(probes.home, probes.installation(), proxies(found.units))
+
+
+def _contained(home: Home) -> Unit | None:
+    """The container of a gateway that is down: a container may leave no trace in its home, and one
+    on its host beside it would be another Hermes.
+
+    Asked only where something is to be steered, since an engine takes its time.
+    """
+    from hermes_doctor.probes.supervisors import docker
+
+    if docker.inside():
+        return None
+    try:
+        return docker.of_home(home, docker.PATIENCE)
+    except CouldNotLook as why:
+        raise CannotFix(f"who looks after the gateway cannot be told: {why}") from None
 
 
 def _refuse_rivals(found: Supervision, running: int | None) -> None:

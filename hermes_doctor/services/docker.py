@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 from typing import TYPE_CHECKING
 
 from hermes_doctor.home import Home
-from hermes_doctor.model import CannotFix
+from hermes_doctor.model import CannotFix, CouldNotLook
 from hermes_doctor.probes.supervisors.lineage import place_of
 from hermes_doctor.services.commands import LIMIT, ask, begin, insist
 from hermes_doctor.services.owned import Owned
@@ -68,10 +69,25 @@ class Container(Owned):
         self._stopping = begin([self.engine, "stop", "--time", str(PATIENCE), self.name])
 
     def ask_to_start(self) -> None:
+        import subprocess
+
         if self._stopping is not None:
             self._insist("wait", self.name, limit=60)  # what still stops would not start
-            self._stopping.wait()
+            with contextlib.suppress(subprocess.TimeoutExpired):  # then it does not start, either
+                self._stopping.wait(60)
+        self._follow()
         self._insist("start", self.name, limit=120)
+
+    def _follow(self) -> None:
+        """Know it by its name again, where Compose was cut off in an exchange and did it anew."""
+        from hermes_doctor.probes.supervisors import docker
+
+        try:
+            found = None if self._tell("{{.Id}}") else docker.of_home(self.home, docker.PATIENCE)
+        except CouldNotLook as why:
+            raise CannotFix(str(why)) from None
+        if found is not None and NAME.fullmatch(found.name):
+            self.name = found.name
 
     def _tell(self, what: str) -> str:
         """One thing that the engine says of it; empty when it does not."""

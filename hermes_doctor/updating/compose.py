@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +19,9 @@ from hermes_doctor.home import Home
 from hermes_doctor.model import CannotFix, CouldNotLook
 from hermes_doctor.plugins import distrust
 from hermes_doctor.probes.supervisors import asking
+from hermes_doctor.probes.supervisors.docker import PATIENCE
 from hermes_doctor.values import NamedTuple
 
-PATIENCE = 30.0
-"""Seconds for an engine to tell something; one on a small server takes its time."""
 _LABEL = "com.docker.compose."
 _WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 
@@ -39,14 +38,18 @@ class Made(NamedTuple):
     """Files of variables, where it was given some."""
     service: str
     configuration: str
-    """The sum of everything that it was configured with."""
+    """The sum of what its service was configured with."""
+    mounts: Mapping[str, str]
+    """What is mounted in it, by the place: the name of a volume, or a path."""
+    networks: frozenset[str]
 
     def command(self, engine: str, *words: str) -> tuple[str, ...]:
         """Compose, for the same project."""
         options = [word for file in self.files for word in ("--file", file)]
         options += [word for file in self.variables for word in ("--env-file", file)]
         where = ("--project-name", self.project, "--project-directory", self.folder)
-        return (engine, "compose", *where, *options, *words)
+        # Whichever profiles were asked for then, the service itself is the same.
+        return (engine, "compose", *where, *options, "--profile", "*", *words)
 
     def environment(self) -> dict[str, str]:
         """The variables of this shell, as if it stood in the folder of the project."""
@@ -76,6 +79,8 @@ def made(engine: str, container: str, home: Home) -> Made:
         config = one["Config"]
         told = {str(name): str(value) for name, value in (config["Labels"] or {}).items()}
         volumes = [str(mount.get("Source") or "") for mount in one["Mounts"]]
+        mounts = {str(m["Destination"]): str(m.get("Name") or m["Source"]) for m in one["Mounts"]}
+        networks = frozenset(map(str, one["NetworkSettings"]["Networks"]))
         image = str(config["Image"])
     except (KeyError, TypeError, AttributeError):
         raise CannotFix(f"{engine} answers in unknown words") from None
@@ -87,6 +92,8 @@ def made(engine: str, container: str, home: Home) -> Made:
         _listed(told.get(f"{_LABEL}project.environment_file", "")),
         told.get(f"{_LABEL}service", ""),
         told.get(f"{_LABEL}config-hash", ""),
+        mounts,
+        networks,
     )
     words = (found.project, found.service, found.configuration)
     if not (all(map(_WORD.fullmatch, words)) and found.files):
@@ -127,23 +134,94 @@ def _caller() -> tuple[int, ...]:
 
 
 def refuse_other(engine: str, one: Made) -> None:
-    """CannotFix where Compose would make another container now than the one that is there."""
-    command = one.command(engine, "config", "--hash", one.service)
+    """CannotFix where Compose would make another container now than the one that is there.
+
+    Its sum is of a service with the files of variables read in, which `config` does and `config
+    --hash` does not; and it is not of what the project calls its volumes, secrets and networks.
+    """
+    import json
+
+    text = _told(engine, one, "config", "--format", "json")
     try:
-        answer = asking.ask(*command, env=one.environment(), limit=PATIENCE)
-    except CouldNotLook as why:
-        raise CannotFix(str(why)) from None
-    if answer.code:
-        raise CannotFix(f"`{engine} compose` cannot read {one.files[0]}")
-    if answer.out.split() != [one.service, one.configuration]:
+        project = json.loads(text)
+        same = _is_sum(engine, one, project)
+        if not same:  # `up --no-deps` makes it as if it depended on nothing
+            project["services"][one.service].pop("depends_on", None)
+            same = _is_sum(engine, one, project)
+        other = list(_others(one, project))
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
+        raise CannotFix(f"`{engine} compose` answers in unknown words") from None
+    if not same:
         raise CannotFix(
             f"from {one.files[0]} Compose would make a container that differs from the one that "
             f"is there, in more than the image: the file was changed, or variables that it had "
-            f"are not set in this shell"
+            f"are not set in this shell, or it shares the network of another container"
         )
+    if other:
+        raise CannotFix(f"Compose would make it with {other[0]}, unlike what it has now")
+
+
+def _is_sum(engine: str, one: Made, project: object) -> bool:
+    """Whether its sum is that of a project that Compose has read."""
+    import json
+
+    whole = one._replace(files=("-",), variables=())
+    given = json.dumps(project).encode()
+    answer = _told(engine, whole, "config", "--hash", one.service, given=given)
+    return answer.split() == [one.service, one.configuration]
+
+
+def _told(engine: str, one: Made, *words: str, given: bytes | None = None) -> str:
+    command = one.command(engine, *words)
+    try:
+        answer = asking.ask(*command, env=one.environment(), limit=PATIENCE, given=given)
+    except CouldNotLook as why:
+        raise CannotFix(str(why)) from None
+    if answer.code:
+        where = "what it wrote itself" if given is not None else one.files[0]
+        raise CannotFix(f"`{engine} compose` cannot read {where}")
+    return answer.out
+
+
+def _others(one: Made, project: dict[str, Any]) -> Iterator[str]:
+    """What the service would get by a name that means something else by now."""
+    service = project["services"][one.service]
+    for volume in service.get("volumes") or ():
+        if volume["type"] == "volume" and volume.get("source"):
+            name = project["volumes"][volume["source"]]["name"]
+            if one.mounts.get(volume["target"]) != name:
+                yield f"volume {name}"
+    for kind, folder in (("secrets", "/run/secrets"), ("configs", "")):
+        for used in service.get(kind) or ():
+            meant = project[kind][used["source"]]
+            place = os.path.join(folder or "/", used.get("target") or used["source"])
+            if "file" not in meant or one.mounts.get(place) != meant["file"]:
+                yield f"{kind} from another file, or from none"
+    wanted = service.get("networks") or {}
+    names = {project["networks"][name]["name"] for name in wanted}
+    if wanted and names != one.networks:
+        yield f"network {min(names - one.networks or names)}"
 
 
 def anew(engine: str, one: Made, image: str) -> list[tuple[str, ...]]:
     """The commands: the name of its image means that image again, and so does the container."""
-    create = ("up", "--no-start", "--no-deps", "--no-build", "--pull", "never", one.service)
-    return [(engine, "tag", image, one.image), one.command(engine, *create)]
+    create = ("up", "--no-start", "--no-deps", "--no-build", "--pull", "never")
+    up = one.command(engine, *create, "--force-recreate", one.service)
+    return [(engine, "tag", image, one.image), up]
+
+
+def left(engine: str, ids: Sequence[str]) -> list[str]:
+    """Those that Compose had made to put in the place of another, when it was cut off.
+
+    They were never started, and the other one is still there.
+    """
+    found = []
+    for id in ids if len(ids) > 1 else ():
+        one = inspected(engine, "inspect", "--type", "container", id)
+        try:
+            replaced = (one["Config"]["Labels"] or {}).get(f"{_LABEL}replace")
+            if replaced in ids and one["State"]["Status"] == "created":
+                found.append(id)
+        except (KeyError, TypeError, AttributeError):
+            continue
+    return found

@@ -13,6 +13,7 @@ from hermes_doctor.handover import START_LIMIT, STOP_LIMIT
 from hermes_doctor.home import Home, all_homes
 from hermes_doctor.model import CannotFix
 from hermes_doctor.probes import Probes
+from hermes_doctor.updating import images
 from hermes_doctor.updating.records import Records, Update
 
 if TYPE_CHECKING:
@@ -38,8 +39,12 @@ def concerned(home: Home, update: Update) -> list[Home]:
 class Halt:
     """One gateway that is down, or will be."""
 
-    def __init__(self, home: Home, service: Owned, update: Update, records: Records) -> None:
+    def __init__(
+        self, home: Home, service: Owned, update: Update, records: Records, *, ran: bool
+    ) -> None:
         self.service = service
+        self.ran = ran
+        """Whether it is to run afterwards although it may be down now."""
         self.update = update
         self.records = records
         self.name = str(home.path)
@@ -53,9 +58,11 @@ class Halt:
 
     def stop(self, tell: Tell) -> None:
         """Have it down; the record says so, should we be killed."""
-        if self.service.running() is None and not self.service.restless():
+        idle = self.service.running() is None and not self.service.restless()
+        if idle and not self.ran:
             return
-        tell(f"stopping {self.shown}")
+        if not idle:
+            tell(f"stopping {self.shown}")
         if not self.is_down:
             self.service.remember(self.file)
             self.update.down.append(self.name)
@@ -84,14 +91,19 @@ class Halt:
 def halts(home: Home, update: Update) -> list[Halt]:
     """What has to be down; CannotFix where that is not for us to steer."""
     records = Records(home)
-    found = ((one, _service(one, update)) for one in concerned(home, update))
-    return [Halt(one, service, update, records) for one, service in found if service is not None]
+    found = []
+    for one in concerned(home, update):
+        ran = one is home and _ran_in_container(update)
+        service = _service(one, update, ran=ran)
+        if service is not None:
+            found.append(Halt(one, service, update, records, ran=ran))
+    return found
 
 
-def _service(home: Home, update: Update) -> Owned | None:
+def _service(home: Home, update: Update, *, ran: bool) -> Owned | None:
     """Who owns the gateway of a home, if that runs, will be started, or was stopped by us."""
     probes = Probes(home)
-    needed = bool(probes.gateways()) or str(home.path) in update.down
+    needed = ran or bool(probes.gateways()) or str(home.path) in update.down
     try:
         service = services.of(probes)
     except CannotFix:
@@ -99,6 +111,13 @@ def _service(home: Home, update: Update) -> Owned | None:
             raise
         return None
     return service if needed or service.restless() else None
+
+
+def _ran_in_container(update: Update) -> bool:
+    """Whether it ran in a container before the update. That may have ended since, as one does that
+    has a broken gateway and no restart policy: made anew, nothing but us would start it."""
+    in_one = update.before is not None and images.is_one(update.before)
+    return in_one and update.gateway is not None
 
 
 @contextmanager

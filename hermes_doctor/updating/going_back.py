@@ -29,7 +29,9 @@ class Command(NamedTuple):
     """Whether it is for whoever runs us: only that one talks to the engine of a container."""
 
     def __str__(self) -> str:
-        return " ".join(self.words)
+        import shlex
+
+        return shlex.join(self.words)
 
 
 class Plan(NamedTuple):

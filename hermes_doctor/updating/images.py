@@ -62,16 +62,26 @@ def of_home(home: Home, *, meant: bool = True) -> Installed | None:
 
 def _only(engine: str, home: Home) -> Unit:
     """The one container of a home: of several, nobody can tell which the gateway is in."""
-    ids = docker.all_of_home(engine, home, compose.PATIENCE)
+    ids = docker.all_of_home(engine, home, docker.PATIENCE)
     if ids is None:
         raise CouldNotLook(f"{engine} gives no answer")
+    left = _left(engine, ids)
+    ids = [id for id in ids if id not in left]
     if len(ids) != 1:
         many = f"{len(ids)} containers have" if ids else "no container has"
         raise CouldNotLook(f"{many} this home as a volume")
-    found = docker.inspect(engine, ids[0], home.path, compose.PATIENCE)
+    found = docker.inspect(engine, ids[0], home.path, docker.PATIENCE)
     if found is None:
         raise CouldNotLook("the container of this home is gone")
     return found
+
+
+def _left(engine: str, ids: Sequence[str]) -> list[str]:
+    """What Compose left of an exchange that was cut off."""
+    try:
+        return compose.left(engine, ids)
+    except CannotFix as why:
+        raise CouldNotLook(str(why)) from None
 
 
 def is_one(one: Installed) -> bool:
@@ -84,7 +94,7 @@ def there(then: Installed) -> Installed | None:
     engine, name = docker.engine(), _name(then)
     if engine is None:
         raise CouldNotLook("no container engine can be asked")
-    unit = docker.inspect(engine, name, Path("/"), limit=compose.PATIENCE)
+    unit = docker.inspect(engine, name, Path("/"), limit=docker.PATIENCE)
     return _seen(unit) if unit else None
 
 
@@ -123,12 +133,12 @@ def keep(one: Installed, id: str, older: Sequence[str]) -> None:
     An image that would be gone with its mark, and could not be fetched again, keeps it.
     """
     engine = docker.engine() or "docker"
-    insist([engine, "tag", one.revision or "", mark(id)], env=os.environ, limit=compose.PATIENCE)
+    insist([engine, "tag", one.revision or "", mark(id)], env=os.environ, limit=docker.PATIENCE)
     for name in map(mark, older[: 1 - _MARKS]):
         try:
             image = compose.inspected(engine, "image", "inspect", name)
             if image.get("RepoDigests") or len(image.get("RepoTags") or ()) > 1:
-                insist([engine, "rmi", name], env=os.environ, limit=compose.PATIENCE)
+                insist([engine, "rmi", name], env=os.environ, limit=docker.PATIENCE)
         except CannotFix:
             continue  # it is gone, or a container is made from it
 
@@ -147,7 +157,7 @@ def way_back(home: Home, before: Installed, update: Update) -> list[tuple[str, .
     if not (all(map(_REFERENCE.fullmatch, words)) and _HASH.fullmatch(before.revision or "")):
         raise CannotFix("the record of that update is not one that this tool wrote")
     now = of_home(home)
-    if now is not None and now.revision == before.revision:
+    if now is not None and now.revision == before.revision and not _is_nameless(now, before):
         return []
     engine, image = docker.engine() or "docker", f"an image of Hermes {before.version}"
     try:
@@ -163,7 +173,14 @@ def way_back(home: Home, before: Installed, update: Update) -> list[tuple[str, .
             f"container {_name(before)} is for you to make anew, since {why}. Stop it, make it "
             f"from {image}{f', {data}' if data else ''}, and start it"
         ) from None
-    return compose.anew(engine, made, mark(update.id))
+    left = compose.left(engine, docker.all_of_home(engine, home, docker.PATIENCE) or ())
+    return [*((engine, "rm", id) for id in left), *compose.anew(engine, made, mark(update.id))]
+
+
+def _is_nameless(now: Installed, before: Installed) -> bool:
+    """Whether Compose was cut off before it gave the name of the old container to the new one."""
+    old, new = (one.where.removeprefix(_PLACE) for one in (before, now))
+    return bool(re.fullmatch(rf"[0-9a-f]{{12}}_{re.escape(old)}", new))
 
 
 def _refuse_unmarked(engine: str, before: Installed, update: Update) -> None:
@@ -179,7 +196,8 @@ def _refuse_unmarked(engine: str, before: Installed, update: Update) -> None:
 def _made(engine: str, now: Installed | None, home: Home) -> compose.Made:
     if now is None or engine != "docker":
         raise CannotFix("it was not made by Docker Compose")
-    if len(docker.all_of_home(engine, home, compose.PATIENCE) or ()) > 1:
+    ids = docker.all_of_home(engine, home, docker.PATIENCE) or []
+    if len(ids) - len(compose.left(engine, ids)) > 1:
         raise CannotFix("several containers have this home as a volume")
     made = compose.made(engine, _name(now), home)
     if "@" in made.image:

@@ -320,7 +320,7 @@ def test_container(
     """Seen from outside: the engine tells of its policy."""
     monkeypatch.setattr(docker, "engine", lambda: "docker")
     world.group(f"0::/system.slice/docker-{ID}.scope\n")
-    world.says(f"docker inspect {ID}", inspected(policy))
+    world.says(f"docker inspect --type container {ID}", inspected(policy))
 
     found = find(home, PID)
 
@@ -338,7 +338,9 @@ def test_container_that_stands_still(
     support.put(home / "logs/container-boot.log", "reconcile\n")
     world.says("ps --all", f"{ID}\n")
     stopped = inspected("no", Status="exited", ExitCode=137, OOMKilled=True, Pid=0)
-    world.says(f"podman inspect {ID}", stopped)
+    mounts = [{"Source": str(home), "Destination": "/opt/data", "RW": True}]
+    world.says("{{json .Mounts}}", "\t".join(map(json.dumps, (ID, mounts, None))))
+    world.says(f"podman inspect --type container {ID}", stopped)
 
     found = find(home)
 

@@ -21,6 +21,9 @@ from pathlib import Path
 
 import pytest
 
+from hermes_doctor.home import Home
+from hermes_doctor.probes import Probes
+from hermes_doctor.probes.supervisors.lineage import place_of
 from tests import support
 from tests.real import gateways
 from tools import compose_plugin, releases
@@ -128,6 +131,12 @@ class Project:
     def image(self) -> str:
         """The hash of the image that it is made from."""
         return self.engine.inspect(self.container, "{{.Image}}").removeprefix("sha256:")
+
+    @property
+    def holds_gateway(self) -> bool:
+        """Whether the one gateway of the home runs, and in the container."""
+        places = [place_of(one.pid).container for one in Probes(Home(self.home)).gateways()]
+        return places == [self.engine.inspect(self.container, "{{.Id}}")]
 
     def write(self, image: str = IMAGE, command: str = "/start", **more: str) -> None:
         """The file."""

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from hermes_doctor.home import Home
-from hermes_doctor.probes import processes
+from hermes_doctor.probes import Probes, processes
 from hermes_doctor.updating import images
 from hermes_doctor.updating.hermes import Installed
 from hermes_doctor.updating.records import Records, Update
@@ -28,6 +28,7 @@ from tools import real_home, releases
 pytestmark = pytest.mark.real
 OLD, NEW = "0.18.2", "0.19.0"
 UPDATE = ("docker", "compose", "up", "-d")
+ALONE = (*UPDATE, "--no-deps", "gateway")
 SPEAK = """
 import os
 from pathlib import Path
@@ -90,7 +91,7 @@ def test_there_and_back(project: Project) -> None:
 
     assert done.code == 0, done.err
     assert project.image == project.engine.named(IMAGE) == old
-    assert project.engine.inspect(project.container, "{{.State.Status}}") == "running"
+    assert project.holds_gateway
     assert real_home.run(OLD, project.home, ROWS) == said
     assert (project.home / ".env").read_text() == "SOME_API_KEY=sk-must-stay\n"
     again = project.doctor("rollback", update.id, "--yes", "--keep-data")
@@ -98,21 +99,30 @@ def test_there_and_back(project: Project) -> None:
     assert project.image == old
 
 
-def test_an_image_whose_gateway_never_comes_up(project: Project) -> None:
-    """The container starts again and again; it is stopped all the same, and goes back."""
+@pytest.mark.parametrize("policy", ["unless-stopped", "on-failure:1"])
+def test_an_image_whose_gateway_never_comes_up(project: Project, policy: str) -> None:
+    """The container starts again and again, or has given up; it goes back, and runs."""
+    file = project.folder / "compose.yaml"
+    file.write_text(file.read_text().replace("unless-stopped", policy))
+    project.up()
+    gateways.until(lambda: project.holds_gateway, "the gateway in the container")
     old = project.image
     said = real_home.run(OLD, project.home, ROWS)
     update = updated(project, "exit 3")
     assert update.stage == "checked"
+    assert not Probes(Home(project.home)).gateways()  # also none of the host's own Hermes
 
     done = project.doctor("rollback", "--yes")
 
     assert done.code == 0, done.err
     assert project.image == old
+    assert project.holds_gateway
     assert real_home.run(OLD, project.home, ROWS) == said
 
 
-@pytest.mark.parametrize("how", ["file", "variable", "name", "volume", "stranger", "mark"])
+@pytest.mark.parametrize(
+    "how", ["file", "variable", "name", "volume", "stranger", "mark", "meaning"]
+)
 def test_nothing_is_touched(project: Project, how: str) -> None:
     """Where Compose would make something else, or others decide what it makes."""
     env = {}
@@ -120,7 +130,10 @@ def test_nothing_is_touched(project: Project, how: str) -> None:
         project.write(MODE="${MODE:-none}")
         project.up()
         env = {"MODE": "other"}
-    update = updated(project)
+    if how == "meaning":
+        _with_more(project)
+        env = {"WHICH": "another"}
+    update = updated(project, command=ALONE if how == "meaning" else UPDATE)
     if how == "file":
         project.write(MORE="variables")
     if how == "name":
@@ -140,8 +153,100 @@ def test_nothing_is_touched(project: Project, how: str) -> None:
 
     assert done.code == 2
     assert "is for you to make anew, since" in done.err
+    assert ("with volume another" in done.err) == (how == "meaning")
     assert f"hermes-doctor backup restore {update.backup} --home {project.home}" in done.err
     assert state(project) == before
+
+
+def _with_more(project: Project) -> None:
+    """A file for Compose with what people have in theirs."""
+    text = (project.folder / "compose.yaml").read_text()
+    text = text.replace("['", "['/anonymous', 'kept:/kept', '")
+    text += """
+    env_file: [tokens]
+    secrets: [word]
+    profiles: [chat]
+    depends_on: [database]
+  database:
+    image: hermes:latest
+    profiles: [chat]
+secrets:
+  word:
+    file: ./word
+volumes:
+  kept:
+    name: ${WHICH:-kept}
+"""
+    support.put(project.folder / "compose.yaml", text)
+    support.put(project.folder / "tokens", "TOKEN=sk-in-a-file\n")
+    support.put(project.folder / "word", "secret")
+    project.engine.docker(*ALONE[1:], cwd=project.folder)
+    project.wait()
+
+
+def test_it_keeps_all_that_it_had(project: Project) -> None:
+    """Volumes without a name, variables out of files, secrets, and the profile of its service."""
+    _with_more(project)
+    update = updated(project, command=ALONE)
+    had = settings(project)
+    assert "TOKEN=sk-in-a-file" in had
+
+    done = project.doctor("rollback", "--yes")
+
+    assert done.code == 0, done.err
+    assert update.before is not None and project.image == update.before.revision
+    assert settings(project) == had
+    assert project.holds_gateway
+    for file in (project.home / "backups").rglob("*.json"):
+        assert "sk-in-a-file" not in file.read_text()
+
+
+def settings(project: Project) -> list[str]:
+    """What a container is made with, but for its image."""
+    known = json.loads(project.engine.docker("inspect", project.container))[0]
+    mounts = [
+        f"{one['Destination']}: {one.get('Name') or one['Source']}" for one in known["Mounts"]
+    ]
+    host = known["HostConfig"]
+    return sorted([*known["Config"]["Env"], *mounts, str(host["RestartPolicy"])])
+
+
+@pytest.mark.parametrize("is_there", [False, True])
+def test_compose_is_cut_off(project: Project, is_there: bool) -> None:
+    """In the middle of an exchange: the new one has no name yet, and the old one is still there."""
+    docker, name = project.engine, project.container
+    update = updated(project)
+    old = docker.inspect(name, "{{.Id}}")
+    halfway = f"0123456789ab_{name}"
+    docker.docker("stop", name)
+    if is_there:
+        label, volume = f"com.docker.compose.replace={old}", f"{project.home}:/opt/data"
+        docker.docker("create", "--name", halfway, "--label", label, "-v", volume, IMAGE)
+    else:
+        docker.docker("rename", name, halfway)
+    update.down, update.stage = [str(project.home)], "going-back"
+    Records(Home(project.home)).save(update)
+
+    done = project.doctor("rollback", update.id, "--yes")
+
+    assert done.code == 0, done.err
+    assert project.holds_gateway
+    assert halfway not in docker.docker("ps", "--all", "--format", "{{.Names}}").split()
+    assert update.before is not None and project.image == update.before.revision
+
+
+def test_a_path_that_looks_alike(project: Project, tmp_path: Path) -> None:
+    """A container that has something else at that path is nobody of ours."""
+    docker = project.engine
+    docker.docker("rm", "--force", project.container)
+    volumes = ("-v", f"{tmp_path}/other:{project.home}", "-v", "/usr:/usr:ro")
+    made = docker.docker("run", "-d", "--network", "host", *volumes, IMAGE, "sleep", "1000")
+
+    done = project.doctor("update-guard", "--", "docker", "images", "--quiet")
+
+    assert "no container has this home as a volume" in done.err
+    assert docker.inspect(made, "{{.State.Status}}") == "running"
+    docker.docker("rm", "--force", made)
 
 
 def _made_from_the_home(project: Project) -> None:
@@ -207,7 +312,7 @@ def test_killed_in_the_middle(project: Project) -> None:
 
     assert done.code == 0, done.err
     assert project.image == old
-    project.wait()
+    assert project.holds_gateway
 
 
 def _is_at(process: subprocess.Popen[bytes], moment: str) -> bool:

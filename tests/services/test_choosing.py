@@ -31,7 +31,7 @@ from hermes_doctor.probes.supervision import (
     Supervision,
     Unit,
 )
-from hermes_doctor.probes.supervisors import systemd as managers
+from hermes_doctor.probes.supervisors import docker, systemd as managers
 from hermes_doctor.services import commands, systemd
 from hermes_doctor.services.detached import Detached
 from hermes_doctor.services.process import Held
@@ -39,6 +39,7 @@ from hermes_doctor.steps import GatewayStep
 from tests import support
 from tests.real.gateways import end
 from tests.services.faking import Straw, straw, until
+from tests.updating.engine import Engine
 
 NONE = (False, "", (), None)
 
@@ -110,6 +111,24 @@ def test_nobody(home: Path, alive: int) -> None:
     made = found.environment(commands.account(os.geteuid()))
     assert made["HTTPS_PROXY"] == "http://proxy" and "OTHER" not in made
     assert made["HERMES_HOME"] == str(home)
+
+
+def test_a_container_that_left_no_trace(
+    home: Path, alive: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where none runs, its container starts it, and no Hermes of the host beside that."""
+    engine = Engine(tmp_path, mounts=[{"Source": str(home), "Destination": "/opt/data"}])
+    monkeypatch.setenv("PATH", f"{engine.bin}:{os.environ['PATH']}")
+    monkeypatch.setenv("DOCKER_HOST", "unix:///nowhere")
+    assert services.of(Told(home, [])).describe() == "its container chat-gateway-0"
+    assert isinstance(services.of(Told(home, [alive])), Detached)
+
+    support.put(engine.bin / "docker", "#!/bin/sh\nexit 1\n", 0o755)
+    assert isinstance(services.of(Told(home, [])), Detached)
+    monkeypatch.setattr(docker, "PATIENCE", 0.1)
+    support.put(engine.bin / "docker", "#!/bin/sh\nexec sleep 1000\n", 0o755)
+    with pytest.raises(CannotFix, match="cannot be told: docker did not answer"):
+        services.of(Told(home, []))
 
 
 @pytest.mark.parametrize("kind", [OTHER, NOBODY])

@@ -118,9 +118,8 @@ def test_container(
 ) -> None:
     """That very container, with time to drain; started when it has really ended."""
     folder = tmp_path / "managers"
-    command(
-        folder, engine, f'case "$1" in stop) kill {running.pid};; start) {starting(made)}\n;; esac'
-    )
+    does = f"inspect) echo 4f1e0c;; stop) kill {running.pid};; start) {starting(made)}\n;;"
+    command(folder, engine, f'case "$1" in {does} esac')
 
     round_trip(Container(made.home, "4f1e0c", engine), running)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,10 @@ held["asked"].append(words)
 code = 0
 if words[0] == "ps":
     print(*(one["Id"] for one in held["containers"]), sep="\\n")
+elif "{{json .Mounts}}" in " ".join(words):
+    for one in held["containers"]:
+        parts = one["Id"], one["Mounts"], one["Config"]["Env"]
+        print(*map(json.dumps, parts), sep="\\t")
 elif words[0] == "inspect":
     found = [c for c in held["containers"] if words[-1] in (c["Id"], c["Name"].lstrip("/"))]
     print(json.dumps(found))
@@ -41,9 +46,11 @@ OLD, NEW = "a1" * 32, "b2" * 32
 
 
 class Engine:
-    """One with containers that a home is a volume of."""
+    """One with containers that a home is a volume of, the folder `home` unless told otherwise."""
 
-    def __init__(self, folder: Path, count: int = 1) -> None:
+    def __init__(
+        self, folder: Path, count: int = 1, mounts: Sequence[dict[str, object]] = ()
+    ) -> None:
         self.bin = folder / "bin"
         self.file = folder / "held.json"
         containers = [
@@ -51,7 +58,8 @@ class Engine:
                 "Id": f"c0ffee{number}",
                 "Name": f"/chat-gateway-{number}",
                 "Image": f"sha256:{OLD}",
-                "Config": {"Image": "hermes:latest"},
+                "Config": {"Image": "hermes:latest", "Env": []},
+                "Mounts": mounts or [{"Source": str(folder / "home"), "Destination": "/opt/data"}],
                 "State": {"Status": "running"},
             }
             for number in range(count)

@@ -10,6 +10,7 @@ import pytest
 
 from hermes_doctor.home import Home
 from hermes_doctor.model import CouldNotLook
+from hermes_doctor.probes.supervisors import docker
 from hermes_doctor.updating import images
 from hermes_doctor.updating.records import Records, Update
 from tests import support
@@ -116,6 +117,52 @@ def test_no_container_or_several(home: Path, tmp_path: Path, count: int) -> None
     done = doctor(home, engine, "rollback", "--yes")
     assert done.code == 2
     assert ("2 containers have" if count else "no container has") in done.err
+
+
+@pytest.mark.parametrize(
+    ("source", "place", "more", "found"),
+    [
+        ("home", "/opt/data", {}, True),
+        ("link", "/anywhere", {}, True),
+        ("", "/opt", {}, False),
+        ("", "/opt/data", {"HERMES_HOME": "/opt/data/home"}, True),
+        ("", "/srv", {"HERMES_HOME": "/srv/home/"}, True),
+        ("", "/rootfs", {"HERMES_HOME": "/srv/home"}, False),
+        ("other", "HOME", {"HERMES_HOME": "HOME"}, False),
+        ("home", "/data", {"HERMES_HOME": "/data"}, True),
+        ("home", "/second", {"HERMES_HOME": "/data"}, False),
+        ("home", "/data", {"HERMES_HOME": "/data/profiles/one"}, False),
+        ("home/sessions", "/opt/data", {}, False),
+    ],
+)
+def test_whose_volume_it_is(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    source: str,
+    place: str,
+    more: dict[str, str],
+    found: bool,
+) -> None:
+    """The folder itself counts, wherever it is in a container, and not a path that looks alike."""
+    home = tmp_path / "home"
+    home.mkdir()
+    (tmp_path / "link").symlink_to(home)
+    mount: dict[str, object] = {
+        "Source": str(tmp_path / source),
+        "Destination": place.replace("HOME", str(home)),
+    }
+    engine = Engine(tmp_path, mounts=[mount])
+    held = engine.held
+    variables = [f"{name}={value.replace('HOME', str(home))}" for name, value in more.items()]
+    held["containers"][0]["Config"]["Env"] = variables
+    engine.file.write_text(json.dumps(held))
+    monkeypatch.setenv("PATH", f"{engine.bin}:{os.environ['PATH']}")
+
+    assert bool(docker.all_of_home("docker", Home(home), limit=60)) == found
+
+    held["containers"][0]["Mounts"][0]["RW"] = False
+    engine.file.write_text(json.dumps(held))
+    assert docker.all_of_home("docker", Home(home), limit=60) == []
 
 
 def test_the_image_cannot_be_marked(home: Path, tmp_path: Path) -> None:

@@ -303,6 +303,24 @@ def test_what_brings_packages_back_outlives_a_killed_rollback(tmp_path: Path) ->
     assert "no interpreter" not in said
 
 
+def test_interrupted(tmp_path: Path) -> None:
+    """Whoever does so in the middle is not told that nothing is left half-done."""
+    home = support.healthy(tmp_path / "home")
+    root = environments.make(home)
+    support.doctor("hook", "run", "pre-update", "--home", str(home))
+    environments.become(root, "0.19.0")
+    python = root / "bin" / "python"
+    python.unlink()
+    asked = f'[ "$1" = -m ] || exec {sys.executable} "$@"'
+    support.put(python, f"#!/bin/sh\n{asked}\nkill -2 $PPID\nexec sleep 1000\n").chmod(0o755)
+
+    done = rollback(home)
+
+    assert done.code == 130
+    assert "The way back is unfinished: run it again." in done.err
+    assert "half-done" not in done.err
+
+
 def test_a_way_back_that_was_cut_off_can_be_settled_by_a_look(place: Path) -> None:
     """And one that was gone to its end cannot be looked at as an update any more."""
     records = Records(Home(place))

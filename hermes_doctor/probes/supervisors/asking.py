@@ -43,8 +43,12 @@ def ask(
     user: User | None = None,
     limit: float | None = None,
     most: int = MOST,
+    given: bytes | None = None,
 ) -> Answer:
-    """Run a command that changes nothing; `CouldNotLook` when it does not answer in time."""
+    """Run a command that changes nothing; `CouldNotLook` when it does not answer in time.
+
+    `given` is what it reads from its standard input.
+    """
     import subprocess
 
     limit = LIMIT if limit is None else limit
@@ -56,7 +60,7 @@ def ask(
             command,
             env=environ | dict(env or {}),
             cwd="/",
-            stdin=subprocess.DEVNULL,
+            stdin=subprocess.DEVNULL if given is None else subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             start_new_session=True,
@@ -66,7 +70,7 @@ def ask(
         raise CouldNotLook(f"{command[0]} could not be run") from error
     with process:
         try:
-            said = process.communicate(timeout=limit)
+            said = process.communicate(given, timeout=limit)
         except subprocess.TimeoutExpired:
             raise CouldNotLook(f"{command[0]} did not answer within {limit:g} s") from None
         finally:

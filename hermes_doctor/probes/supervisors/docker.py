@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from hermes_doctor.files import which
-from hermes_doctor.home import Home
+from hermes_doctor.home import CONTAINER_HOME, Home
 from hermes_doctor.model import CouldNotLook
-from hermes_doctor.probes.supervisors import asking
+from hermes_doctor.probes.supervisors import asking, endpoint
 from hermes_doctor.probes.supervisors.lineage import Ancestor, command_line, in_container
 from hermes_doctor.probes.supervisors.unit import DOCKER, Unit
 
@@ -21,6 +21,10 @@ _STATES = {
     **{"running": "active", "restarting": "activating", "created": "inactive"},
     **{"paused": "inactive", "exited": "inactive", "dead": "failed", "removing": "inactive"},
 }
+_MOUNTS = "{{json .Id}}\t{{json .Mounts}}\t{{json .Config.Env}}"
+_MOST = 50_000_000
+PATIENCE = 30.0
+"""Seconds for an engine to tell something that must be known; a small server takes its time."""
 POLICIES = ("always", "unless-stopped", "on-failure")
 
 
@@ -62,10 +66,14 @@ def this(pid: int, home: Path) -> Unit:
 
 
 def engine() -> str | None:
-    """The command of a container engine that we may talk to."""
-    told = os.environ.get("DOCKER_HOST") or os.environ.get("DOCKER_CONTEXT")
-    if which("docker") and (told or os.access(_SOCKET, os.R_OK | os.W_OK)):
-        return "docker"
+    """The command of a container engine of this machine that we may talk to.
+
+    One on another machine may have a container with a folder of the same name: it is not asked.
+    """
+    if which("docker"):
+        told = endpoint.address()
+        if told.startswith("unix://") or (not told and os.access(_SOCKET, os.R_OK | os.W_OK)):
+            return "docker"
     return "podman" if which("podman") else None
 
 
@@ -92,23 +100,69 @@ def of_process(container: str, home: Path) -> Unit:
     return found or nameless._replace(silence=f"{command} does not know its container")
 
 
-def of_home(home: Home) -> Unit | None:
+def of_home(home: Home, limit: float | None = None) -> Unit | None:
     """The container that this home is a volume of, the newest of several."""
     command = engine()
-    ids = all_of_home(command, home) if command else None
-    return inspect(command, ids[0], home.path) if command and ids else None
+    ids = all_of_home(command, home, limit) if command else None
+    return inspect(command, ids[0], home.path, limit) if command and ids else None
 
 
 def all_of_home(command: str, home: Home, limit: float | None = None) -> list[str] | None:
-    """The ids of the containers that this home is a volume of; None where nobody tells."""
-    filters = ("ps", "--all", "--no-trunc", "--format", "{{.ID}}", "--filter")
-    answer = asking.ask(command, *filters, f"volume={home.path}", limit=limit)
-    return answer.out.split() if not answer.code else None
+    """The ids of the containers that this home is a volume of, the newest first; None where nobody
+    tells.
+
+    An engine's own filter for volumes is not used: it takes a path inside of a container for one
+    out here, and knows neither folders in a volume nor where a named one lies.
+    """
+    listed = asking.ask(command, "ps", "--all", "--no-trunc", "--format", "{{.ID}}", limit=limit)
+    ids = listed.out.split()
+    if listed.code or not ids:
+        return None if listed.code else []
+    words = ("inspect", "--type", "container", "--format", _MOUNTS, *ids)
+    answer = asking.ask(command, *words, limit=limit, most=_MOST)
+    if answer.code and not answer.out.strip():
+        return None
+    return [id for line in answer.out.splitlines() if (id := _if_of_home(line, home))]
+
+
+def _if_of_home(line: str, home: Home) -> str:
+    """The id of a container that can write to this home: a volume of it, or in one of its volumes,
+    at the very place where its Hermes has a home, as far as that is told."""
+    import json
+
+    try:
+        id, mounts, variables = (json.loads(part) for part in line.split("\t"))
+        told = dict(str(pair).partition("=")[::2] for pair in variables or ()).get("HERMES_HOME")
+        own = os.path.normpath(told or CONTAINER_HOME)
+        for mount in mounts or ():
+            inner = _within(str(mount.get("Source") or ""), home)
+            if inner is None or mount.get("RW") is False:
+                continue
+            place = os.path.normpath(os.path.join(mount["Destination"], inner))
+            if place == own or (inner == "." and not told):
+                return str(id)
+    except (ValueError, TypeError, AttributeError, LookupError, RecursionError):
+        pass
+    return ""
+
+
+def _within(source: str, home: Home) -> str | None:
+    """Where the home is in what is mounted; None where it is not, "." where it is that itself."""
+    if not source:
+        return None
+    above, real = os.path.realpath(source), os.path.realpath(home.path)
+    try:
+        if os.path.samefile(above, real):  # a folder can be mounted at a second place
+            return "."
+    except OSError:
+        pass
+    inner = os.path.relpath(real, above)
+    return None if inner == ".." or inner.startswith("../") else inner
 
 
 def inspect(command: str, container: str, home: Path, limit: float | None = None) -> Unit | None:
     """What an engine says of a container."""
-    answer = asking.ask(command, "inspect", container, limit=limit)
+    answer = asking.ask(command, "inspect", "--type", "container", container, limit=limit)
     if answer.code:
         return None
     return read_inspect(answer.out, home)
