@@ -134,6 +134,7 @@ def _go_back(
     from hermes_doctor.cli.restoring import recovered
     from hermes_doctor.lock import locked
     from hermes_doctor.model import CannotFix, CouldNotLook, Trouble
+    from hermes_doctor.probes import Probes
     from hermes_doctor.updating import going_back
     from hermes_doctor.updating.downtime import down
     from hermes_doctor.updating.records import BACK, GOING_BACK, Records, process
@@ -173,6 +174,8 @@ def _go_back(
     say("✓ ", "good", f"Back to Hermes {_named(update.before)}.")
     for note in plan.notes:
         say("  ", "faint", note)
+    if update.gateway is not None and not Probes(home).gateways():
+        say("! ", "warning", "The gateway ran before the update and does not run now: start it.")
     _report(home, update, plan, runs, ended, error=None, json=json)
     return 0
 

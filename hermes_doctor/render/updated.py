@@ -45,6 +45,8 @@ def versions(outcome: Outcome) -> str:
     text = _versions(before, after)
     if outcome.good:
         return f"{text} Nothing that matters was broken."
+    if outcome.as_before:
+        return f"{text} The gateway did not come up before, and does not now."
     return f"{text} Something is broken that was not before."
 
 

@@ -59,8 +59,17 @@ class Outcome(NamedTuple):
     @property
     def good(self) -> bool:
         """Whether nothing that matters was broken."""
+        return self.gateway_up and not self._is_worse
+
+    @property
+    def as_before(self) -> bool:
+        """Whether all that is wrong is a gateway that was not up before, either."""
+        return not self.gateway_up and self.update.gateway is None and not self._is_worse
+
+    @property
+    def _is_worse(self) -> bool:
         bad = any(one.severity in (Severity.CRITICAL, Severity.ERROR) for one in self.broke)
-        return self.gateway_up and not bad and not self.missing and not self.lost
+        return bad or bool(self.missing) or bool(self.lost)
 
 
 def examine(
@@ -215,14 +224,15 @@ def _gateway(home: Home, before: int | None, tell: Tell) -> tuple[str, bool]:
     is_new = bool(running) and (change is None or change.at <= running[0].started_at)
     if is_new and running[0].pid == before:
         return f"T{name[1:]} (process {before}) was not concerned: its code is the same.", True
-    if not running and before is None:
+    if not running and before is None and not _is_tried(probes):
         return "No gateway ran before, and none runs now.", True
     try:
         service = None if is_new else services.of(probes)
         if service is None or (not running and service.restless()):
             tell(f"waiting until {name} is up")
             new, _ = proof.up(service or Owned(home), time.monotonic() + START_LIMIT, before)
-            return f"T{name[1:]} (process {new.pid}) was restarted by the update.", True
+            done = "was restarted by the update" if before else "runs now, and did not before"
+            return f"T{name[1:]} (process {new.pid}) {done}.", True
         tell(f"restarting {name} on the new code" if running else f"starting {name} again")
         _run(home, GatewayStep(service, restart=bool(running), why="Hermes was updated"))
     except (CannotFix, CouldNotLook, Trouble) as why:
@@ -231,6 +241,14 @@ def _gateway(home: Home, before: int | None, tell: Tell) -> tuple[str, bool]:
     if not now:
         return f"T{name[1:]} did not stay up on the new code.", False
     return f"T{name[1:]} runs on the new code (process {now[0].pid}).", True
+
+
+def _is_tried(probes: Probes) -> bool:
+    """Whether the owner of a gateway that is not up starts it over and over, so that it should."""
+    try:
+        return services.of(probes).restless()
+    except (CannotFix, CouldNotLook):
+        return False
 
 
 def _run(home: Home, step: GatewayStep) -> None:

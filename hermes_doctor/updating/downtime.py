@@ -44,7 +44,8 @@ class Halt:
     ) -> None:
         self.service = service
         self.ran = ran
-        """Whether it is to run afterwards although it may be down now."""
+        """Whether it is to run afterwards although it may be down now: it ran before the update,
+        which may have broken it so that its owner gave up."""
         self.update = update
         self.records = records
         self.name = str(home.path)
@@ -93,31 +94,30 @@ def halts(home: Home, update: Update) -> list[Halt]:
     records = Records(home)
     found = []
     for one in concerned(home, update):
-        ran = one is home and _ran_in_container(update)
-        service = _service(one, update, ran=ran)
+        before = update.gateway if one is home else update.beside.get(str(one.path))
+        contained = one is home and update.before is not None and images.is_one(update.before)
+        known = before is not None and contained
+        service = _service(one, update, known=known)
         if service is not None:
-            found.append(Halt(one, service, update, records, ran=ran))
+            ran = before is not None and service.keeps and not service.laid_down()
+            if ran or _is_needed(one, update) or service.restless():
+                found.append(Halt(one, service, update, records, ran=ran))
     return found
 
 
-def _service(home: Home, update: Update, *, ran: bool) -> Owned | None:
-    """Who owns the gateway of a home, if that runs, will be started, or was stopped by us."""
-    probes = Probes(home)
-    needed = ran or bool(probes.gateways()) or str(home.path) in update.down
+def _service(home: Home, update: Update, *, known: bool) -> Owned | None:
+    """Who owns the gateway of a home; CannotFix where that must be known and is not."""
     try:
-        service = services.of(probes)
+        return services.of(Probes(home))
     except CannotFix:
-        if needed:
+        if known or _is_needed(home, update):
             raise
         return None
-    return service if needed or service.restless() else None
 
 
-def _ran_in_container(update: Update) -> bool:
-    """Whether it ran in a container before the update. That may have ended since, as one does that
-    has a broken gateway and no restart policy: made anew, nothing but us would start it."""
-    in_one = update.before is not None and images.is_one(update.before)
-    return in_one and update.gateway is not None
+def _is_needed(home: Home, update: Update) -> bool:
+    """Whether a gateway runs, or was stopped by us."""
+    return bool(Probes(home).gateways()) or str(home.path) in update.down
 
 
 @contextmanager
