@@ -238,11 +238,11 @@ def run(
 ) -> int:
     """Do one half of the guard: what comes before an update, or what comes after it."""
     from hermes_doctor import home as homes
-    from hermes_doctor.cli import updating
+    from hermes_doctor.cli import updated, updating
 
     where = homes.find(home)
     if moment is Moment.PRE and from_chat:
         return int(not updating.before_chat(where, vault=vault, force=force, json=json))
     if moment is Moment.PRE:
         return int(updating.before(where, vault=vault, force=force, json=json) is None)
-    return updating.after_last(where, json=json, from_chat=from_chat)
+    return updated.after_last(where, json=json, from_chat=from_chat)

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from hermes_doctor.cli.options import HomeOption, JsonOption, YesOption
-from hermes_doctor.cli.updating import begun, echo, refuse_attended, say, tell
+from hermes_doctor.cli.speaking import begun, echo, say, tell
+from hermes_doctor.cli.updated import refuse_attended
 
 if TYPE_CHECKING:
     from hermes_doctor.home import Home
