@@ -52,13 +52,22 @@ class Container(Owned):
         container = place_of(pid).container
         return container is not None and container == self._tell("{{.Id}}")
 
+    def loops(self) -> bool:
+        status, _, starts = self._ended()
+        return status in ("running", "restarting") and starts >= OFTEN
+
     def trouble(self) -> str | None:
-        status, _, rest = self._tell(_ENDED).partition(" ")
-        code, _, starts = rest.partition(" ")
+        status, code, starts = self._ended()
         ended = f"container {self.name} ended with {code}"
-        if status == "restarting" and starts.isdecimal() and int(starts) >= OFTEN:
+        if status == "restarting" and starts >= OFTEN:
             return f"{ended} again and again"
         return ended if status in ("exited", "dead") else None
+
+    def _ended(self) -> tuple[str, str, int]:
+        """What it does now, how it ended last, and how often it was started again."""
+        status, _, rest = self._tell(_ENDED).partition(" ")
+        code, _, starts = rest.partition(" ")
+        return status, code, int(starts) if starts.isdecimal() else 0
 
     def stop(self, limit: float) -> None:
         if self.running() is None and self.restless():

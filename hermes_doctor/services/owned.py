@@ -80,6 +80,10 @@ class Owned:
         """Whether the owner will start a gateway by itself although none runs now."""
         return False
 
+    def loops(self) -> bool:
+        """Whether the owner starts a gateway over and over, and none stays."""
+        return False
+
     def ends(self, pid: int) -> bool:  # noqa: ARG002 (most owners end the gateway alone)
         """Whether stopping the gateway ends this process, too."""
         return False

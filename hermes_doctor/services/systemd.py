@@ -115,6 +115,9 @@ class SystemdUnit(Owned):
     def restless(self) -> bool:
         return self.manager.tell(self.name, "ActiveState") == "activating"
 
+    def loops(self) -> bool:
+        return self.restless() and self.manager.tell(self.name, "NRestarts") not in ("", "0")
+
     def laid_down(self) -> bool:
         """One that is always restarted comes to rest at once only when it is told to stop.
 

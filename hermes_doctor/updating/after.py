@@ -224,7 +224,7 @@ def _gateway(home: Home, before: int | None, tell: Tell) -> tuple[str, bool]:
     is_new = bool(running) and (change is None or change.at <= running[0].started_at)
     if is_new and running[0].pid == before:
         return f"T{name[1:]} (process {before}) was not concerned: its code is the same.", True
-    if not running and before is None and not _is_tried(probes):
+    if not running and before is None and not _loops(probes):
         return "No gateway ran before, and none runs now.", True
     try:
         service = None if is_new else services.of(probes)
@@ -243,10 +243,10 @@ def _gateway(home: Home, before: int | None, tell: Tell) -> tuple[str, bool]:
     return f"T{name[1:]} runs on the new code (process {now[0].pid}).", True
 
 
-def _is_tried(probes: Probes) -> bool:
-    """Whether the owner of a gateway that is not up starts it over and over, so that it should."""
+def _loops(probes: Probes) -> bool:
+    """Whether the owner of a gateway that is not up starts it over and over: so it should be."""
     try:
-        return services.of(probes).restless()
+        return services.of(probes).loops()
     except (CannotFix, CouldNotLook):
         return False
 

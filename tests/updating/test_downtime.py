@@ -43,6 +43,9 @@ class Keeper(Owned):
     def restless(self) -> bool:
         return self.tries
 
+    def loops(self) -> bool:
+        return self.tries
+
     def trouble(self) -> str | None:
         return "it ended with 3 again and again"
 
