@@ -82,7 +82,10 @@ def test_the_exit_code_is_the_commands_own(place: Path) -> None:
 
 def test_an_interrupted_update_is_not_called_whole(place: Path) -> None:
     """Only of ourselves can we say that nothing is left half-done."""
-    done = guarded(place, "sh", "-c", "kill -INT $$")
+    code = (
+        "import os, signal; signal.signal(signal.SIGINT, signal.SIG_DFL); os.kill(os.getpid(), 2)"
+    )
+    done = guarded(place, sys.executable, "-c", code)
     assert done.code == 130
     assert "half-done" not in done.err
 
