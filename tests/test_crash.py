@@ -151,17 +151,19 @@ def test_fix_killed_anywhere(chunk: int, server: Server, sick: Path, tmp_path: P
             assert crashing.modified(home) == times
             whole(server, home, known)
             put(left, home)
-        noticed(scene, cut_off)
+        if n % 2:
+            noticed(scene, cut_off)
         ended = server("fix", "--apply", "--yes", "--json", "--home", home)
         assert ended.code == 0, f"{cut}: {ended.said}"
         told = " ".join(ended.json["repair"]["recovered"])
         assert all(run in told for run in cut_off), f"{cut}: {told}"
         assert crashing.state(home) == scene.after, f"fix after {cut}"
         whole(server, home, known)
-        undone = server("undo", "--yes", "--home", home)
-        assert undone.code == 0, f"{cut}: {undone.said}"
-        assert crashing.state(home) == scene.before, f"fix and undo after {cut}"
-        assert crashing.modified(home) == times
+        if n % 2 == 0:
+            undone = server("undo", "--yes", "--home", home)
+            assert undone.code == 0, f"{cut}: {undone.said}"
+            assert crashing.state(home) == scene.before, f"fix and undo after {cut}"
+            assert crashing.modified(home) == times
 
 
 def test_fix_not_killed(server: Server, sick: Path, tmp_path: Path) -> None:
@@ -242,7 +244,7 @@ def test_recovery_killed_anywhere(
     ended = server("undo", "--yes", "--home", home, cuts=bare)
     assert crashing.state(home) == scene.before, ended.said
     effective = [n + 1 for n, call in enumerate(ended.calls[:-1]) if call.effect]
-    for n in [0, *effective]:
+    for n in [0, *effective][:: 1 if links else 2]:
         put(template, home)
         assert server("undo", "--yes", "--home", home, cuts=(Cut(n, "kill"), *bare)).code == -9
         between(scene)

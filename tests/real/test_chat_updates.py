@@ -63,7 +63,6 @@ def placed(folder: Path, version: str, later: str, *hook: str) -> Iterator[Place
     ("version", "later", "busy"),
     [
         ("0.13.0", "0.14.0", True),
-        ("0.16.0", "0.17.0", True),
         (chatting.FULL, LEFT, True),
         (chatting.FULL, LEFT, False),
     ],
