@@ -104,7 +104,7 @@ def _planned(home: Home, update: Update, *, keep_data: bool) -> tuple[Plan, Back
         raise Trouble(
             f"Which Hermes was there before update {update.id} is not known"
             f"{f': {clean(update.doubt)}' if update.doubt else ''}. Bring it back by hand."
-            f"{f' Its data: {data}' if data else ''}"
+            f"{f' Its data: `{data}`' if data else ''}"
         )
     if update.backup is None and not keep_data:
         raise Trouble("That update had no backup. --keep-data brings only the old Hermes back.")

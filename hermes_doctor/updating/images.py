@@ -171,7 +171,7 @@ def way_back(home: Home, before: Installed, update: Update) -> list[tuple[str, .
         data = update.restoring(home)
         raise CannotFix(
             f"container {_name(before)} is for you to make anew, since {why}. Stop it, make it "
-            f"from {image}{f', {data}' if data else ''}, and start it"
+            f"from {image}{f', run `{data}`' if data else ''}, and start it"
         ) from None
     left = compose.left(engine, docker.all_of_home(engine, home, docker.PATIENCE) or ())
     return [*((engine, "rm", id) for id in left), *compose.anew(engine, made, mark(update.id))]
