@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Callable
 
-from hermes_doctor.model import CouldNotLook, Trouble
+from hermes_doctor.model import CannotFix, CouldNotLook, Trouble
 
 INTERRUPTED = 130
 _WHOLE = "Nothing is left half-done."
@@ -49,7 +49,7 @@ def ended(run: Callable[[], object]) -> int:
         return 1
     except KeyboardInterrupt:
         return _say(f"Interrupted. {_state['cut off']}", INTERRUPTED)
-    except (Trouble, CouldNotLook) as trouble:
+    except (Trouble, CouldNotLook, CannotFix) as trouble:
         return _say(str(trouble), 2)
     except Exception as error:  # noqa: BLE001 (the last place where anything can be caught)
         return _other(error)

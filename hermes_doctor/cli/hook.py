@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
@@ -119,8 +120,8 @@ def remove(
     from hermes_doctor.updating import chat as chats, launcher, shellfiles
 
     said = []
-    where = _found() if shell and home is None else homes.find(home)
-    if chat and where is not None:
+    where = (_found() if shell and home is None else homes.find(home)) if chat else None
+    if where is not None:
         with locked(where):
             said += [f"{tilde(path)} is gone." for path in chats.remove(where)]
     if shell:
@@ -185,6 +186,9 @@ def _found() -> Home | None:
     try:
         return homes.find(None)
     except Trouble:
+        named = os.environ.get("HERMES_HOME")
+        if named and os.path.lexists(named):  # it is there, and what is in it cannot be taken away
+            raise
         return None
 
 
@@ -245,4 +249,5 @@ def run(
         return int(not updating.before_chat(where, vault=vault, force=force, json=json))
     if moment is Moment.PRE:
         return int(updating.before(where, vault=vault, force=force, json=json) is None)
+    where = where if home else updated.recorded(where)
     return updated.after_last(where, json=json, from_chat=from_chat)

@@ -11,7 +11,7 @@ import typer
 
 from hermes_doctor.cli.options import HomeOption, JsonOption, YesOption
 from hermes_doctor.cli.speaking import begun, echo, say, tell
-from hermes_doctor.cli.updated import refuse_attended
+from hermes_doctor.cli.updated import recorded, refuse_attended
 
 if TYPE_CHECKING:
     from hermes_doctor.home import Home
@@ -57,7 +57,7 @@ def rollback(
     from hermes_doctor.model import CannotFix, CouldNotLook, Trouble
     from hermes_doctor.updating.records import BACK, Records
 
-    where = homes.find(home)
+    where = homes.find(home) if home else recorded(homes.find(None))
     records = Records(where)
     which = records.load(update) if update else records.newest()
     if which is None:

@@ -12,6 +12,14 @@ if TYPE_CHECKING:
     from hermes_doctor.updating.records import Update
 
 
+def recorded(home: Home) -> Home:
+    """The home that has the records: updates of a profile's Hermes are those of the whole home."""
+    from hermes_doctor import home as homes
+    from hermes_doctor.updating.records import Records
+
+    return home if Records(home).ids() else homes.whole(home)
+
+
 def after_last(home: Home, *, json: bool, from_chat: bool) -> int:
     """Look at what became of the last update."""
     from hermes_doctor.model import Trouble

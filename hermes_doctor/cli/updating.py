@@ -113,7 +113,7 @@ def _before(
     hold: contextlib.ExitStack,
 ) -> Update | None:
     from hermes_doctor.cli.asked import loaded
-    from hermes_doctor.model import CouldNotLook, Trouble
+    from hermes_doctor.model import CannotFix, CouldNotLook, Trouble
     from hermes_doctor.probes import Probes
     from hermes_doctor.updating import before as first
     from hermes_doctor.updating.records import Records
@@ -130,7 +130,7 @@ def _before(
         hold.enter_context(Records(home).held())
     try:
         update = _backed_up(home, moment, vault, command, quiet=json)
-    except (Trouble, CouldNotLook, OSError) as why:
+    except (Trouble, CouldNotLook, CannotFix, OSError) as why:
         say("✗ ", "error", str(why))
         if not force:
             _stopped("There is no backup, so there is no update", again, json=json)

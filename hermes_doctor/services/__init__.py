@@ -114,7 +114,7 @@ def _choose(probes: Probes, gateways: list[Gateway]) -> Owned:
         return of_unit(probes, found.owner)
     if found.unsure:
         raise CannotFix(f"who looks after the gateway cannot be told: {found.unsure[0]}")
-    if running is None and (held := _contained(probes.home)):
+    if running is None and (held := contained(probes.home)):
         return of_unit(probes, held)
     from hermes_doctor.probes.belonging import shares_view
     from hermes_doctor.services.detached import Detached
@@ -127,7 +127,7 @@ def _choose(probes: Probes, gateways: list[Gateway]) -> Owned:
     return Detached(probes.home, probes.installation(), proxies(found.units))
 
 
-def _contained(home: Home) -> Unit | None:
+def contained(home: Home) -> Unit | None:
     """The container of a gateway that is down: a container may leave no trace in its home, and one
     on its host beside it would be another Hermes.
 
@@ -137,10 +137,30 @@ def _contained(home: Home) -> Unit | None:
 
     if docker.inside():
         return None
+    engine = docker.engine()
+    if engine is None:
+        return None
     try:
-        return docker.of_home(home, docker.PATIENCE)
+        return _only(engine, home)
     except CouldNotLook as why:
         raise CannotFix(f"who looks after the gateway cannot be told: {why}") from None
+
+
+def _only(engine: str, home: Home) -> Unit | None:
+    """The one container of a home, but for what Compose left of an exchange that was cut off."""
+    from hermes_doctor.probes.supervisors import docker
+    from hermes_doctor.updating import compose
+
+    ids = docker.all_of_home(engine, home, docker.PATIENCE) or []
+    if len(ids) > 1:
+        left = compose.left(engine, ids)
+        ids = [id for id in ids if id not in left]
+    if len(ids) > 1:
+        raise CannotFix(
+            f"{len(ids)} containers have this home as a volume, so it is not clear which one is "
+            f"meant: remove those that are not used any more"
+        )
+    return docker.inspect(engine, ids[0], home.path, docker.PATIENCE) if ids else None
 
 
 def _refuse_rivals(found: Supervision, running: int | None) -> None:

@@ -8,7 +8,7 @@ import re
 from typing import TYPE_CHECKING
 
 from hermes_doctor.home import Home
-from hermes_doctor.model import CannotFix, CouldNotLook
+from hermes_doctor.model import CannotFix
 from hermes_doctor.probes.supervisors.lineage import place_of
 from hermes_doctor.services.commands import LIMIT, ask, begin, insist
 from hermes_doctor.services.owned import Owned
@@ -71,6 +71,7 @@ class Container(Owned):
 
     def stop(self, limit: float) -> None:
         if self.running() is None and self.restless():
+            limit = max(limit, PATIENCE + 60)  # it kills it by then
             self._insist("stop", "--time", str(PATIENCE), self.name, limit=limit)
         super().stop(limit)
 
@@ -80,21 +81,19 @@ class Container(Owned):
     def ask_to_start(self) -> None:
         import subprocess
 
+        self._follow()
         if self._stopping is not None:
-            self._insist("wait", self.name, limit=60)  # what still stops would not start
+            with contextlib.suppress(CannotFix):  # one that is gone does not stop any more
+                self._insist("wait", self.name, limit=60)  # what still stops would not start
             with contextlib.suppress(subprocess.TimeoutExpired):  # then it does not start, either
                 self._stopping.wait(60)
-        self._follow()
         self._insist("start", self.name, limit=120)
 
     def _follow(self) -> None:
         """Know it by its name again, where Compose was cut off in an exchange and did it anew."""
-        from hermes_doctor.probes.supervisors import docker
+        from hermes_doctor.services import contained
 
-        try:
-            found = None if self._tell("{{.Id}}") else docker.of_home(self.home, docker.PATIENCE)
-        except CouldNotLook as why:
-            raise CannotFix(str(why)) from None
+        found = None if self._tell("{{.Id}}") else contained(self.home)
         if found is not None and NAME.fullmatch(found.name):
             self.name = found.name
 

@@ -64,7 +64,7 @@ class Outcome(NamedTuple):
     @property
     def as_before(self) -> bool:
         """Whether all that is wrong is a gateway that was not up before, either."""
-        return not self.gateway_up and self.update.gateway is None and not self._is_worse
+        return not self.gateway_up and not self.update.ran and not self._is_worse
 
     @property
     def _is_worse(self) -> bool:
@@ -98,8 +98,7 @@ def examine(
         missing = (unseen or f"there is none in {update.before.where} any more",)
     elif update.after is not None and not images.is_one(update.after):
         tell("looking whether everything is there that the new Hermes needs")
-        owner = owner_of(home)
-        missing = (*requirements.unmet(update.after, owner), *_unmerged(update.after, owner))
+        missing = _lacking(home, update.after)
     said, up = _gateways(home, update, tell, restart=restart and not missing)
     if up and Probes(home).gateways():
         tell(f"giving the gateway {settle:.0f} s, then reading its logs")
@@ -138,6 +137,15 @@ def _now(update: Update, probes: Probes) -> Installed | None:
     if found is None or os.path.realpath(found.where) in update.others:
         return None
     return hermes.look(found)
+
+
+def _lacking(home: Home, after: Installed) -> tuple[str, ...]:
+    """What the new Hermes needs and does not have, or why nobody can tell."""
+    try:
+        owner = owner_of(home)
+    except CannotFix as why:
+        return (str(why),)
+    return (*requirements.unmet(after, owner), *_unmerged(after, owner))
 
 
 def _unmerged(after: Installed, owner: Account) -> list[str]:

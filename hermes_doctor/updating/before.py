@@ -99,9 +99,13 @@ def _open(home: Home) -> Iterator[str]:
     if who is not None and last.guard != process(os.getpid()):
         yield f"another update is under way (process {who})"
     elif last.is_cut_off(Probes(home).installation()):
+        import shlex
+
+        named = f" --home {shlex.quote(str(home.path))}"
         yield (
             f"the update of {last.began:%Y-%m-%d %H:%M} UTC was cut off: "
-            "hermes-doctor hook run post-update looks at it, hermes-doctor rollback takes it back"
+            f"hermes-doctor hook run post-update{named} looks at it, "
+            f"hermes-doctor rollback{named} takes it back"
         )
 
 
@@ -227,7 +231,10 @@ def _concerned(home: Home, command: Sequence[str]) -> tuple[Installed | None, st
     try:
         image = images.of_home(home, meant=meant)
     except CouldNotLook as why:
-        return (hermes.look(beside), "") if beside and not meant else (None, str(why))
+        if beside and not meant:
+            return hermes.look(beside), ""
+        none = "which Hermes this home is used with cannot be told"
+        return None, str(why) if images.is_meant(command) else none
     return image or (hermes.look(beside) if beside else None), ""
 
 

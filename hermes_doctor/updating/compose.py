@@ -123,8 +123,10 @@ def _refuse_place(place: str, volumes: Sequence[str]) -> None:
 
 def _is_below(place: str, folder: str) -> bool:
     """Whether a place is a folder, or in it."""
+    if not folder:
+        return False
     there, above = os.path.realpath(place), os.path.realpath(folder)
-    return bool(folder) and os.path.commonpath((there, above)) == above
+    return os.path.commonpath((there, above)) == above
 
 
 def _caller() -> tuple[int, ...]:

@@ -137,9 +137,10 @@ def keep(one: Installed, id: str, older: Sequence[str]) -> None:
     for name in map(mark, older[: 1 - _MARKS]):
         try:
             image = compose.inspected(engine, "image", "inspect", name)
-            if image.get("RepoDigests") or len(image.get("RepoTags") or ()) > 1:
+            names = [str(one) for one in (*image["RepoTags"], *image["RepoDigests"])]
+            if any(not re.search(rf"(?:^|/){_MARK}[:@]", one) for one in names):
                 insist([engine, "rmi", name], env=os.environ, limit=docker.PATIENCE)
-        except CannotFix:
+        except (CannotFix, KeyError, TypeError):
             continue  # it is gone, or a container is made from it
 
 

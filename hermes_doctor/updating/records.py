@@ -79,6 +79,11 @@ class Update:
         """Whether nobody has looked yet at what became of it."""
         return self.stage in (UPDATING, UPDATED, GOING_BACK)
 
+    @property
+    def ran(self) -> bool:
+        """Whether any gateway ran before it."""
+        return self.gateway is not None or bool(self.beside)
+
     def restoring(self, home: Home) -> str:
         """The command that brings back the data alone; empty where there is no backup."""
         if self.backup is None:

@@ -339,7 +339,7 @@ def test_container_that_stands_still(
     world.says("ps --all", f"{ID}\n")
     stopped = inspected("no", Status="exited", ExitCode=137, OOMKilled=True, Pid=0)
     mounts = [{"Source": str(home), "Destination": "/opt/data", "RW": True}]
-    world.says("{{json .Mounts}}", "\t".join(map(json.dumps, (ID, mounts, None))))
+    world.says("{{json .Mounts}}", "\t".join(map(json.dumps, (ID, mounts, None, None))))
     world.says(f"podman inspect --type container {ID}", stopped)
 
     found = find(home)

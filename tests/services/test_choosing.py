@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pwd
 import signal
@@ -122,6 +123,19 @@ def test_a_container_that_left_no_trace(
     monkeypatch.setenv("DOCKER_HOST", "unix:///nowhere")
     assert services.of(Told(home, [])).describe() == "its container chat-gateway-0"
     assert isinstance(services.of(Told(home, [alive])), Detached)
+
+    once = {"Config": {"Image": "x", "Env": [], "Labels": {"com.docker.compose.oneoff": "True"}}}
+    for more, said in ((once, "its container chat-gateway-0"), ({}, None)):
+        held = Engine(tmp_path, 2, mounts=[{"Source": str(home), "Destination": "/opt/data"}]).held
+        held["containers"][1] |= more
+        engine.file.write_text(json.dumps(held))
+        if said:
+            assert services.of(Told(home, [])).describe() == said
+        else:
+            with pytest.raises(CannotFix, match="2 containers have this home"):
+                services.of(Told(home, []))
+    Engine(tmp_path, mounts=[{"Source": str(home), "Destination": "/srv"}])
+    assert isinstance(services.of(Told(home, [])), Detached)
 
     support.put(engine.bin / "docker", "#!/bin/sh\nexit 1\n", 0o755)
     assert isinstance(services.of(Told(home, [])), Detached)

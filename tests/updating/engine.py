@@ -21,7 +21,7 @@ if words[0] == "ps":
     print(*(one["Id"] for one in held["containers"]), sep="\\n")
 elif "{{json .Mounts}}" in " ".join(words):
     for one in held["containers"]:
-        parts = one["Id"], one["Mounts"], one["Config"]["Env"]
+        parts = one["Id"], one["Mounts"], one["Config"]["Env"], one["Config"].get("Labels")
         print(*map(json.dumps, parts), sep="\\t")
 elif words[0] == "inspect":
     found = [c for c in held["containers"] if words[-1] in (c["Id"], c["Name"].lstrip("/"))]

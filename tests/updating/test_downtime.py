@@ -132,3 +132,5 @@ def test_a_gateway_that_never_came_up(home: Home, monkeypatch: pytest.MonkeyPatc
     assert not outcome.gateway_up and not outcome.good
     assert "again and again" in outcome.gateway
     assert "did not come up before, and does not now" in updated.versions(outcome)
+    update.beside = {str(home / "profiles" / "shop"): 42}
+    assert "broken that was not before" in updated.versions(outcome)

@@ -12,6 +12,7 @@ from hermes_doctor.home import Home
 from hermes_doctor.model import CouldNotLook
 from hermes_doctor.probes.supervisors import docker
 from hermes_doctor.updating import images
+from hermes_doctor.updating.hermes import Installed
 from hermes_doctor.updating.records import Records, Update
 from tests import support
 from tests.updating.engine import NEW, OLD, Engine
@@ -123,7 +124,9 @@ def test_no_container_or_several(home: Path, tmp_path: Path, count: int) -> None
     ("source", "place", "more", "found"),
     [
         ("home", "/opt/data", {}, True),
-        ("link", "/anywhere", {}, True),
+        ("link", "/opt/data", {}, True),
+        ("home", "/root/.hermes", {}, True),
+        ("home", "/srv", {}, False),
         ("", "/opt", {}, False),
         ("", "/opt/data", {"HERMES_HOME": "/opt/data/home"}, True),
         ("", "/srv", {"HERMES_HOME": "/srv/home/"}, True),
@@ -205,3 +208,20 @@ def test_no_engine(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert images.of_home(Home(home), meant=False) is None
     with pytest.raises(CouldNotLook, match="no container engine can be asked"):
         images.of_home(Home(home))
+
+
+def test_an_image_that_has_no_name_but_its_mark(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Some engines give every name a digest, too: it does not say that anybody else has it."""
+    asked = tmp_path / "asked"
+    digest = f"docker.io/{images.mark('a').partition(':')[0]}@sha256:{'a' * 64}"
+    said = json.dumps([{"RepoTags": [images.mark("a")], "RepoDigests": [digest]}])
+    program = f"#!/bin/sh\necho \"$1\" >>{asked}\necho '{said}'\n"
+    support.put(tmp_path / "bin" / "docker", program, 0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
+    monkeypatch.setenv("DOCKER_HOST", "unix:///nowhere")
+
+    images.keep(Installed("0.19.0", "container x", "image", revision="b" * 64), "c", ["a", "b"])
+
+    assert asked.read_text().split() == ["tag", "image"]

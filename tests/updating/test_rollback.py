@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from hermes_doctor.cli import ending
 from hermes_doctor.home import Home
 from hermes_doctor.model import CannotFix
 from hermes_doctor.updating import before, downtime
@@ -411,3 +412,26 @@ def test_a_damaged_record_is_not_passed_over(place: Path) -> None:
     assert done.code == 2
     assert "damaged" in done.err
     assert id in done.err
+
+
+def test_asked_for_in_a_profile(place: Path) -> None:
+    """An update is one of the whole home, and so is the way back."""
+    profile = support.healthy(place / "profiles" / "shop")
+    named = {"HERMES_HOME": str(profile), "HERMES_DOCTOR_SETTLE": "0"}
+
+    looked = support.doctor("hook", "run", "post-update", "--json", env=named)
+    done = support.doctor("rollback", "--yes", env=named)
+
+    assert looked.json["after"] == "0.19.0"
+    assert "No update was made" not in done.err
+    assert Records(Home(profile)).ids() == []
+
+
+def test_what_cannot_be_done_is_no_fault_of_ours(capsys: pytest.CaptureFixture[str]) -> None:
+    """One line, wherever it comes from."""
+
+    def refuse() -> None:
+        raise CannotFix("others may write to it")
+
+    assert ending.ended(refuse) == 2
+    assert capsys.readouterr().err == "hermes-doctor: others may write to it\n"

@@ -21,7 +21,10 @@ _STATES = {
     **{"running": "active", "restarting": "activating", "created": "inactive"},
     **{"paused": "inactive", "exited": "inactive", "dead": "failed", "removing": "inactive"},
 }
-_MOUNTS = "{{json .Id}}\t{{json .Mounts}}\t{{json .Config.Env}}"
+_MOUNTS = "{{json .Id}}\t{{json .Mounts}}\t{{json .Config.Env}}\t{{json .Config.Labels}}"
+_ONCE = "com.docker.compose.oneoff"
+_HOMES = (str(CONTAINER_HOME), "/root/.hermes")
+"""Where Hermes has its home in a container that names none."""
 _MOST = 50_000_000
 PATIENCE = 30.0
 """Seconds for an engine to tell something that must be known; a small server takes its time."""
@@ -108,8 +111,7 @@ def of_home(home: Home, limit: float | None = None) -> Unit | None:
 
 
 def all_of_home(command: str, home: Home, limit: float | None = None) -> list[str] | None:
-    """The ids of the containers that this home is a volume of, the newest first; None where nobody
-    tells.
+    """The ids of the containers that this home is a volume of; None where nobody tells.
 
     An engine's own filter for volumes is not used: it takes a path inside of a container for one
     out here, and knows neither folders in a volume nor where a named one lies.
@@ -127,19 +129,24 @@ def all_of_home(command: str, home: Home, limit: float | None = None) -> list[st
 
 def _if_of_home(line: str, home: Home) -> str:
     """The id of a container that can write to this home: a volume of it, or in one of its volumes,
-    at the very place where its Hermes has a home, as far as that is told."""
+    at the very place where its Hermes has a home.
+
+    Others have the folder, too: to show its files, to back them up, to run one command.
+    """
     import json
 
     try:
-        id, mounts, variables = (json.loads(part) for part in line.split("\t"))
+        id, mounts, variables, labels = (json.loads(part) for part in line.split("\t"))
         told = dict(str(pair).partition("=")[::2] for pair in variables or ()).get("HERMES_HOME")
-        own = os.path.normpath(told or CONTAINER_HOME)
+        own = (os.path.normpath(told),) if told else _HOMES
+        if (labels or {}).get(_ONCE) == "True":
+            return ""
         for mount in mounts or ():
             inner = _within(str(mount.get("Source") or ""), home)
             if inner is None or mount.get("RW") is False:
                 continue
             place = os.path.normpath(os.path.join(mount["Destination"], inner))
-            if place == own or (inner == "." and not told):
+            if place in own:
                 return str(id)
     except (ValueError, TypeError, AttributeError, LookupError, RecursionError):
         pass
