@@ -135,32 +135,12 @@ def contained(home: Home) -> Unit | None:
     """
     from hermes_doctor.probes.supervisors import docker
 
-    if docker.inside():
-        return None
-    engine = docker.engine()
-    if engine is None:
-        return None
+    engine = None if docker.inside() else docker.engine()
     try:
-        return _only(engine, home)
+        ids = docker.all_of_home(engine, home, docker.PATIENCE) if engine else None
+        return docker.only(engine, ids, home) if engine and ids else None
     except CouldNotLook as why:
         raise CannotFix(f"who looks after the gateway cannot be told: {why}") from None
-
-
-def _only(engine: str, home: Home) -> Unit | None:
-    """The one container of a home, but for what Compose left of an exchange that was cut off."""
-    from hermes_doctor.probes.supervisors import docker
-    from hermes_doctor.updating import compose
-
-    ids = docker.all_of_home(engine, home, docker.PATIENCE) or []
-    if len(ids) > 1:
-        left = compose.left(engine, ids)
-        ids = [id for id in ids if id not in left]
-    if len(ids) > 1:
-        raise CannotFix(
-            f"{len(ids)} containers have this home as a volume, so it is not clear which one is "
-            f"meant: remove those that are not used any more"
-        )
-    return docker.inspect(engine, ids[0], home.path, docker.PATIENCE) if ids else None
 
 
 def _refuse_rivals(found: Supervision, running: int | None) -> None:

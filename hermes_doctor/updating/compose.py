@@ -210,20 +210,3 @@ def anew(engine: str, one: Made, image: str) -> list[tuple[str, ...]]:
     create = ("up", "--no-start", "--no-deps", "--no-build", "--pull", "never")
     up = one.command(engine, *create, "--force-recreate", one.service)
     return [(engine, "tag", image, one.image), up]
-
-
-def left(engine: str, ids: Sequence[str]) -> list[str]:
-    """Those that Compose had made to put in the place of another, when it was cut off.
-
-    They were never started, and the other one is still there.
-    """
-    found = []
-    for id in ids if len(ids) > 1 else ():
-        one = inspected(engine, "inspect", "--type", "container", id)
-        try:
-            replaced = (one["Config"]["Labels"] or {}).get(f"{_LABEL}replace")
-            if replaced in ids and one["State"]["Status"] == "created":
-                found.append(id)
-        except (KeyError, TypeError, AttributeError):
-            continue
-    return found

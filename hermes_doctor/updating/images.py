@@ -61,27 +61,10 @@ def of_home(home: Home, *, meant: bool = True) -> Installed | None:
 
 
 def _only(engine: str, home: Home) -> Unit:
-    """The one container of a home: of several, nobody can tell which the gateway is in."""
     ids = docker.all_of_home(engine, home, docker.PATIENCE)
     if ids is None:
         raise CouldNotLook(f"{engine} gives no answer")
-    left = _left(engine, ids)
-    ids = [id for id in ids if id not in left]
-    if len(ids) != 1:
-        many = f"{len(ids)} containers have" if ids else "no container has"
-        raise CouldNotLook(f"{many} this home as a volume")
-    found = docker.inspect(engine, ids[0], home.path, docker.PATIENCE)
-    if found is None:
-        raise CouldNotLook("the container of this home is gone")
-    return found
-
-
-def _left(engine: str, ids: Sequence[str]) -> list[str]:
-    """What Compose left of an exchange that was cut off."""
-    try:
-        return compose.left(engine, ids)
-    except CannotFix as why:
-        raise CouldNotLook(str(why)) from None
+    return docker.only(engine, ids, home)
 
 
 def is_one(one: Installed) -> bool:
@@ -174,7 +157,7 @@ def way_back(home: Home, before: Installed, update: Update) -> list[tuple[str, .
             f"container {_name(before)} is for you to make anew, since {why}. Stop it, make it "
             f"from {image}{f', run `{data}`' if data else ''}, and start it"
         ) from None
-    left = compose.left(engine, docker.all_of_home(engine, home, docker.PATIENCE) or ())
+    left = docker.left(engine, docker.all_of_home(engine, home, docker.PATIENCE) or ())
     return [*((engine, "rm", id) for id in left), *compose.anew(engine, made, mark(update.id))]
 
 
@@ -198,7 +181,7 @@ def _made(engine: str, now: Installed | None, home: Home) -> compose.Made:
     if now is None or engine != "docker":
         raise CannotFix("it was not made by Docker Compose")
     ids = docker.all_of_home(engine, home, docker.PATIENCE) or []
-    if len(ids) - len(compose.left(engine, ids)) > 1:
+    if len(ids) - len(docker.left(engine, ids)) > 1:
         raise CannotFix("several containers have this home as a volume")
     made = compose.made(engine, _name(now), home)
     if "@" in made.image:

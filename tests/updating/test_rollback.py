@@ -283,17 +283,21 @@ def test_the_gateways_of_profiles_are_down_and_up_again(
     assert records.load(made.id).down == [str(home)]
 
 
+def installs_by(root: Path, script: str) -> None:
+    """Its interpreter does this, where it is asked to install something."""
+    python = root / "bin" / "python"
+    python.unlink()
+    asked = f'[ "$1" = -m ] || exec {sys.executable} "$@"'
+    support.put(python, f"#!/bin/sh\n{asked}\n{script}").chmod(0o755)
+
+
 def test_what_brings_packages_back_outlives_a_killed_rollback(tmp_path: Path) -> None:
     """Until it has ended, nobody begins another beside it."""
     home = support.healthy(tmp_path / "home")
     root = environments.make(home)
     support.doctor("hook", "run", "pre-update", "--home", str(home))
     environments.become(root, "0.19.0")
-    python = root / "bin" / "python"
-    python.unlink()
-    asked = f'[ "$1" = -m ] || exec {sys.executable} "$@"'
-    script = f"#!/bin/sh\n{asked}\nkill -9 $PPID\nread line <{tmp_path}/fifo\n"
-    support.put(python, script).chmod(0o755)
+    installs_by(root, f"kill -9 $PPID\nread line <{tmp_path}/fifo\n")
     os.mkfifo(tmp_path / "fifo")
     assert rollback(home).code == -9
     assert "another update or rollback" in rollback(home).err.lower()
@@ -311,10 +315,7 @@ def test_interrupted(tmp_path: Path) -> None:
     root = environments.make(home)
     support.doctor("hook", "run", "pre-update", "--home", str(home))
     environments.become(root, "0.19.0")
-    python = root / "bin" / "python"
-    python.unlink()
-    asked = f'[ "$1" = -m ] || exec {sys.executable} "$@"'
-    support.put(python, f"#!/bin/sh\n{asked}\nkill -2 $PPID\nexec sleep 1000\n").chmod(0o755)
+    installs_by(root, "kill -2 $PPID\nexec sleep 1000\n")
 
     done = rollback(home)
 

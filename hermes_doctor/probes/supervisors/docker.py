@@ -22,6 +22,7 @@ _STATES = {
     **{"paused": "inactive", "exited": "inactive", "dead": "failed", "removing": "inactive"},
 }
 _MOUNTS = "{{json .Id}}\t{{json .Mounts}}\t{{json .Config.Env}}\t{{json .Config.Labels}}"
+_REPLACES = '{{.Id}}\t{{.State.Status}}\t{{index .Config.Labels "com.docker.compose.replace"}}'
 _ONCE = "com.docker.compose.oneoff"
 _HOMES = (str(CONTAINER_HOME), "/root/.hermes")
 """Where Hermes has its home in a container that names none."""
@@ -103,11 +104,11 @@ def of_process(container: str, home: Path) -> Unit:
     return found or nameless._replace(silence=f"{command} does not know its container")
 
 
-def of_home(home: Home, limit: float | None = None) -> Unit | None:
-    """The container that this home is a volume of, the newest of several."""
+def of_home(home: Home) -> Unit | None:
+    """The container that this home is a volume of, the first of several."""
     command = engine()
-    ids = all_of_home(command, home, limit) if command else None
-    return inspect(command, ids[0], home.path, limit) if command and ids else None
+    ids = all_of_home(command, home) if command else None
+    return inspect(command, ids[0], home.path) if command and ids else None
 
 
 def all_of_home(command: str, home: Home, limit: float | None = None) -> list[str] | None:
@@ -125,6 +126,37 @@ def all_of_home(command: str, home: Home, limit: float | None = None) -> list[st
     if answer.code and not answer.out.strip():
         return None
     return [id for line in answer.out.splitlines() if (id := _if_of_home(line, home))]
+
+
+def only(command: str, ids: Sequence[str], home: Home) -> Unit:
+    """The one container of a home; CouldNotLook where which one that is cannot be told."""
+    unfinished = left(command, ids)
+    ids = [id for id in ids if id not in unfinished]
+    if len(ids) != 1:
+        many = f"{len(ids)} containers have" if ids else "no container has"
+        raise CouldNotLook(f"{many} this home as a volume")
+    found = inspect(command, ids[0], home.path, PATIENCE)
+    if found is None:
+        raise CouldNotLook("the container of this home is gone")
+    return found
+
+
+def left(command: str, ids: Sequence[str]) -> list[str]:
+    """Those that Compose had made to put in the place of another, when it was cut off.
+
+    They were never started, and the other one is still there.
+    """
+    if len(ids) < 2:
+        return []
+    words = ("inspect", "--type", "container", "--format", _REPLACES, *ids)
+    answer = asking.ask(command, *words, limit=PATIENCE)
+    found = []
+    for line in answer.out.splitlines():
+        id, _, told = line.partition("\t")
+        status, _, other = told.partition("\t")
+        if status == "created" and other in ids:
+            found.append(id)
+    return found
 
 
 def _if_of_home(line: str, home: Home) -> str:
