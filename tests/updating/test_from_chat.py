@@ -20,14 +20,6 @@ from tests.updating import environments
 QUICK = {"HERMES_DOCTOR_SETTLE": "0"}
 
 
-@pytest.fixture
-def place(tmp_path: Path) -> Path:
-    """A home with a Hermes of its own."""
-    home = support.healthy(tmp_path / "home")
-    environments.make(home)
-    return home
-
-
 def asked(home: Path, *command: str) -> support.Done:
     """What the launcher in the operator's shell runs for it."""
     more = {**QUICK, "HERMES_HOME": str(home)}

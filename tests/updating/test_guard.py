@@ -33,14 +33,6 @@ METADATA = "Metadata-Version: 2.1\nName: some\nVersion: 1.0\n"
 QUICK = {"HERMES_DOCTOR_SETTLE": "0"}
 
 
-@pytest.fixture
-def place(tmp_path: Path) -> Path:
-    """A home with a Hermes of its own."""
-    home = support.healthy(tmp_path / "home")
-    environments.make(home)
-    return home
-
-
 def guarded(home: Path, *command: str, **env: str) -> support.Done:
     words = ("update-guard", "--home", str(home), *OPTIONS.get(env.pop("with", ""), ()), "--")
     return support.doctor(*words, *command, env={**QUICK, **env})
