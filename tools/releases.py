@@ -1,9 +1,17 @@
-"""Real Hermes releases, each in a virtual environment of its own in a cache folder."""
+"""Install real Hermes releases, each into a virtual environment of its own in a cache folder.
+
+`tools/locks/VERSION.txt` fixes every package of a release's environment. The folder of an
+environment carries a digest of that lock and of the Python version, so that a changed lock or
+another Python gives a new environment. `python -m tools.releases --lock` writes the locks again.
+"""
 
 from __future__ import annotations
 
 import fcntl
+import hashlib
+import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -21,38 +29,109 @@ ALL = (
     "0.18.2",
     "0.19.0",
 )
+EXTRAS = ("messaging",)
+"""Installed with the release: without it no platform and no API server starts."""
+LOCKS = Path(__file__).parent / "locks"
+RECORD = "installed.json"
+"""Names what an environment was made from; written last, so it also says that it is complete."""
 
 
 def cache() -> Path:
-    """Where the environments lie."""
+    """The folder that holds the environments."""
     named = os.environ.get("HERMES_DOCTOR_CACHE")
     return Path(named) if named else Path.home() / ".cache" / "hermes-gateway-doctor" / "releases"
 
 
 def python_of(version: str) -> Path:
-    """The interpreter of a release, installed first where needed; raises if it cannot be had."""
-    place = cache() / version
+    """Return the interpreter of a release, after installing it if needed.
+
+    Raises RuntimeError or OSError if it cannot be installed.
+    """
+    place = folder(version)
     python = place / "bin" / "python"
-    complete = place / "complete"
-    if complete.exists():
+    if _is_complete(place, version):
         return python
     cache().mkdir(parents=True, exist_ok=True)
-    with (cache() / f"{version}.lock").open("w") as lock:  # tests install side by side
+    with (cache() / f"{place.name}.lock").open("w") as lock:  # tests install side by side
         fcntl.flock(lock, fcntl.LOCK_EX)
-        if not complete.exists():
-            _run([sys.executable, "-m", "venv", "--clear", str(place)])
-            _run([str(python), "-m", "pip", "install", "--quiet", f"hermes-agent=={version}"])
-            complete.touch()
+        if not _is_complete(place, version):
+            _install(version, place)
     return python
 
 
-def _run(command: list[str]) -> None:
+def folder(version: str) -> Path:
+    """Return the folder of a release's environment; its name depends on what is installed there."""
+    digest = hashlib.sha256(json.dumps(_recipe(version), sort_keys=True).encode()).hexdigest()
+    return cache() / f"{version}-{digest[:12]}"
+
+
+def packages(version: str) -> list[str]:
+    """List the packages that a release's environment really contains, as name-version."""
+    found = folder(version).glob("lib/python3*/site-packages/*.dist-info")
+    return sorted(path.name.removesuffix(".dist-info") for path in found)
+
+
+def recorded_packages(version: str) -> list[str]:
+    """List the packages that were in a release's environment when it was installed."""
+    record = json.loads((folder(version) / RECORD).read_text())
+    return list(record["packages"])
+
+
+def write_lock(version: str) -> None:
+    """Resolve a release with its extras and pin every package, for all supported Pythons."""
+    wanted = f"hermes-agent[{','.join(EXTRAS)}]=={version}\npip\n"
+    options = ["--universal", "--python-version", "3.11", "--no-header", "--no-annotate"]
+    target = str(LOCKS / f"{version}.txt")
+    LOCKS.mkdir(exist_ok=True)
+    _run([*_uv("pip", "compile"), *options, "--quiet", "-o", target, "-"], wanted)
+
+
+def _recipe(version: str) -> dict[str, object]:
+    return {
+        "release": version,
+        "extras": list(EXTRAS),
+        "python": ".".join(map(str, sys.version_info[:3])),
+        "lock": (LOCKS / f"{version}.txt").read_text(),
+    }
+
+
+def _is_complete(place: Path, version: str) -> bool:
+    """Say whether an environment is whole and nothing was installed into it or removed since."""
+    try:
+        record = json.loads((place / RECORD).read_text())
+    except FileNotFoundError:
+        return False
+    return bool(record["packages"] == packages(version))
+
+
+def _install(version: str, place: Path) -> None:
+    shutil.rmtree(place, ignore_errors=True)
+    lock = str(LOCKS / f"{version}.txt")
+    # Copied, not linked: a test that damages a release must not damage uv's cache with it.
+    options = ["--quiet", "--no-deps", "--link-mode", "copy", "--compile-bytecode"]
+    _run([*_uv("venv"), "--quiet", "--python", sys.executable, str(place)])
+    _run([*_uv("pip", "install"), *options, "--python", str(place / "bin" / "python"), "-r", lock])
+    record = _recipe(version) | {"packages": packages(version)}
+    (place / RECORD).write_text(json.dumps(record, indent=1))
+
+
+def _uv(*words: str) -> list[str]:
+    return [sys.executable, "-m", "uv", *words, "--cache-dir", str(cache().parent / "uv")]
+
+
+def _run(command: list[str], given: str = "") -> None:
     environ = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
-    done = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=900)
+    done = subprocess.run(
+        command, env=environ, input=given, capture_output=True, text=True, timeout=900
+    )
     if done.returncode:
         raise RuntimeError(f"{' '.join(command)} failed: {done.stderr.strip()[-500:]}")
 
 
 if __name__ == "__main__":
-    for name in sys.argv[1:] or ALL:
+    names = sys.argv[1:]
+    relock = "--lock" in names
+    for name in [name for name in names if name != "--lock"] or ALL:
+        if relock:
+            write_lock(name)
         print(name, python_of(name))
