@@ -46,6 +46,15 @@ class Catalog(NamedTuple):
             entry.name for entry in self.entries if entry.kind == "table" and FTS.match(entry.sql)
         )
 
+    @property
+    def roots(self) -> tuple[tuple[int, bool], ...]:
+        """The root page of each b-tree, and whether it is one of rowids."""
+        return tuple(
+            (entry.root, entry.kind == "table" and "WITHOUT ROWID" not in entry.sql.upper())
+            for entry in self.entries
+            if entry.root
+        )
+
     def worth(self, name: str) -> str:
         """rows, index or search: what is hit when this object is."""
         if any(entry.kind == "index" and entry.name == name for entry in self.entries):

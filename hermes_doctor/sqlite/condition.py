@@ -35,6 +35,8 @@ WHOLE = 0.5
 """The same where the database is small: it takes no time, unless the machine has none to give."""
 ATTRIBUTION = 1.0
 """Seconds to find out which tables damage hits, once there is damage."""
+ALONE = 4.0
+"""Seconds to find out whether a file is sound without its log, where with it it is not."""
 PATIENCE = 2.0
 """Seconds for looking again at a database that is moved each time something seems wrong with it."""
 LOOKS = 4
@@ -63,8 +65,8 @@ class Condition(NamedTuple):
     flaws: tuple[Flaw, ...] = ()
     benign: frozenset[str] = frozenset()
     """Full-text tables that another release of SQLite filled, which is no damage."""
-    stale_log: bool = False
-    """The file alone is sound, and with its log it is not."""
+    stale_log: str = ""
+    """What proves that the log is not the file's own; the file alone is sound, the pair is not."""
     partly: str | None = None
     """What was left out of the look, as a quick look at a large file leaves out most of it."""
     doubt: str | None = None
@@ -74,7 +76,7 @@ class Condition(NamedTuple):
     @property
     def wrong(self) -> bool:
         """Whether anything was seen that a writer in the middle of its work could look like."""
-        log = self.log.lost_commits or self.log.head == "damaged" or self.stale_log
+        log = self.log.lost_commits or self.log.head == "damaged" or bool(self.stale_log)
         return bool(
             self.fault or self.journal or self.truncated or self.damage or log or self.flaws
         )
@@ -89,7 +91,7 @@ class Condition(NamedTuple):
     @property
     def readable(self) -> bool:
         """Whether questions about its rows make sense."""
-        unreadable = self.stale_log or (self.damage is not None and self.damage.schema)
+        unreadable = bool(self.stale_log) or (self.damage is not None and self.damage.schema)
         return self.reader is not None and not unreadable
 
     @property

@@ -28,6 +28,8 @@ from hermes_doctor.sqlite.wal import EMPTY, Index, Log
 if TYPE_CHECKING:
     from hermes_doctor.sqlite.verdict import Damage
 
+_OTHER_RELEASE = "malformed inverted index for FTS5"
+
 
 def _complaints(answers: list[tuple[str, Answer]]) -> list[tuple[str, str]]:
     return [
@@ -80,10 +82,8 @@ class Look:
             return self.end(reader, fault=fault)
         sheets = _Sheets(self.book, log, self.found.header)
         truncated = self.truncated(sheets)
-        if truncated and self.stale():
-            return self.end(reader, stale_log=True)
         if truncated:
-            return self.end(reader, truncated=truncated)
+            return self.end(reader, **self.cut_off(sheets, truncated))
         self.found = self.found._replace(catalog=catalogs.read(sheets), free=freelist.read(sheets))
         if encoded := self.wrong_encoding():
             return self.end(reader, fault=encoded)
@@ -171,10 +171,15 @@ class Look:
         if claimed <= there:
             uneven = self.found.header.snapshot.size % sheets.page_size
             return (there, there + 1) if uneven and not self.found.log.pages else None
-        missing = range(there + 1, min(claimed, there + 100_000) + 1)
-        if all(number in sheets.frames for number in missing):
+        if not self.missing(sheets, there, min(claimed, there + 100_000)):
             return None
         return there, claimed
+
+    def missing(self, sheets: Pages, there: int, claimed: int) -> int:
+        """How many pages of those behind the end of the file are not in the log."""
+        unwritten = 0x40000000 // sheets.page_size + 1  # SQLite locks bytes there, and never writes
+        pages = range(there + 1, claimed + 1)
+        return sum(number not in sheets.frames and number != unwritten for number in pages)
 
     def open(self, how: str, small: bool) -> Reader:
         if small and how != inspector.LEFT:
@@ -194,9 +199,14 @@ class Look:
         damage, finished = self.verdict(reader, sheets)
         if counted := self.wrong_count(damage, sheets):
             return self.end(reader, fault=counted)
-        stale = damage is not None and self.stale(reader, damage)
-        found = self.found._replace(damage=damage, stale_log=stale)
-        if stale or (damage and damage.schema):
+        if damage is not None:
+            try:
+                if why := self.foreign(sheets, reader, damage):
+                    return self.found._replace(damage=damage, stale_log=why, reader=reader)
+            except CouldNotLook as doubt:
+                return self.end(reader, doubt=str(doubt))
+        found = self.found._replace(damage=damage)
+        if damage and damage.schema:
             return found._replace(reader=reader)
         catalog = found.catalog
         assert catalog is not None
@@ -283,31 +293,95 @@ class Look:
             e.sql for e in self.found.catalog.entries if e.kind == "table" and e.name == name
         )
 
-    def stale(self, pair: Reader | None = None, damage: Damage | None = None) -> bool:
-        """Whether the log is of another life of the file, which is sound without it.
+    def cut_off(self, sheets: Pages, truncated: tuple[int, int]) -> dict[str, object]:
+        """What pages that are missing mean: a file that was cut off, or a foreign log."""
+        try:
+            why = self.foreign(sheets)
+        except CouldNotLook as doubt:
+            return {"doubt": str(doubt)}
+        return {"stale_log": why} if why else {"truncated": truncated}
+
+    def foreign(
+        self, sheets: Pages, pair: Reader | None = None, damage: Damage | None = None
+    ) -> str:
+        """What proves that the log is of another life of the file; empty if nothing does.
 
         That the pair is damaged proves nothing: a log of the file's own may bring a broken index
-        along with the newest rows. The log must be one that cannot have begun with this file,
-        and with it rows must be out of reach that the file alone has.
+        along with the newest rows. The file must be sound without the log, the log must be one
+        that cannot have begun with this file, and with it rows must be out of reach that the
+        file alone has. Raises CouldNotLook if there was no time to judge the file alone.
         """
         if self.found.holders or not self.found.log.committed or self.book.log is None:
-            return False
-        descent = descents.of_log(self.found.header, self.book.log, self.found.log)
-        if descent.level != descents.IMPOSSIBLE:
-            return False
+            return ""
+        why = self.contradiction(sheets, cut_off=pair is None)
+        if not why:
+            return ""
         try:
             alone = self.alone()
         except CouldNotLook:
-            return False
+            return ""
         try:
-            limit = None if self.deep else condition.ATTRIBUTION
-            answer = alone.ask("PRAGMA integrity_check(3)", limit)
-            if [row[0] for row in answer.rows] != ["ok"]:
-                return False
+            if not self.is_sound(alone):
+                return ""
             readable = pair is not None and damage is not None and not damage.rows
-            return not (readable and pair is not None and self.holds(pair, alone))
+            kept = readable and pair is not None and self.holds(pair, alone)
+            return "" if kept else why
         finally:
             alone.close()
+
+    def contradiction(self, sheets: Pages, *, cut_off: bool) -> str:
+        """Why this log cannot have begun with this file; empty if it can."""
+        assert self.book.log is not None
+        if cut_off:
+            # What a log adds to its file is in the log, so its database had these pages before.
+            there = self.found.header.snapshot.size // sheets.page_size
+            pages = self.found.log.db_pages
+            missing = self.missing(sheets, there, pages)
+            return f"it is of a database of {pages:,} pages; {missing:,} of them are in neither file"
+        descent = descents.of_log(self.found.header, self.book.log, self.found.log)
+        if descent.level == descents.IMPOSSIBLE:
+            return descent.what
+        from hermes_doctor.sqlite.disagreement import Comparison
+
+        assert self.found.catalog is not None
+        compared = Comparison(sheets)
+        compared.walk(self.found.catalog.roots, 60.0 if self.deep else condition.ATTRIBUTION)
+        if not compared.foreign:
+            return ""
+        return f"{len(compared.between):,} pages of it do not fit the pages of the database"
+
+    def is_sound(self, alone: Reader) -> bool:
+        """Whether SQLite finds the file without its log sound; CouldNotLook without the time.
+
+        Search tables that another release of SQLite filled are not damage.
+        """
+        limit = None if self.deep else condition.ATTRIBUTION
+        answer = alone.ask("PRAGMA integrity_check(100)", limit)
+        said = [str(row[0]) for row in answer.rows]
+        if answer.unfinished:  # the search tables take longest, and hold no rows of their own
+            said, answer = self.tables_of(alone)
+        if answer.unfinished:
+            raise CouldNotLook("whether its log belongs to it takes longer to find out: use --deep")
+        if answer.error:
+            return False
+        return all(one == "ok" or _OTHER_RELEASE in one for one in said)
+
+    def tables_of(self, alone: Reader) -> tuple[list[str], Answer]:
+        """SQLite's verdict on one table after the other, without the full-text tables."""
+        end = time.monotonic() + condition.ALONE
+        listed = alone.ask(
+            "SELECT name FROM sqlite_master WHERE type = 'table' AND rootpage > 0",
+            condition.ATTRIBUTION,
+        )
+        said: list[str] = []
+        answer = listed
+        for (name,) in listed.rows:
+            left = max(0.0, end - time.monotonic())
+            answer = alone.ask(f"PRAGMA quick_check({quoted(str(name))})", left)
+            said += [str(row[0]) for row in answer.rows]
+            if answer.error:
+                break
+        return said, answer
 
     def alone(self) -> Reader:
         """The file without its log."""
