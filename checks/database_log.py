@@ -25,6 +25,7 @@ def database_log(probes: Probes) -> Iterator[Finding]:
             yield _journal(name, found, found.journal)
         elif found.stale_log:
             yield _stale(name, found)
+            continue  # whatever else is wrong with it: it must not be brought into the database
         elif found.log.broken is not None or found.log.head == "damaged":
             yield from _broken(name, found)
         if found.files.wal.size > max(HUGE, 2 * min(found.files.main.size, VERY_HUGE // 2)):
@@ -32,19 +33,19 @@ def database_log(probes: Probes) -> Iterator[Finding]:
 
 
 def _stale(name: str, found: Condition) -> Finding:
+    log = f"{found.log.committed:,} frames, {size(found.log.size)}: {found.stale_log}"
     return Finding(
         code="DB-WAL-STALE",
         severity=Severity.CRITICAL,
-        title=f"{name} is sound, but the log beside it belongs to another one",
+        title=f"{name} is whole, but the log beside it is not its own",
         subject=name,
         detail=(
-            "The next start plays the log over the file and damages it. Restoring a snapshot "
-            "while the old log is still there does this, also Hermes' own restore. Do not start "
-            "Hermes before the log is set aside."
+            "No row of it is lost. But Hermes would mix the log's old pages into it at the next "
+            "start. Restoring a copy beside the log of a crashed gateway does this."
         ),
         evidence=(
-            Evidence(name, "sound without its log, damaged with it"),
-            Evidence(f"{name}-wal", f"{found.log.committed} frames, {size(found.log.size)}"),
+            Evidence(name, "sound without the log, damaged with it"),
+            Evidence(f"{name}-wal", log),
         ),
         fix="set-aside-log",
         data={"wal": found.files.wal},

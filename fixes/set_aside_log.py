@@ -2,11 +2,25 @@
 
 from collections.abc import Iterator
 
-from hermes_doctor.api import CannotFix, Finding, MoveAside, Probes, Safety, Step, fix, snapshot
+from hermes_doctor.api import (
+    CannotFix,
+    Finding,
+    MoveAside,
+    Probes,
+    Safety,
+    Step,
+    fix,
+    set_log_aside,
+    snapshot,
+)
 
 _PARTS = {"DB-WAL-STALE": ("-wal", "-shm"), "DB-JOURNAL": ("-journal",)}
-"""What each finding has proven to be foreign; nothing else may move. An index (-shm) is made anew
-from its log."""
+"""What each finding has proven to be foreign; nothing else may move. SQLite makes an index (-shm)
+again from its log."""
+_HINT = (
+    "These rows are not added to the database. To add them as well, before Hermes starts:",
+    "hermes-doctor fix DB-WAL-STALE DB-WAL-ROWS --apply",
+)
 
 
 @fix(id="set-aside-log", codes=list(_PARTS), safety=Safety.CONFIRM)
@@ -17,5 +31,9 @@ def set_aside_log(probes: Probes, finding: Finding) -> Iterator[Step]:
     there = [part for part in parts if snapshot(part).kind == "file"]
     if not there:
         raise CannotFix("it is gone already")
+    kept = set_log_aside(probes, path, _HINT) if finding.code == "DB-WAL-STALE" else None
+    if kept is not None:
+        yield kept
     for part in there:
-        yield MoveAside(part, why="it is of another database, or of another life of this one")
+        if kept is None or part != kept.path:
+            yield MoveAside(part, why="it is of another database, or of another life of this one")

@@ -115,6 +115,7 @@ if TYPE_CHECKING:
         ways,
     )
     from hermes_doctor.settings.world import World
+    from hermes_doctor.sqlite.asides import add_rows, set_aside_logs, set_log_aside
     from hermes_doctor.sqlite.blueprint import Blueprint
     from hermes_doctor.sqlite.completion import complete
     from hermes_doctor.sqlite.condition import Condition
@@ -234,6 +235,7 @@ __all__ = [
     "Way",
     "Word",
     "World",
+    "add_rows",
     "admit_user",
     "age",
     "approve_pairing",
@@ -292,6 +294,8 @@ __all__ = [
     "service_installation",
     "service_limit",
     "service_plan",
+    "set_aside_logs",
+    "set_log_aside",
     "shadowed",
     "shapes",
     "shown",
@@ -403,6 +407,7 @@ _LATER = {
     "hermes_doctor.settings.world": ("World",),
     "hermes_doctor.settings.admission": ("Entrance",),
     "hermes_doctor.settings.identity": ("is_id",),
+    "hermes_doctor.sqlite.asides": ("add_rows", "set_aside_logs", "set_log_aside"),
     "hermes_doctor.sqlite.blueprint": ("Blueprint",),
     "hermes_doctor.sqlite.completion": ("complete",),
     "hermes_doctor.sqlite.condition": ("Condition",),
@@ -478,6 +483,8 @@ class Fix(NamedTuple):
     """Although it asks a person, a watch that heals may do it by itself, within its budget."""
     personal: bool = False
     """It lets somebody in: done only for the person who is named, whatever else was agreed to."""
+    optional: bool = False
+    """A choice that nothing needs: applied only when its code is named."""
 
 
 def check(
@@ -500,6 +507,7 @@ def fix(
     then: str | None = None,
     unattended: bool = False,
     personal: bool = False,
+    optional: bool = False,
 ) -> Callable[[Plan], Fix]:
     """Make a function a fix; its docstring's first line says what it does.
 
@@ -510,7 +518,8 @@ def fix(
 
     def decorate(plan: Plan) -> Fix:
         title = _first_line(plan)
-        return Fix(id, tuple(codes), safety, title, settled(plan), then, unattended, personal)
+        made = settled(plan)
+        return Fix(id, tuple(codes), safety, title, made, then, unattended, personal, optional)
 
     return decorate
 

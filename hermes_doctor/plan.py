@@ -48,6 +48,11 @@ class Planned:
         return self.fix is not None and self.fix.personal
 
     @property
+    def optional(self) -> bool:
+        """Whether nothing needs it, so that somebody must choose it by its code."""
+        return self.fix is not None and self.fix.optional
+
+    @property
     def steers(self) -> bool:
         """Whether the gateway is started or stopped for it."""
         return any(isinstance(step, GatewayStep) for step in self.steps)

@@ -151,7 +151,8 @@ class Session:
         from dataclasses import replace
 
         named = one.finding.code.lower() in {word.lower() for word in self.words}
-        return replace(one, unnamed=(one.weighty or one.personal) and not named)
+        waits = one.weighty or one.personal or one.optional
+        return replace(one, unnamed=waits and not named)
 
 
 def _show(session: Session, *, json: bool) -> int:

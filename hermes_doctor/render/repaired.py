@@ -34,11 +34,12 @@ _WORD = {
 
 UNNAMED = "nothing is broken, and it would touch the gateway or the machine"
 PERSONAL = "it lets a person in, whom you must know"
+OPTIONAL = "nothing is broken, and it is your choice"
 
 
 def unnamed(one: Planned) -> str:
     """Why it waits until it is named."""
-    return PERSONAL if one.personal else UNNAMED
+    return PERSONAL if one.personal else OPTIONAL if one.optional else UNNAMED
 
 
 def nothing(report: Report) -> Line:

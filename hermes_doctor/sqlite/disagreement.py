@@ -11,6 +11,7 @@ from __future__ import annotations
 import struct
 import time
 from collections.abc import Iterable
+from itertools import pairwise
 
 from hermes_doctor.model import CouldNotLook
 from hermes_doctor.sqlite.pages import Pages
@@ -85,7 +86,7 @@ class Comparison:
         except BROKEN:
             self.within |= own
             return []
-        if any(one >= two for one, two in zip(keys, keys[1:], strict=False)):
+        if any(one >= two for one, two in pairwise(keys)):
             self.within |= own
             return []
         if keys and not step.low < keys[0] <= keys[-1] <= step.high:

@@ -337,7 +337,9 @@ class Look:
             there = self.found.header.snapshot.size // sheets.page_size
             pages = self.found.log.db_pages
             missing = self.missing(sheets, there, pages)
-            return f"it is of a database of {pages:,} pages; {missing:,} of them are in neither file"
+            return (
+                f"it is of a database of {pages:,} pages; {missing:,} of them are in neither file"
+            )
         descent = descents.of_log(self.found.header, self.book.log, self.found.log)
         if descent.level == descents.IMPOSSIBLE:
             return descent.what

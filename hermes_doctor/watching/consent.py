@@ -50,6 +50,8 @@ def refusal(one: Planned, agreed: frozenset[str]) -> str | None:
         return one.refusal or "no fix can do it"
     if one.personal:
         return f"{one.fix.id} lets a person in, whom somebody must know"
+    if one.optional:
+        return f"{one.fix.id} is a choice that a person must make"
     if one.fix.safety is not Safety.SAFE and not {one.finding.code, one.fix.id} & agreed:
         return f"only {one.fix.id} is left, which asks first"
     if one.steers and not is_grave(one.finding.severity):

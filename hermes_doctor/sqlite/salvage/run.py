@@ -83,7 +83,7 @@ class Run:
         self.total = 3 * image.count
         (survey, catalog), told = views.choose(image, lambda _: self._step(4096))
         self.notes += [told] if told else []
-        forest = grow(survey, catalog, self._known(catalog), self._copies(), self._sizes())
+        forest = self.grown(survey, catalog)
         texts = self._texts(survey, forest)
         self.target = target = Target(self.path, self.blueprint, catalog, image)
         slow, quick = fulltext.split(self.indexes, beside=target.shared)
@@ -118,6 +118,10 @@ class Run:
         self.notes += telling.notes(image, catalog, forest, mender, target)
         closed = tuple(tally.close() for tally in tallies if tally.name not in theirs)
         return Account(closed, tuple(self.notes), proofs, tuple(target.lost))
+
+    def grown(self, survey: Survey, catalog: Catalog) -> Forest:
+        """Which leaf belongs to which table."""
+        return grow(survey, catalog, self._known(catalog), self._copies(), self._sizes())
 
     def _clustered(self, survey: Survey, catalog: Catalog, target: Target) -> list[Tally]:
         """The tables without rowids, none of which is of Hermes' making."""

@@ -1,0 +1,38 @@
+"""A write-ahead log that was set aside may hold messages that the history lacks."""
+
+from collections.abc import Iterator
+
+from hermes_doctor.api import (
+    Evidence,
+    Finding,
+    Probes,
+    Severity,
+    Skip,
+    check,
+    set_aside_logs,
+    size,
+    snapshot,
+)
+
+
+@check(id="database-aside", group="databases", codes=["DB-WAL-ROWS"])
+def database_aside(probes: Probes) -> Iterator[Finding]:
+    """Is there a log that was set aside, with rows that the history lacks?"""
+    path = probes.home / "state.db"
+    logs = set_aside_logs(path)
+    if not logs:
+        raise Skip("no log was set aside")
+    for log in logs:
+        yield Finding(
+            code="DB-WAL-ROWS",
+            severity=Severity.INFO,
+            title="a log that was set aside has rows that state.db lacks",
+            subject=log.name,
+            detail=(
+                "Nothing of state.db is lost. The fix adds the messages and sessions that are "
+                "only in the log; or delete the file if you do not want them."
+            ),
+            evidence=(Evidence(log.name, size(snapshot(log).size)),),
+            fix="add-log-rows",
+            data={"database": "state.db"},
+        )

@@ -1,0 +1,14 @@
+"""Add the messages to the history that exist only in a log that was set aside."""
+
+from collections.abc import Iterator
+
+from hermes_doctor.api import Finding, MoveAside, Probes, Safety, Step, add_rows, fix
+
+
+@fix(id="add-log-rows", codes=["DB-WAL-ROWS"], safety=Safety.CONFIRM, optional=True)
+def add_log_rows(probes: Probes, finding: Finding) -> Iterator[Step]:
+    """Add whole rows of the log whose keys are free, on a copy; no row of the history changes."""
+    path = probes.condition(probes.home / finding.data["database"]).files.path
+    log = path.with_name(finding.subject)
+    yield add_rows(probes, path, log)
+    yield MoveAside(log, why="its rows are in the database then, or cannot be added")
