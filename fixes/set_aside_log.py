@@ -18,8 +18,8 @@ _PARTS = {"DB-WAL-STALE": ("-wal", "-shm"), "DB-JOURNAL": ("-journal",)}
 """What each finding has proven to be foreign; nothing else may move. SQLite makes an index (-shm)
 again from its log."""
 _HINT = (
-    "These rows are not added to the database. To add them as well, before Hermes starts:",
-    "hermes-doctor fix DB-WAL-STALE DB-WAL-ROWS --apply",
+    "These rows are not added to the database. To add them as well, name both codes before",
+    "Hermes starts: fix DB-WAL-STALE DB-WAL-ROWS --apply",
 )
 
 

@@ -9,6 +9,7 @@ import sqlite3
 import struct
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 from hermes_doctor.sqlite import catalog, pages, trees
 from tests import support
@@ -362,3 +363,43 @@ CODES: dict[Fault, str] = {
 def called(fault: Fault) -> str:
     """Its name, for a test."""
     return fault.__name__
+
+
+# -- a log of another life of the file -------------------------------------------------------------
+
+
+def another_life(path: Path, *, before: int = 400, after: int = 40, until: str = "") -> Path:
+    """Leave the log of a killed writer that continued a copy of this database, and its file.
+
+    The writer adds `before` messages, brings its log into its file and begins the log again, then
+    adds `after` messages. What it counts in page 1 fits the database at `path` all the same. It
+    is all in the folder that is returned; nothing at `path` is changed.
+    """
+    folder = path.parent / "another"
+    folder.mkdir()
+    other = Path(shutil.copy(path, folder / "writing.db"))
+    with opened(other) as db:
+        db.execute("PRAGMA wal_autocheckpoint=0")
+        for n in range(before):
+            add(db, 5_000 + n)
+        db.execute("UPDATE sessions SET started_at = 1700000000 + rowid")
+        db.execute("PRAGMA wal_checkpoint(RESTART)")
+        db.execute("INSERT INTO sessions (id, source, started_at) VALUES ('other', 'cli', 1.7e9)")
+        for n in range(after):
+            add(db, 6_000 + n)
+        db.execute("UPDATE messages SET session_id = 'other' WHERE id % 2 AND timestamp > 6019")
+        db.execute(until or "SELECT 1")
+        for suffix in ("", "-wal", "-shm"):
+            shutil.copy(f"{other}{suffix}", folder / f"state.db{suffix}")
+    for left in folder.glob("writing.db*"):
+        left.unlink()
+    return folder
+
+
+def foreign_log(path: Path, **life: Any) -> Path:
+    """A snapshot in the place of a database whose log was left there."""
+    folder = another_life(path, **life)
+    for suffix in ("-wal", "-shm"):
+        shutil.move(folder / f"state.db{suffix}", f"{path}{suffix}")
+    shutil.rmtree(folder)
+    return path

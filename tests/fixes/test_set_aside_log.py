@@ -31,6 +31,51 @@ def test_a_stale_log(home: Path) -> None:
     cured.undo()
 
 
+def test_the_log_of_a_longer_database(home: Path) -> None:
+    """Nothing is lost, the file keeps its bytes, and the log is kept under a name of its own."""
+    path = damage.foreign_log(curing.history(home / "state.db", 600))
+    alone, log = path.read_bytes(), Path(f"{path}-wal").read_bytes()
+    plan = support.doctor("fix", "DB-WAL-STALE", "--home", home).out
+    assert "Only in it: 40 messages and 1 session" in " ".join(plan.split())
+
+    cured = curing.cure(home, "DB-WAL-STALE", "set-aside-log")
+
+    assert path.read_bytes() == alone
+    [aside] = home.glob("state.db-wal*")
+    assert aside.name.startswith("state.db-wal.aside-")
+    assert aside.read_bytes() == log
+    assert not Path(f"{path}-shm").exists()
+    said = " ".join(cured.notes)
+    assert "Nothing of the database is lost" in said
+    assert aside.name in said
+    assert damage.sound(path)
+    cured.undo()
+
+
+def test_yes_does_not_add_rows(home: Path) -> None:
+    """Whoever agrees to every repair has not chosen to add the rows of the log."""
+    path = damage.foreign_log(curing.history(home / "state.db", 600))
+    alone = path.read_bytes()
+
+    done = support.doctor("fix", "--apply", "--yes", "--home", home)
+
+    assert path.read_bytes() == alone
+    assert list(home.glob("state.db-wal.aside-*"))
+    assert "fix DB-WAL-ROWS --apply" in done.out
+
+
+def test_another_database(home: Path) -> None:
+    """Rows of a board are never added again: its log only goes into the vault."""
+    path = damage.foreign_log(curing.history(home / "kanban.db", 600))
+    alone = path.read_bytes()
+
+    cured = curing.cure(home, "DB-WAL-STALE", "set-aside-log", "kanban.db")
+
+    assert path.read_bytes() == alone
+    assert [file.name for file in home.glob("kanban.db*")] == ["kanban.db"]
+    cured.undo()
+
+
 def test_a_foreign_journal(home: Path) -> None:
     """It would take rows away at the next start."""
     path = curing.history(home / "state.db")

@@ -1,0 +1,216 @@
+"""A log that is not of the database beside it: known by its pages, not only by its counters."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import struct
+from pathlib import Path
+
+import pytest
+
+from hermes_doctor.files import Snapshot
+from hermes_doctor.model import Severity
+from hermes_doctor.sqlite import condition, descent, header, look, snapshot, wal
+from hermes_doctor.sqlite.reader import Answer, Reader
+from tests import damage
+from tests.looking import ask, codes
+
+FRAME = damage.PAGE + 24
+
+
+@pytest.fixture(params=["memory", "process"], autouse=True)
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Small databases and large ones."""
+    if request.param == "process":
+        monkeypatch.setattr(condition, "SMALL", 0)
+        monkeypatch.setattr(condition, "SMALL_DEEP", 0)
+        monkeypatch.setattr(condition, "QUICK", 5.0)
+
+
+def level(path: Path) -> str:
+    """What the counters of page 1 say."""
+    with snapshot.opened(path) as book:
+        assert book.log is not None
+        head = header.Header(os.pread(book.main, 128, 0), Snapshot.of(os.fstat(book.main)))
+        return descent.of_log(head, book.log, book.read_log(live=False)).level
+
+
+@pytest.mark.parametrize("deep", [False, True], ids=["quick", "deep"])
+def test_a_log_of_a_longer_database(home: Path, deep: bool) -> None:
+    """A complete snapshot is not called cut off because the log is of a longer file."""
+    path = damage.foreign_log(damage.history(home / "state.db"))
+    assert level(path) == descent.PROVEN, "the counters must fit, or the case is an easier one"
+
+    assert codes(home, deep=deep) == ["DB-WAL-STALE"]
+    _, [finding] = ask("database-log", home, deep=deep)
+    assert (finding.severity, finding.fix) == (Severity.CRITICAL, "set-aside-log")
+    assert "No row of it is lost" in finding.detail
+    assert any("are in neither file" in one.what for one in finding.evidence)
+
+
+@pytest.mark.parametrize("deep", [False, True], ids=["quick", "deep"])
+def test_two_lives_of_one_file(home: Path, deep: bool) -> None:
+    """The snapshot is as long as the log needs, its counters fit, and still its pages do not."""
+    path = damage.history(home / "state.db")
+    folder = damage.another_life(path)
+    with damage.opened(path) as db:
+        for n in range(900):
+            damage.add(db, 8_000 + n)
+        db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    for suffix in ("-wal", "-shm"):
+        shutil.move(folder / f"state.db{suffix}", f"{path}{suffix}")
+    shutil.rmtree(folder)
+    assert level(path) == descent.PROVEN
+
+    assert codes(home, deep=deep) == ["DB-WAL-STALE"]
+    _, [finding] = ask("database-log", home, deep=deep)
+    assert any("do not fit the pages" in one.what for one in finding.evidence)
+
+
+@pytest.mark.parametrize("how", ["backup", "into"])
+def test_a_snapshot_made_by_sqlite(home: Path, how: str) -> None:
+    """A copy by SQLite's backup or by VACUUM INTO, beside the log of what it was made from."""
+    path = damage.history(home / "state.db")
+    made = home / "made"
+    with damage.opened(path) as db:
+        if how == "into":
+            db.execute("VACUUM INTO ?", (str(made),))
+        else:
+            with damage.opened(made) as target:
+                db.backup(target)
+    damage.foreign_log(path)
+    shutil.move(made, path)
+
+    assert codes(home) == codes(home, deep=True) == ["DB-WAL-STALE"]
+
+
+def test_a_huge_foreign_log_is_not_brought_in(home: Path) -> None:
+    """No other finding offers to merge the log into the database."""
+    path = damage.foreign_log(damage.history(home / "state.db"))
+    os.truncate(f"{path}-wal", 80 * 1024**2)
+
+    _, findings = ask("database-log", home)
+
+    assert [finding.code for finding in findings] == ["DB-WAL-STALE"]
+
+
+def test_its_own_log(home: Path) -> None:
+    """The same log beside the file that it was written for."""
+    path = damage.history(home / "state.db")
+    folder = damage.another_life(path)
+    for suffix in ("", "-wal", "-shm"):
+        shutil.move(folder / f"state.db{suffix}", f"{path}{suffix}")
+    shutil.rmtree(folder)
+
+    assert codes(home) == codes(home, deep=True) == []
+
+
+def test_a_file_that_was_cut_off(home: Path) -> None:
+    """A cut-off file beside its own log is cut off: it is not sound without the log either."""
+    path = damage.with_log(damage.history(home / "state.db"), index=False)
+    os.truncate(path, path.stat().st_size // 2 // damage.PAGE * damage.PAGE)
+
+    assert codes(home) == codes(home, deep=True) == ["DB-TRUNCATED"]
+
+
+def test_both_are_damaged(home: Path) -> None:
+    """A snapshot that is damaged itself: nothing is claimed of its log."""
+    path = damage.history(home / "state.db")
+    damage.zero(path, *damage.leaves(path, "messages")[3:6])
+    folder = damage.another_life(damage.history(home / "sound.db"))
+    for suffix in ("-wal", "-shm"):
+        shutil.move(folder / f"state.db{suffix}", f"{path}{suffix}")
+    shutil.rmtree(folder)
+    (home / "sound.db").unlink()
+
+    assert "DB-WAL-STALE" not in codes(home, deep=True)
+
+
+def test_no_time_for_the_file_alone(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither a loss nor a foreign log is claimed before the file alone was judged."""
+    damage.foreign_log(damage.history(home / "state.db"))
+    late = Answer([], "SQLITE_INTERRUPT")
+    monkeypatch.setattr(look.Look, "tables_of", lambda *_: ([], late))
+    ask_alone = look.Look.alone
+
+    def alone(self: look.Look) -> Reader:
+        found = ask_alone(self)
+        if not self.deep:
+            monkeypatch.setattr(found, "ask", lambda *_: late)
+        return found
+
+    monkeypatch.setattr(look.Look, "alone", alone)
+
+    result, findings = ask("database-pages", home)
+
+    assert findings == []
+    assert "--deep" in (result.reason or "")
+    assert codes(home, deep=True) == ["DB-WAL-STALE"]
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_damage_in_its_own_log_is_damage(home: Path, seed: int) -> None:
+    """Pages that went wrong in memory and got a right checksum do not make a log foreign."""
+    path = damage.history(home / "state.db")
+    folder = damage.another_life(path)
+    for suffix in ("", "-wal"):
+        shutil.move(folder / f"state.db{suffix}", f"{path}{suffix}")
+    shutil.rmtree(folder)
+    data = bytearray(Path(f"{path}-wal").read_bytes())
+    chance = random.Random(seed)
+    for _ in range(3):
+        at = 32 + chance.randrange((len(data) - 32) // FRAME) * FRAME + 24
+        data[at + chance.randrange(12)] ^= 1 << chance.randrange(8)
+        data[at + 100 : at + 200] = bytes(100)
+    Path(f"{path}-wal").write_bytes(summed(data))
+
+    assert "DB-WAL-STALE" not in codes(home, deep=True)
+
+
+def summed(data: bytearray) -> bytes:
+    """A log with the checksums that its frames should have."""
+    order = "<" if struct.unpack_from(">I", data)[0] == wal.LITTLE else ">"
+    sums = wal.checksum(bytes(data[:24]), (0, 0), order)
+    for at in range(32, len(data) - FRAME + 1, FRAME):
+        if data[at + 8 : at + 16] != data[16:24]:
+            break
+        sums = wal.checksum(bytes(data[at : at + 8]), sums, order)
+        sums = wal.checksum(bytes(data[at + 24 : at + FRAME]), sums, order)
+        data[at + 16 : at + 24] = struct.pack(">II", *sums)
+    return bytes(data)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_crash_at_any_moment(home: Path, seed: int) -> None:
+    """Checkpoints, deletions and VACUUM before it: a log beside its own file is never foreign."""
+    chance = random.Random(seed)
+    path = damage.history(home / "state.db", 200)
+    beside = Path(shutil.copy(path, home / "writing.db"))
+    with damage.opened(beside) as db, damage.opened(beside) as reader:
+        db.execute(f"PRAGMA wal_autocheckpoint={chance.choice([0, 1, 50])}")
+        for n in range(chance.randrange(5, 40)):
+            what = chance.random()
+            if what < 0.1:
+                db.execute("DELETE FROM messages WHERE id % 5 = ?", (chance.randrange(5),))
+            elif what < 0.15:
+                db.execute("VACUUM")
+            elif what < 0.35:
+                mode = chance.choice(["PASSIVE", "RESTART", "TRUNCATE"])
+                db.execute(f"PRAGMA wal_checkpoint({mode})")
+            elif what < 0.45 and not reader.in_transaction:
+                reader.execute("BEGIN")  # so that a checkpoint can only do a part
+                reader.execute("SELECT count(*) FROM messages").fetchone()
+            else:
+                for m in range(chance.randrange(1, 20)):
+                    damage.add(db, 1_000 * n + m)
+            if reader.in_transaction and chance.random() < 0.5:
+                reader.execute("COMMIT")
+        for suffix in ("", "-wal", "-shm"):
+            if Path(f"{beside}{suffix}").exists():
+                shutil.copy(f"{beside}{suffix}", f"{path}{suffix}")
+    for left in home.glob("writing.db*"):
+        left.unlink()
+
+    assert codes(home) == codes(home, deep=True) == []
