@@ -31,9 +31,8 @@ def set_aside_log(probes: Probes, finding: Finding) -> Iterator[Step]:
     there = [part for part in parts if snapshot(part).kind == "file"]
     if not there:
         raise CannotFix("it is gone already")
-    kept = set_log_aside(probes, path, _HINT) if finding.code == "DB-WAL-STALE" else None
-    if kept is not None:
-        yield kept
+    if finding.code == "DB-WAL-STALE":
+        yield from set_log_aside(probes, path, _HINT)
+        return
     for part in there:
-        if kept is None or part != kept.path:
-            yield MoveAside(part, why="it is of another database, or of another life of this one")
+        yield MoveAside(part, why="it is of another database, or of another life of this one")

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 
 from hermes_doctor import durable
-from hermes_doctor.files import listing, snapshot
+from hermes_doctor.files import Snapshot, listing, open_regular, snapshot
 from hermes_doctor.model import CannotFix, CouldNotLook
-from hermes_doctor.steps import Change, ReplaceDatabase, Step, real
+from hermes_doctor.steps import Change, MoveAside, ReplaceDatabase, Step, real
 
 if TYPE_CHECKING:
     from hermes_doctor.probes import Probes
@@ -69,34 +71,130 @@ class SetLogAside(Step):
             durable.copy(self.path, fd)
 
 
-def set_log_aside(probes: Probes, path: Path, hint: Sequence[str]) -> SetLogAside | None:
-    """The step for a log with rows that the database lacks; None if it has none.
+@dataclass(frozen=True)
+class KeepDatabase(Step):
+    """Set a foreign log aside that a gateway works with, and keep the database as it is now.
 
-    `hint` is shown below it in the plan.
+    A gateway that stops brings the log into the database and would spoil it. So both are copied
+    before, into files without a name, and the database is put back if the stop changed it.
     """
-    log = path.with_name(path.name + "-wal")
-    if probes.home.name_of(path) != HISTORY:
-        return None
+
+    path: Path
+    aside: Path | None
+    """Where the log is kept; None if the vault is enough."""
+    only: str
+    hint: tuple[str, ...] = ()
+    held: dict[str, IO[bytes]] = field(default_factory=dict, compare=False)
+    was: list[Snapshot] = field(default_factory=list, compare=False)
+
+    def sentence(self) -> str:
+        named = f" (it stays as {self.aside.name})" if self.aside else ""
+        also = f" Only in the log: {self.only}" if self.aside else ""
+        return (
+            f"take {self.path.name}-wal away{named} and keep {self.path.name} as it is now: "
+            f"stopping the gateway would mix the log into it.{also}"
+        )
+
+    def lines(self) -> Sequence[str]:
+        return self.hint if self.aside else ()
+
+    def prepare(self) -> None:
+        self.was[:] = [snapshot(self.path)]
+        for suffix in ("", "-wal"):
+            self._hold(suffix)
+        if snapshot(self.path) != self.was[0] or not _is_sound(self.held[""]):
+            raise CannotFix(f"{self.path.name} is being written just now")
+
+    def _hold(self, suffix: str) -> None:
+        import tempfile
+
+        self.held[suffix] = kept = tempfile.TemporaryFile(dir=self.path.parent)  # noqa: SIM115
+        try:
+            source = open_regular(self.path.with_name(self.path.name + suffix))
+        except (FileNotFoundError, CouldNotLook) as why:
+            raise CannotFix(f"{self.path.name}{suffix} cannot be read") from why
+        try:
+            durable.transfer(source, kept.fileno(), 0, os.fstat(source).st_size)
+        finally:
+            os.close(source)
+
+    def release(self) -> None:
+        while self.held:
+            self.held.popitem()[1].close()
+
+    def changes(self) -> Sequence[Change]:
+        found = []
+        log = snapshot(self.path.with_name(self.path.name + "-wal"))
+        if self.aside is not None:
+            make = partial(self._make, "-wal")
+            found.append(Change(self.aside, snapshot(self.aside), make=make, room=log.size))
+        for suffix in ("-wal", "-shm"):
+            beside = self.path.with_name(self.path.name + suffix)
+            if (taken := snapshot(beside)).kind == "file":
+                found.append(Change(beside, taken, absent=True))
+        now = snapshot(self.path)
+        if not self.was or now != self.was[0]:
+            found.append(Change(self.path, now, make=partial(self._make, ""), room=now.size))
+        return found
+
+    def notes(self) -> Sequence[str]:
+        said = [f"Nothing of {self.path.name} is lost."]
+        return [*said, f"The log is kept as {self.aside.name}."] if self.aside else said
+
+    def _make(self, suffix: str, target: Path) -> None:
+        kept = self.held[suffix].fileno()
+        with durable.fresh(target) as fd:
+            durable.transfer(kept, fd, 0, os.fstat(kept).st_size)
+
+
+def _is_sound(file: IO[bytes]) -> bool:
+    """Whether SQLite finds a database without a name sound."""
+    import sqlite3
+
+    from hermes_doctor.sqlite.soundness import OK, address, verdict_of
+
+    name = address(Path(f"/proc/self/fd/{file.fileno()}"), "&immutable=1")
+    try:
+        with closing(sqlite3.connect(name, uri=True)) as database:
+            return verdict_of(database) == OK
+    except sqlite3.Error:
+        return False
+
+
+def set_log_aside(probes: Probes, path: Path, hint: Sequence[str]) -> list[Step]:
+    """Take a foreign log away; one with rows that the history lacks stays beside it.
+
+    `hint` is shown below that step in the plan.
+    """
+    log, index = (path.with_name(path.name + suffix) for suffix in ("-wal", "-shm"))
+    only = _rows(probes, path, log) if probes.home.name_of(path) == HISTORY else ""
+    aside: Path | None = None
+    if only:
+        when = datetime.fromtimestamp(snapshot(log).mtime_ns / 1e9, UTC)
+        aside = path.with_name(f"{path.name}{_ASIDE}{when:%Y%m%dT%H%M%S}")
+        if snapshot(aside).kind != "absent":
+            raise CannotFix(f"{aside.name} exists already")
+    if probes.condition(path).holders:
+        return [KeepDatabase(path, aside, only, tuple(hint))]
+    why = "it is of another database, or of another life of this one"
+    steps: list[Step] = [SetLogAside(log, aside, only, tuple(hint))] if aside else []
+    rest = [part for part in (log, index) if part != log or aside is None]
+    steps += [MoveAside(part, why=why) for part in rest if snapshot(part).kind == "file"]
+    return steps
+
+
+def _rows(probes: Probes, path: Path, log: Path) -> str:
+    """How many rows exist only in a log, in words; empty if there are none."""
     try:
         with _alone(path) as ask:
             only = _compared(probes, path, log, ask)
-    except (CannotFix, CouldNotLook):
-        words = "rows that could not be counted"
-    else:
-        if not only.any:
-            return None
-        words = only.counted
-    when = datetime.fromtimestamp(snapshot(log).mtime_ns / 1e9, UTC)
-    aside = path.with_name(f"{path.name}{_ASIDE}{when:%Y%m%dT%H%M%S}")
-    if snapshot(aside).kind != "absent":
-        raise CannotFix(f"{aside.name} exists already")
-    return SetLogAside(log, aside, words, tuple(hint))
+    except (CannotFix, CouldNotLook, FileNotFoundError):
+        return "rows that could not be counted"
+    return only.counted if only.any else ""
 
 
 def add_rows(probes: Probes, path: Path, log: Path) -> ReplaceDatabase:
     """Add the rows to a history that exist only in a log that was set aside."""
-    from functools import partial
-
     from hermes_doctor.sqlite.mending import logrows, planning
 
     plan = planning.plan_of(probes, path)

@@ -311,8 +311,9 @@ class Look:
         that cannot have begun with this file, and with it rows must be out of reach that the
         file alone has. Raises CouldNotLook if there was no time to judge the file alone.
         """
-        if self.found.holders or not self.found.log.committed or self.book.log is None:
+        if not self.found.log.committed or self.book.log is None:
             return ""
+        began = self.settled()
         why = self.contradiction(sheets, cut_off=pair is None)
         if not why:
             return ""
@@ -325,9 +326,15 @@ class Look:
                 return ""
             readable = pair is not None and damage is not None and not damage.rows
             kept = readable and pair is not None and self.holds(pair, alone)
-            return "" if kept else why
+            return "" if kept or self.settled() != began else why
         finally:
             alone.close()
+
+    def settled(self) -> tuple[int, int, bytes]:
+        """What changes when a process brings the log into the file, or begins the log again."""
+        assert self.book.log is not None
+        st = os.fstat(self.book.main)
+        return st.st_size, st.st_mtime_ns, os.pread(self.book.log, 32, 0)
 
     def contradiction(self, sheets: Pages, *, cut_off: bool) -> str:
         """Why this log cannot have begun with this file; empty if it can."""
