@@ -102,7 +102,9 @@ class KeepDatabase(Step):
         self.was[:] = [snapshot(self.path)]
         for suffix in ("", "-wal"):
             self._hold(suffix)
-        if snapshot(self.path) != self.was[0] or not _is_sound(self.held[""]):
+        with _alone(self.path) as ask:
+            verdict = [row[0] for row in ask("PRAGMA quick_check(1)")]
+        if verdict != ["ok"] or snapshot(self.path) != self.was[0]:
             raise CannotFix(f"{self.path.name} is being written just now")
 
     def _hold(self, suffix: str) -> None:
@@ -145,20 +147,6 @@ class KeepDatabase(Step):
         kept = self.held[suffix].fileno()
         with durable.fresh(target) as fd:
             durable.transfer(kept, fd, 0, os.fstat(kept).st_size)
-
-
-def _is_sound(file: IO[bytes]) -> bool:
-    """Whether SQLite finds a database without a name sound."""
-    import sqlite3
-
-    from hermes_doctor.sqlite.soundness import OK, address, verdict_of
-
-    name = address(Path(f"/proc/self/fd/{file.fileno()}"), "&immutable=1")
-    try:
-        with closing(sqlite3.connect(name, uri=True)) as database:
-            return verdict_of(database) == OK
-    except sqlite3.Error:
-        return False
 
 
 def set_log_aside(probes: Probes, path: Path, hint: Sequence[str]) -> list[Step]:
