@@ -11,13 +11,17 @@ from collections.abc import Callable
 
 from hermes_doctor.files import Snapshot
 from hermes_doctor.sqlite import descent, wal
+from hermes_doctor.sqlite.disagreement import Comparison
 from hermes_doctor.sqlite.header import Header
+from hermes_doctor.sqlite.pages import Pages
 from hermes_doctor.sqlite.salvage import catalog as catalogs, trees
 from hermes_doctor.sqlite.salvage.catalog import Catalog
 from hermes_doctor.sqlite.salvage.image import Image
 from hermes_doctor.sqlite.salvage.survey import Survey
 
 View = tuple[Survey, Catalog]
+SECONDS = 10.0
+"""For comparing the pages of a log with those of its file."""
 
 
 def choose(image: Image, progress: Callable[[int], None]) -> tuple[View, str]:
@@ -25,14 +29,19 @@ def choose(image: Image, progress: Callable[[int], None]) -> tuple[View, str]:
     view = _look(image, progress)
     if image.undo.places and not image.log.places:
         return _with_journal(image, view, progress)
-    if not image.log.places or image.log.damaged or not torn(view) or _own_log(image):
+    if not image.log.places or image.log.damaged or not torn(view):
         return view, ""
     if not image.size:  # the file is empty or gone: its log is all there is
+        return view, ""
+    if _own_log(image) and not _contradicts(image, view):
         return view, ""
     image.use_file()
     alone = _look(image, progress)
     if not torn(alone):
-        return alone, "The write-ahead log is not this file's, which is sound without it."
+        return alone, (
+            "The write-ahead log is not this file's, which is sound without it. No row of the "
+            "log is in the new database; the log is in the vault."
+        )
     image.use_log()
     return view, ""
 
@@ -63,6 +72,31 @@ def _own_log(image: Image) -> bool:
     header = Header(os.pread(image.fd, 128, 0), Snapshot.of(os.fstat(image.fd)))
     log = wal.read(image.wal, seconds=1.0)
     return descent.of_log(header, image.wal, log).level == descent.PROVEN
+
+
+def _contradicts(image: Image, view: View) -> bool:
+    """Whether the log cannot be of this file, although what page 1 counts fits."""
+    claimed = int.from_bytes(os.pread(image.fd, 4, 28), "big")
+    added = range(image.file_pages + 1, image.log.pages + 1)
+    if claimed == image.file_pages and any(number not in image.log.places for number in added):
+        return True
+    compared = Comparison(_Laid(image))
+    entries = [entry for entry in view[1].entries if entry.root]
+    roots = [
+        (entry.root, entry.kind == "table" and "WITHOUT ROWID" not in (entry.sql or "").upper())
+        for entry in entries
+    ]
+    compared.walk(roots, SECONDS)
+    return compared.foreign
+
+
+class _Laid(Pages):
+    """The pages of a database as its log shows them."""
+
+    def __init__(self, image: Image) -> None:
+        self.db, self.wal = image.fd, image.over_fd
+        self.frames = dict(image.over)
+        self.page_size, self.usable, self.count = image.page_size, image.usable, image.count
 
 
 def misfits(view: View) -> int:

@@ -1,0 +1,87 @@
+"""SIGKILL at every write while a foreign log is set aside: the database never changes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from hermes_doctor.files import snapshot
+from hermes_doctor.model import CannotFix
+from hermes_doctor.sqlite.asides import KeepDatabase
+from tests import crashing, curing, damage
+from tests.test_crash import killed, rehearse
+
+
+def test_killed_at_any_moment(tmp_path: Path) -> None:
+    """The log is beside the database or it is not; the next command brings it to an end."""
+    sick = tmp_path / "sick"
+    sick.mkdir()
+    path = damage.foreign_log(curing.history(sick / "state.db"), before=200, after=8)
+    alone, log = path.read_bytes(), Path(f"{path}-wal").read_bytes()
+    with crashing.serving(alone=True) as server:
+        home = tmp_path / "home"
+        scene = rehearse(server, sick, home, "fix", "DB-WAL-STALE", "--apply", "--yes")
+        for cut in [one for one in scene.cuts if one.how == "kill"][::2]:
+            killed(scene, cut)
+            assert (home / "state.db").read_bytes() == alone
+            left = home / "state.db-wal"
+            assert not left.exists() or left.read_bytes() == log
+        ended = scene.again()
+        assert ended.code == 0, ended.said
+        assert crashing.state(home) == scene.after
+
+
+@pytest.fixture
+def held(home: Path) -> KeepDatabase:
+    """A foreign log that a gateway works with, kept before the gateway stops."""
+    path = damage.foreign_log(curing.history(home / "state.db"))
+    return KeepDatabase(path, home / "aside", "40 messages")
+
+
+def made(step: KeepDatabase) -> dict[str, bytes | None]:
+    """What the step makes of each path, by name."""
+    found: dict[str, bytes | None] = {}
+    for change in step.changes():
+        target = change.path.with_name("made")
+        if change.make is not None:
+            change.make(target)
+            found[change.path.name] = target.read_bytes()
+            target.unlink()
+        else:
+            found[change.path.name] = None
+    return found
+
+
+def test_a_stop_that_spoils_the_database(held: KeepDatabase) -> None:
+    """The gateway brought the log into the file as it closed it: the file is put back."""
+    alone, log = held.path.read_bytes(), Path(f"{held.path}-wal").read_bytes()
+    held.prepare()
+    held.path.write_bytes(alone[: damage.PAGE] + log[56 : 56 + damage.PAGE] * 9)
+    for suffix in ("-wal", "-shm"):
+        Path(f"{held.path}{suffix}").unlink()
+
+    assert made(held) == {"aside": log, "state.db": alone}
+    held.release()
+    assert held.held == {}
+
+
+def test_a_stop_that_changes_nothing(held: KeepDatabase) -> None:
+    """The database is as it was, so that only the log moves."""
+    log = Path(f"{held.path}-wal").read_bytes()
+    held.prepare()
+
+    assert made(held) == {"aside": log, "state.db-wal": None, "state.db-shm": None}
+    held.release()
+
+
+def test_it_was_spoiled_before(held: KeepDatabase) -> None:
+    """The log was brought in between the look and the stop: then nothing is done."""
+    damage.zero(held.path, *range(4, 9))
+    before = snapshot(held.path)
+
+    with pytest.raises(CannotFix):
+        held.prepare()
+
+    held.release()
+    assert snapshot(held.path) == before
