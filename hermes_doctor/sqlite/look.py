@@ -28,8 +28,6 @@ from hermes_doctor.sqlite.wal import EMPTY, Index, Log
 if TYPE_CHECKING:
     from hermes_doctor.sqlite.verdict import Damage
 
-_OTHER_RELEASE = "malformed inverted index for FTS5"
-
 
 def _complaints(answers: list[tuple[str, Answer]]) -> list[tuple[str, str]]:
     return [
@@ -197,6 +195,9 @@ class Look:
     def asked(self, reader: Reader, sheets: Pages) -> Condition:
         """SQLite's verdict, and what it means."""
         damage, finished = self.verdict(reader, sheets)
+        if damage is None and not finished and self.suspicious():
+            self.seconds = condition.ATTRIBUTION
+            damage, finished = self.verdict(reader, sheets)
         if counted := self.wrong_count(damage, sheets):
             return self.end(reader, fault=counted)
         if damage is not None:
@@ -301,118 +302,22 @@ class Look:
             return {"doubt": str(doubt)}
         return {"stale_log": why} if why else {"truncated": truncated}
 
+    def suspicious(self) -> bool:
+        """Whether a log that no process uses cannot have begun with the file, by their counters."""
+        if self.found.holders or not self.found.log.committed or self.book.log is None:
+            return False
+        found = descents.of_log(self.found.header, self.book.log, self.found.log)
+        return found.level == descents.IMPOSSIBLE
+
     def foreign(
         self, sheets: Pages, pair: Reader | None = None, damage: Damage | None = None
     ) -> str:
-        """What proves that the log is of another life of the file; empty if nothing does.
-
-        That the pair is damaged proves nothing: a log of the file's own may bring a broken index
-        along with the newest rows. The file must be sound without the log, the log must be one
-        that cannot have begun with this file, and with it rows must be out of reach that the
-        file alone has. Raises CouldNotLook if there was no time to judge the file alone.
-        """
+        """What proves that the log is of another life of the file; empty if nothing does."""
         if not self.found.log.committed or self.book.log is None:
             return ""
-        began = self.settled()
-        why = self.contradiction(sheets, cut_off=pair is None)
-        if not why:
-            return ""
-        try:
-            alone = self.alone()
-        except CouldNotLook:
-            return ""
-        try:
-            if not self.is_sound(alone):
-                return ""
-            readable = pair is not None and damage is not None and not damage.rows
-            kept = readable and pair is not None and self.holds(pair, alone)
-            return "" if kept or self.settled() != began else why
-        finally:
-            alone.close()
+        from hermes_doctor.sqlite.foreignlog import Suspicion
 
-    def settled(self) -> tuple[int, int, bytes]:
-        """What changes when a process brings the log into the file, or begins the log again."""
-        assert self.book.log is not None
-        st = os.fstat(self.book.main)
-        return st.st_size, st.st_mtime_ns, os.pread(self.book.log, 32, 0)
-
-    def contradiction(self, sheets: Pages, *, cut_off: bool) -> str:
-        """Why this log cannot have begun with this file; empty if it can."""
-        assert self.book.log is not None
-        if cut_off:
-            # What a log adds to its file is in the log, so its database had these pages before.
-            there = self.found.header.snapshot.size // sheets.page_size
-            pages = self.found.log.db_pages
-            missing = self.missing(sheets, there, pages)
-            return (
-                f"it is of a database of {pages:,} pages; {missing:,} of them are in neither file"
-            )
-        descent = descents.of_log(self.found.header, self.book.log, self.found.log)
-        if descent.level == descents.IMPOSSIBLE:
-            return descent.what
-        from hermes_doctor.sqlite.disagreement import Comparison
-
-        assert self.found.catalog is not None
-        compared = Comparison(sheets)
-        compared.walk(self.found.catalog.roots, 60.0 if self.deep else condition.ATTRIBUTION)
-        if not compared.foreign:
-            return ""
-        return f"{len(compared.between):,} pages of it do not fit the pages of the database"
-
-    def is_sound(self, alone: Reader) -> bool:
-        """Whether SQLite finds the file without its log sound; CouldNotLook without the time.
-
-        Search tables that another release of SQLite filled are not damage.
-        """
-        limit = None if self.deep else condition.ATTRIBUTION
-        answer = alone.ask("PRAGMA integrity_check(100)", limit)
-        said = [str(row[0]) for row in answer.rows]
-        if answer.unfinished:  # the search tables take longest, and hold no rows of their own
-            said, answer = self.tables_of(alone)
-        if answer.unfinished:
-            raise CouldNotLook("whether its log belongs to it takes longer to find out: use --deep")
-        if answer.error:
-            return False
-        return all(one == "ok" or _OTHER_RELEASE in one for one in said)
-
-    def tables_of(self, alone: Reader) -> tuple[list[str], Answer]:
-        """SQLite's verdict on one table after the other, without the full-text tables."""
-        end = time.monotonic() + condition.ALONE
-        listed = alone.ask(
-            "SELECT name FROM sqlite_master WHERE type = 'table' AND rootpage > 0",
-            condition.ATTRIBUTION,
-        )
-        said: list[str] = []
-        answer = listed
-        for (name,) in listed.rows:
-            left = max(0.0, end - time.monotonic())
-            answer = alone.ask(f"PRAGMA quick_check({quoted(str(name))})", left)
-            said += [str(row[0]) for row in answer.rows]
-            if answer.error:
-                break
-        return said, answer
-
-    def alone(self) -> Reader:
-        """The file without its log."""
-        if self.small:
-            return InMemory(image(self.book, most=2 * condition.SMALL_DEEP, log=EMPTY))
-        return InProcess(self.found.files.path, inspector.REST)
-
-    def holds(self, pair: Reader, alone: Reader) -> bool:
-        """Whether every table of the file alone has as many rows with the log, up to as high."""
-        listed = alone.ask("SELECT name FROM sqlite_master WHERE type = 'table' AND rootpage > 0")
-        assert self.found.catalog is not None
-        for name in (str(row[0]) for row in listed.rows):
-            if name.startswith("sqlite_") or self.found.catalog.worth(name) != "rows":
-                continue
-            sql = f"SELECT count(*), max(rowid) FROM {quoted(name)} NOT INDEXED"
-            with_log, without = (one.ask(sql, self.limit(100)) for one in (pair, alone))
-            if with_log.error or without.error:
-                return False
-            counts = zip(with_log.rows[0], without.rows[0], strict=True)
-            if any((more or 0) < (less or 0) for more, less in counts):
-                return False
-        return True
+        return Suspicion(self, sheets).proof(pair, damage)
 
     def verified(self, reader: Reader, seen: tuple[Flaw, ...]) -> list[Flaw]:
         """FTS5's own check, where the database is small enough for a picture to write on."""

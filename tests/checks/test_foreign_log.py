@@ -12,7 +12,7 @@ import pytest
 
 from hermes_doctor.files import Snapshot
 from hermes_doctor.model import Severity
-from hermes_doctor.sqlite import condition, descent, header, look, snapshot, wal
+from hermes_doctor.sqlite import condition, descent, foreignlog, header, snapshot, wal
 from hermes_doctor.sqlite.reader import Answer, Reader
 from tests import damage
 from tests.looking import ask, codes
@@ -132,16 +132,16 @@ def test_no_time_for_the_file_alone(home: Path, monkeypatch: pytest.MonkeyPatch)
     """Neither a loss nor a foreign log is claimed before the file alone was judged."""
     damage.foreign_log(damage.history(home / "state.db"))
     late = Answer([], "SQLITE_INTERRUPT")
-    monkeypatch.setattr(look.Look, "tables_of", lambda *_: ([], late))
-    ask_alone = look.Look.alone
+    monkeypatch.setattr(foreignlog.Suspicion, "tables_of", lambda *_: ([], late))
+    ask_alone = foreignlog.Suspicion.alone
 
-    def alone(self: look.Look) -> Reader:
+    def alone(self: foreignlog.Suspicion) -> Reader:
         found = ask_alone(self)
         if not self.deep:
             monkeypatch.setattr(found, "ask", lambda *_: late)
         return found
 
-    monkeypatch.setattr(look.Look, "alone", alone)
+    monkeypatch.setattr(foreignlog.Suspicion, "alone", alone)
 
     result, findings = ask("database-pages", home)
 

@@ -5,9 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from hermes_doctor.model import Severity
 from tests import curing, damage, support
-from tests.looking import ask
 
 ROWS = "SELECT * FROM messages ORDER BY id"
 
@@ -117,25 +115,6 @@ def test_titles_stay_unique(home: Path) -> None:
     assert curing.rows(path, "SELECT id FROM sessions WHERE title = 'the same'") == [("s1",)]
     assert curing.rows(path, "SELECT count(*) FROM messages WHERE session_id = 'other'") == [(0,)]
     assert "a value that must be unique is in use" in " ".join(cured.notes)
-
-
-def test_it_is_information(home: Path) -> None:
-    """It is a choice and no problem: the check ends well."""
-    set_aside(home)
-
-    _, [finding] = ask("database-aside", home)
-
-    assert (finding.severity, finding.fix) == (Severity.INFO, "add-log-rows")
-    assert support.check(home, "--only", "databases").code == 0
-
-
-def test_a_healthy_home(home: Path) -> None:
-    """Without a log that was set aside there is nothing to say."""
-    curing.history(home / "state.db")
-
-    result, findings = ask("database-aside", home)
-
-    assert (result.status, findings) == ("skipped", [])
 
 
 def test_not_a_log(home: Path) -> None:
