@@ -115,7 +115,7 @@ if TYPE_CHECKING:
         ways,
     )
     from hermes_doctor.settings.world import World
-    from hermes_doctor.sqlite.asides import add_rows, set_aside_logs, set_log_aside
+    from hermes_doctor.sqlite.asides import add_rows, set_log_aside
     from hermes_doctor.sqlite.blueprint import Blueprint
     from hermes_doctor.sqlite.completion import complete
     from hermes_doctor.sqlite.condition import Condition
@@ -131,6 +131,7 @@ if TYPE_CHECKING:
         release_claims,
         take_back,
     )
+    from hermes_doctor.sqlite.snapshot import set_aside_logs
     from hermes_doctor.sqlite.verdict import Damage
     from hermes_doctor.steps import (
         GatewayStep,
@@ -407,7 +408,8 @@ _LATER = {
     "hermes_doctor.settings.world": ("World",),
     "hermes_doctor.settings.admission": ("Entrance",),
     "hermes_doctor.settings.identity": ("is_id",),
-    "hermes_doctor.sqlite.asides": ("add_rows", "set_aside_logs", "set_log_aside"),
+    "hermes_doctor.sqlite.asides": ("add_rows", "set_log_aside"),
+    "hermes_doctor.sqlite.snapshot": ("set_aside_logs",),
     "hermes_doctor.sqlite.blueprint": ("Blueprint",),
     "hermes_doctor.sqlite.completion": ("complete",),
     "hermes_doctor.sqlite.condition": ("Condition",),

@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from hermes_doctor import durable
-from hermes_doctor.files import Snapshot, listing, open_regular, snapshot
+from hermes_doctor.files import Snapshot, open_regular, snapshot
 from hermes_doctor.model import CannotFix, CouldNotLook
+from hermes_doctor.sqlite.snapshot import ASIDE
 from hermes_doctor.steps import Change, MoveAside, ReplaceDatabase, Step, real
 
 if TYPE_CHECKING:
@@ -22,17 +23,6 @@ if TYPE_CHECKING:
 
 HISTORY = "state.db"
 """The one database whose rows can be added from a log: a task of a board would run again."""
-_ASIDE = "-wal.aside-"
-
-
-def set_aside_logs(path: Path) -> list[Path]:
-    """The logs of a database that lie beside it under another name, oldest first."""
-    try:
-        names = listing(path.parent)
-    except (CouldNotLook, FileNotFoundError):
-        return []
-    found = [path.with_name(name) for name in sorted(names) if name.startswith(path.name + _ASIDE)]
-    return [one for one in found if snapshot(one).kind == "file"]
 
 
 @dataclass(frozen=True)
@@ -159,7 +149,7 @@ def set_log_aside(probes: Probes, path: Path, hint: Sequence[str]) -> list[Step]
     aside: Path | None = None
     if only:
         when = datetime.fromtimestamp(snapshot(log).mtime_ns / 1e9, UTC)
-        aside = path.with_name(f"{path.name}{_ASIDE}{when:%Y%m%dT%H%M%S}")
+        aside = path.with_name(f"{path.name}{ASIDE}{when:%Y%m%dT%H%M%S}")
         if snapshot(aside).kind != "absent":
             raise CannotFix(f"{aside.name} exists already")
     if probes.condition(path).holders:

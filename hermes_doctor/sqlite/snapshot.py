@@ -8,13 +8,15 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
-from hermes_doctor.files import Snapshot, open_regular, reason, size, snapshot
+from hermes_doctor.files import Snapshot, listing, open_regular, reason, size, snapshot
 from hermes_doctor.model import CouldNotLook
 from hermes_doctor.sqlite import wal
 from hermes_doctor.sqlite.wal import Log
 from hermes_doctor.values import NamedTuple
 
 TRIES = 8
+ASIDE = "-wal.aside-"
+"""What follows the name of a database in the name of a log that was set aside."""
 
 
 class Files(NamedTuple):
@@ -47,6 +49,16 @@ def files(path: Path) -> Files:
         raise CouldNotLook(f"{path.name}: leads nowhere") from error
     beside = [snapshot(real.with_name(real.name + s)) for s in ("-wal", "-shm", "-journal")]
     return Files(real, snapshot(real), *beside)
+
+
+def set_aside_logs(path: Path) -> list[Path]:
+    """The logs of a database that lie beside it under another name, oldest first."""
+    try:
+        names = listing(path.parent)
+    except (CouldNotLook, FileNotFoundError):
+        return []
+    found = [path.with_name(name) for name in sorted(names) if name.startswith(path.name + ASIDE)]
+    return [one for one in found if snapshot(one).kind == "file"]
 
 
 class Book:

@@ -22,7 +22,9 @@ FRAME = damage.PAGE + 24
 
 @pytest.fixture(params=["memory", "process"], autouse=True)
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Small databases and large ones."""
+    """Small databases and large ones, with time enough on a busy machine."""
+    for limit in ("WHOLE", "ATTRIBUTION", "ALONE"):
+        monkeypatch.setattr(condition, limit, 30.0)
     if request.param == "process":
         monkeypatch.setattr(condition, "SMALL", 0)
         monkeypatch.setattr(condition, "SMALL_DEEP", 0)
