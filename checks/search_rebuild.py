@@ -1,0 +1,29 @@
+"""A rebuild of the search index that Hermes has started and not finished."""
+
+from collections.abc import Iterator
+
+from hermes_doctor.api import Evidence, Finding, Probes, Severity, Skip, check
+
+
+@check(id="search-rebuild", group="databases", codes=["DB-FTS-UNFINISHED"], limit=10)
+def search_rebuild(probes: Probes) -> Iterator[Finding]:
+    """Has Hermes finished rebuilding the search index?"""
+    if not probes.databases().paths:
+        raise Skip("there is no database yet")
+    for name, _, found in probes.conditions():
+        rebuild = found.rebuild
+        if rebuild is None or found.flaws or (found.damage and found.damage.searches):
+            continue  # damage is reported with its own repair
+        indexed = "no" if rebuild.progress is None else f"{rebuild.progress} of"
+        yield Finding(
+            code="DB-FTS-UNFINISHED",
+            severity=Severity.INFO,
+            title=f"Hermes has not finished rebuilding the search index of {name}",
+            subject=name,
+            detail="Older messages are found more slowly until then; nothing is lost. Run "
+            "`hermes sessions optimize-storage` to finish it. hermes-doctor leaves it alone.",
+            evidence=(
+                Evidence(name, f"{indexed} {rebuild.high_water} messages are indexed again"),
+            ),
+            data={"progress": rebuild.progress, "high_water": rebuild.high_water},
+        )
