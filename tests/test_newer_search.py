@@ -74,6 +74,8 @@ FAULTS = (damage.search_structure, damage.search_zeroed, damage.search_table_gon
 @pytest.mark.parametrize("fault", FAULTS, ids=damage.called)
 def test_damage_is_repaired(source: Source, variant: str, fault: damage.Fault) -> None:
     """The repair changes no declaration, and ends a rebuild that was interrupted."""
+    if source.version != recorded.VERSIONS[-1] and fault is not FAULTS[0]:
+        pytest.skip("one fault is enough for each older release")
     home = source.home(variant)
     path = home / "state.db"
     kept, declared = curing.messages(path), curing.rows(path, DECLARED)

@@ -28,8 +28,23 @@ OPTIONS = {REST: "mode=ro&immutable=1", LIVE: "mode=ro&readonly_shm=1", LEFT: "m
 MOST_ROWS = 500
 _NOATIME = getattr(os, "O_NOATIME", 0)
 HARMLESS = frozenset(
-    ["coalesce", "count", "ifnull", "iif", "json_extract", "json_object", "json_type"]
-    + ["json_valid", "length", "lower", "nullif", "substr", "substring", "typeof", "upper"]
+    [
+        "coalesce",
+        "count",
+        "ifnull",
+        "iif",
+        "json_extract",
+        "json_object",
+        "json_type",
+        "json_valid",
+        "length",
+        "lower",
+        "nullif",
+        "substr",
+        "substring",
+        "typeof",
+        "upper",
+    ]
 )
 """Functions that read only their arguments, return no more than those hold, and are quick."""
 

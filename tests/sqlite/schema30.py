@@ -19,11 +19,13 @@ _DELEGATED = (
     "ELSE json_object() END), '$._delegate_from')"
 )
 _WANTED = "{0}source NOT IN ('cron', 'subagent') AND " + _DELEGATED + " IS NULL"
-_CUT = "CASE WHEN {0}role = 'tool' THEN substr(COALESCE({0}content, ''), 1, 8192) ELSE {0}content END"
+_CUT = (
+    "CASE WHEN {0}role = 'tool' THEN substr(COALESCE({0}content, ''), 1, 8192) ELSE {0}content END"
+)
 _PENDING = (
     "(new.id > COALESCE((SELECT CAST(value AS INTEGER) FROM state_meta "
-    "WHERE key = 'fts_rebuild_high_water'), -1) OR new.id <= COALESCE((SELECT CAST(value AS INTEGER)"
-    " FROM state_meta WHERE key = 'fts_rebuild_progress'), -1))"
+    "WHERE key = 'fts_rebuild_high_water'), -1) OR new.id <= COALESCE((SELECT "
+    "CAST(value AS INTEGER) FROM state_meta WHERE key = 'fts_rebuild_progress'), -1))"
 )
 SEARCH = (
     f"CREATE VIEW messages_fts_src AS SELECT id, {_CUT.format('')} AS content, tool_name, "
