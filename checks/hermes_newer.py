@@ -18,7 +18,8 @@ def hermes_newer(probes: Probes) -> Iterator[Finding]:
         severity=Severity.INFO,
         title=f"not judged: {newer}",
         subject="Hermes",
-        detail="Settings, providers, platforms, stored files and the structure of databases are not "
-        "judged, and no fix changes a structure. Damage is still reported. Update hermes-doctor.",
+        detail="Settings, providers, platforms, stored files and the structure of databases are "
+        "not judged, and no fix changes a structure. Damage is still reported. Update "
+        "hermes-doctor.",
         evidence=(Evidence("installation", where),),
     )

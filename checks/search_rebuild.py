@@ -14,7 +14,10 @@ def search_rebuild(probes: Probes) -> Iterator[Finding]:
         rebuild = found.rebuild
         if rebuild is None or found.flaws or (found.damage and found.damage.searches):
             continue  # damage is reported with its own repair
-        indexed = "no" if rebuild.progress is None else f"{rebuild.progress} of"
+        total = rebuild.high_water
+        indexed = f"{rebuild.progress} of {total} messages are indexed again"
+        if rebuild.progress is None:
+            indexed = f"none of {total} messages is known to be indexed again"
         yield Finding(
             code="DB-FTS-UNFINISHED",
             severity=Severity.INFO,
@@ -22,8 +25,6 @@ def search_rebuild(probes: Probes) -> Iterator[Finding]:
             subject=name,
             detail="Older messages are found more slowly until then; nothing is lost. Run "
             "`hermes sessions optimize-storage` to finish it. hermes-doctor leaves it alone.",
-            evidence=(
-                Evidence(name, f"{indexed} {rebuild.high_water} messages are indexed again"),
-            ),
+            evidence=(Evidence(name, indexed),),
             data={"progress": rebuild.progress, "high_water": rebuild.high_water},
         )

@@ -28,7 +28,7 @@ OPTIONS = {REST: "mode=ro&immutable=1", LIVE: "mode=ro&readonly_shm=1", LEFT: "m
 MOST_ROWS = 500
 _NOATIME = getattr(os, "O_NOATIME", 0)
 HARMLESS = frozenset(
-    [
+    {
         "coalesce",
         "count",
         "ifnull",
@@ -44,7 +44,7 @@ HARMLESS = frozenset(
         "substring",
         "typeof",
         "upper",
-    ]
+    }
 )
 """Functions that read only their arguments, return no more than those hold, and are quick."""
 
