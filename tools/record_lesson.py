@@ -68,7 +68,7 @@ def talk(home: Path) -> None:
 
 def settings() -> None:
     """Let the release bring config.yaml to its own version."""
-    from hermes_cli import config  # type: ignore[import-not-found]
+    from hermes_cli import config
 
     config.migrate_config(interactive=False, quiet=True)
 
@@ -76,7 +76,7 @@ def settings() -> None:
 def status() -> None:
     """The status file as a gateway leaves it after an orderly end."""
     sys.argv = ["/opt/hermes/.venv/bin/hermes", "gateway", "run"]
-    from gateway import status as gateway_status
+    from gateway import status as gateway_status  # type: ignore[import-not-found]
 
     gateway_status.write_runtime_status(gateway_state="running")
     gateway_status.write_runtime_status(gateway_state="stopped", exit_reason="stopped by a signal")
