@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from hermes_doctor.api import Evidence, Finding, Probes, Severity, Skip, check
 
 
-@check(id="api-exposure", group="access", codes=["GW-API-KEY-MISSING"])
+@check(id="api-exposure", group="access", codes=["GW-API-KEY-MISSING"], by_release=True)
 def api_exposure(probes: Probes) -> Iterator[Finding]:
     """Does the API server have a key that is good enough for where it listens?"""
     on = any(one.name == "api_server" for one in probes.platforms())

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from hermes_doctor.api import Evidence, Finding, Probes, Severity, Skip, check, named, unheard
 
 
-@check(id="config-allowlists", group="configuration", codes=["CFG-ALLOWLIST-KEY"])
+@check(id="config-allowlists", group="configuration", codes=["CFG-ALLOWLIST-KEY"], by_release=True)
 def config_allowlists(probes: Probes) -> Iterator[Finding]:
     """Do the lists of users in config.yaml count?"""
     found = probes.resolved()

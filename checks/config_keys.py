@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from hermes_doctor.api import Evidence, Finding, Probes, Severity, Skip, check, misspelt, named
 
 
-@check(id="config-keys", group="configuration", codes=["CFG-UNKNOWN-KEY"])
+@check(id="config-keys", group="configuration", codes=["CFG-UNKNOWN-KEY"], by_release=True)
 def config_keys(probes: Probes) -> Iterator[Finding]:
     """Is every key of config.yaml spelt as Hermes reads it?"""
     world = probes.resolved().world

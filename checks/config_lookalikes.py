@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from hermes_doctor.api import Evidence, Finding, Probes, Severity, Skip, check, lookalikes, named
 
 
-@check(id="config-lookalikes", group="configuration", codes=["CFG-LOOKALIKE"])
+@check(id="config-lookalikes", group="configuration", codes=["CFG-LOOKALIKE"], by_release=True)
 def config_lookalikes(probes: Probes) -> Iterator[Finding]:
     """Are spaces and quotes in config.yaml what they look like?"""
     document = probes.resolved().world.document

@@ -15,7 +15,7 @@ from hermes_doctor.api import (
 )
 
 
-@check(id="config-platforms", group="configuration", codes=["CFG-IGNORED"])
+@check(id="config-platforms", group="configuration", codes=["CFG-IGNORED"], by_release=True)
 def config_platforms(probes: Probes) -> Iterator[Finding]:
     """Does all that config.yaml says about platforms count?"""
     found = probes.resolved()

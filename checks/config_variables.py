@@ -25,7 +25,7 @@ from hermes_doctor.api import (
 )
 
 
-@check(id="config-variables", group="configuration", codes=["CFG-UNRESOLVED"])
+@check(id="config-variables", group="configuration", codes=["CFG-UNRESOLVED"], by_release=True)
 def config_variables(probes: Probes) -> Iterator[Finding]:
     """Is every variable that config.yaml names for a provider filled in?"""
     found = configured(probes)

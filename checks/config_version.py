@@ -8,23 +8,25 @@ from hermes_doctor.api import Evidence, Finding, Probes, Severity, Skip, age, ch
 @check(id="config-version", group="configuration", codes=["CFG-VERSION-OLD"])
 def config_version(probes: Probes) -> Iterator[Finding]:
     """Would the next update leave config.yaml and .env as they are?"""
-    if probes.installation() is None:
+    installed = probes.installation()
+    if installed is None:
         raise Skip("no Hermes is found whose number could be compared")
     found = probes.resolved()
     document = found.world.document
     if document.fault or not document.values:
         raise Skip("config.yaml holds no settings that can be read")
+    if (newer := probes.newer()) and installed.release > found.release:
+        raise Skip(f"not judged: {newer}")  # which number this release writes is not known
     seen = age(found)
     where = document.source("_config_version").place
-    release = ".".join(map(str, found.release))
     if seen.written is not None and seen.written > seen.newest:
         yield Finding(
             code="CFG-VERSION-OLD",
             severity=Severity.INFO,
-            title=f"config.yaml was written by a newer Hermes than the installed {release}",
+            title=f"config.yaml is of a newer Hermes than the installed {installed.version}",
             subject="config.yaml",
-            detail="Settings that this release does not know are passed over.",
-            evidence=(_evidence(where, seen.written, seen.newest),),
+            detail="The installed Hermes ignores settings that it does not know.",
+            evidence=(_evidence(where, seen.written, seen.newest, installed.version),),
         )
     elif seen.losses:
         written = "no number" if seen.written is None else f"the number {seen.written}"
@@ -34,14 +36,14 @@ def config_version(probes: Probes) -> Iterator[Finding]:
             title=f"config.yaml has {written}: `hermes update` and `hermes doctor --fix` change it",
             subject="config.yaml",
             detail=(
-                f"Hermes {release} brings the file to number {seen.newest}. Then "
+                f"Hermes {installed.version} brings the file to number {seen.newest}. Then "
                 + "; ".join(seen.losses)
                 + ". Run `hermes-doctor backup create` before you update."
             ),
-            evidence=(_evidence(where, seen.written, seen.newest),),
+            evidence=(_evidence(where, seen.written, seen.newest, installed.version),),
         )
 
 
-def _evidence(where: str, written: int | None, newest: int) -> Evidence:
+def _evidence(where: str, written: int | None, newest: int, installed: str) -> Evidence:
     said = "is not there" if written is None else f"is {written}"
-    return Evidence(where, f"_config_version {said}; this release writes {newest}")
+    return Evidence(where, f"_config_version {said}; Hermes {installed} writes {newest}")

@@ -14,7 +14,7 @@ _JOBS = "cron/jobs.json"
 _MOST = 5
 
 
-@check(id="cron-targets", group="cron", codes=["CRON-DELIVERY"])
+@check(id="cron-targets", group="cron", codes=["CRON-DELIVERY"], by_release=True)
 def cron_targets(probes: Probes) -> Iterator[Finding]:
     """Does what every job finds out reach somebody?"""
     jobs = [job for job in probes.jobs() if set(job.deliver) != {"local"}]

@@ -8,7 +8,7 @@ from datetime import datetime
 from hermes_doctor.api import Evidence, Finding, Job, Probes, Severity, Skip, check
 
 
-@check(id="cron-zone", group="cron", codes=["CRON-TZ"])
+@check(id="cron-zone", group="cron", codes=["CRON-TZ"], by_release=True)
 def cron_zone(probes: Probes) -> Iterator[Finding]:
     """Do jobs run at the hour that their owner means?"""
     jobs = [job for job in probes.jobs() if job.kind == "cron"]

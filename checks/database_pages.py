@@ -36,6 +36,8 @@ def database_pages(probes: Probes) -> Iterator[Finding | CouldNotLook | Partly]:
             yield CouldNotLook(f"{name}: {found.doubt}")
         if found.partly is not None:
             yield Partly(f"{name}: {found.partly}")
+        for one in found.unjudged:
+            yield Partly(f"{name}: {shown([one.table])} was not judged: {one.why}")
         for finding in _findings(name, found):
             yield finding._replace(caused_by=_cause(probes, path))
 
@@ -201,6 +203,9 @@ def _searches(name: str, found: Condition) -> Iterator[Finding]:
         severity, effect = Severity.CRITICAL, "Every new message fails to be written."
     elif "search" in breaks:
         severity, effect = Severity.ERROR, "Searching fails, and later writing too."
+    elif "later" in breaks:
+        severity = Severity.ERROR
+        effect = "Hermes damages it as soon as it resumes `hermes sessions optimize-storage`."
     elif breaks:
         severity, effect = Severity.WARNING, "Searching does not find all that is there."
     else:

@@ -13,7 +13,7 @@ _SOME = 2000
 """Rows at each end of a table that a quick look reads."""
 
 
-@check(id="database-rows", group="databases", codes=_CODES)
+@check(id="database-rows", group="databases", codes=_CODES, by_release=True)
 def database_rows(probes: Probes) -> Iterator[Finding]:
     """Can Hermes work with every row of its history?"""
     path = probes.home / "state.db"

@@ -27,6 +27,7 @@ _PLURALS = {"index": "indexes"}
     id="database-schema",
     group="databases",
     codes=["KANBAN-SCHEMA", "DB-SCHEMA", "DB-NEWER"],
+    by_release=["KANBAN-SCHEMA", "DB-SCHEMA"],
 )
 def database_schema(probes: Probes) -> Iterator[Finding | CouldNotLook]:
     """Has every database the tables, columns, indexes and triggers that Hermes declares?"""

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from hermes_doctor.api import Evidence, Finding, Probes, Severity, Skip, check, masked_name
 
 
-@check(id="env-blanks", group="configuration", codes=["ENV-BLANK"])
+@check(id="env-blanks", group="configuration", codes=["ENV-BLANK"], by_release=True)
 def env_blanks(probes: Probes) -> Iterator[Finding]:
     """Does .env leave the variables alone that the gateway is started with?"""
     if probes.env() is None:

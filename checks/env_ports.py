@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from hermes_doctor.api import Evidence, Finding, Probes, Severity, Skip, check, odd_ports
 
 
-@check(id="env-ports", group="configuration", codes=["ENV-PORT"])
+@check(id="env-ports", group="configuration", codes=["ENV-PORT"], by_release=True)
 def env_ports(probes: Probes) -> Iterator[Finding]:
     """Is every port in .env a number?"""
     found = probes.resolved()

@@ -20,7 +20,7 @@ _CAUSES = {
 }
 
 
-@check(id="env-readings", group="configuration", codes=["ENV-AMBIGUOUS"])
+@check(id="env-readings", group="configuration", codes=["ENV-AMBIGUOUS"], by_release=True)
 def env_readings(probes: Probes) -> Iterator[Finding]:
     """Do both parsers of Hermes read the same keys from .env?"""
     if probes.env() is None:

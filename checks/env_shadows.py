@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from hermes_doctor.api import Evidence, Finding, Probes, Severity, Skip, check, named, shadowed
 
 
-@check(id="env-shadows", group="configuration", codes=["ENV-SHADOWS-CONFIG"])
+@check(id="env-shadows", group="configuration", codes=["ENV-SHADOWS-CONFIG"], by_release=True)
 def env_shadows(probes: Probes) -> Iterator[Finding]:
     """Does what config.yaml says about platforms count?"""
     found = probes.resolved()

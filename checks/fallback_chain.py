@@ -34,6 +34,7 @@ _LACKING = ("missing", "placeholder", "masked")
     id="fallback-chain",
     group="configuration",
     codes=["CFG-FALLBACK-STR", "CFG-FALLBACK-DEAD", "CFG-FALLBACK-NONE"],
+    by_release=True,
 )
 def fallback_chain(probes: Probes) -> Iterator[Finding]:
     """Is there another way when the first provider fails?"""

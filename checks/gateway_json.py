@@ -10,7 +10,7 @@ _FORGIVING = (0, 19)
 """The first release that passes over a file that is a list; those before it do not start."""
 
 
-@check(id="gateway-json", group="configuration", codes=["CFG-GATEWAY-JSON"])
+@check(id="gateway-json", group="configuration", codes=["CFG-GATEWAY-JSON"], by_release=True)
 def gateway_json(probes: Probes) -> Iterator[Finding]:
     """Is config.yaml the only place of the gateway's settings?"""
     old = probes.old_settings()

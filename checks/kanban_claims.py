@@ -17,7 +17,7 @@ _SQL = (
 )
 
 
-@check(id="kanban-claims", group="stores", codes=["KANBAN-STUCK"])
+@check(id="kanban-claims", group="stores", codes=["KANBAN-STUCK"], by_release=True)
 def kanban_claims(probes: Probes) -> Iterator[Finding | CouldNotLook]:
     """Is every task that is said to be worked on worked on?"""
     boards = [path for path in probes.databases().paths if path.name == "kanban.db"]

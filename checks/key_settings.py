@@ -31,7 +31,7 @@ _WRONG = ("api_key_env", "apiKeyEnv", "env_key", "api_key_var")
 _ENDS = ("anthropic", "azure-foundry")
 
 
-@check(id="key-settings", group="configuration", codes=["CFG-KEY-ENV"])
+@check(id="key-settings", group="configuration", codes=["CFG-KEY-ENV"], by_release=True)
 def key_settings(probes: Probes) -> Iterator[Finding]:
     """Are keys named where Hermes looks for them?"""
     found = configured(probes)

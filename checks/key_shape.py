@@ -30,7 +30,9 @@ _FAULTS = {
 _OTHERS = {"OPENROUTER_API_KEY": "openrouter.ai", "OPENAI_API_KEY": "openai.com"}
 
 
-@check(id="key-shape", group="configuration", codes=["CRED-SHAPE", "CRED-STRANGER"])
+@check(
+    id="key-shape", group="configuration", codes=["CRED-SHAPE", "CRED-STRANGER"], by_release=True
+)
 def key_shape(probes: Probes) -> Iterator[Finding]:
     """Is the key alone what goes out, and to whom it belongs?"""
     found = configured(probes)

@@ -15,7 +15,12 @@ _BRIDGES = ("", "node", "MainThread")
 """What Node.js calls itself, or what we may not know: it may be the bridge."""
 
 
-@check(id="listening-ports", group="connections", codes=["GW-PORT-IN-USE", "PLATFORM-DEAF"])
+@check(
+    id="listening-ports",
+    group="connections",
+    codes=["GW-PORT-IN-USE", "PLATFORM-DEAF"],
+    by_release=["PLATFORM-DEAF"],
+)
 def listening_ports(probes: Probes) -> Iterator[Finding | CouldNotLook]:
     """Does every platform that waits for callers have its port?"""
     waiting = [one for one in probes.platforms() if one.port]

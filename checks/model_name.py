@@ -33,6 +33,7 @@ _VARIABLES = ("HERMES_MODEL", "LLM_MODEL", "OPENAI_MODEL")
     id="model-name",
     group="configuration",
     codes=["CFG-MODEL", "CFG-TYPE", "CFG-CONTEXT-LENGTH"],
+    by_release=True,
 )
 def model_name(probes: Probes) -> Iterator[Finding]:
     """Is the model named in a way that Hermes and its provider take?"""

@@ -19,7 +19,7 @@ from hermes_doctor.api import (
 _MODELS = ("LLM_MODEL", "HERMES_MODEL", "OPENAI_MODEL")
 
 
-@check(id="model-variables", group="configuration", codes=["ENV-IGNORED"])
+@check(id="model-variables", group="configuration", codes=["ENV-IGNORED"], by_release=True)
 def model_variables(probes: Probes) -> Iterator[Finding]:
     """Do variables say something about the model that config.yaml does not?"""
     found = configured(probes)

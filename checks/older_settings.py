@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from hermes_doctor.api import Evidence, Finding, Probes, Severity, check, older_settings as older
 
 
-@check(id="older-settings", group="configuration", codes=["CFG-DEPRECATED"])
+@check(id="older-settings", group="configuration", codes=["CFG-DEPRECATED"], by_release=True)
 def older_settings(probes: Probes) -> Iterator[Finding]:
     """Is every setting in the place where this release looks first?"""
     for one in older(probes.resolved()):

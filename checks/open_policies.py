@@ -34,7 +34,12 @@ _MEANT = {
 }
 
 
-@check(id="open-policies", group="platforms", codes=["AUTHZ-OPEN-REFUSE", "PLATFORM-POLICY"])
+@check(
+    id="open-policies",
+    group="platforms",
+    codes=["AUTHZ-OPEN-REFUSE", "PLATFORM-POLICY"],
+    by_release=True,
+)
 def open_policies(probes: Probes) -> Iterator[Finding]:
     """Does Hermes start with what the policies of the platforms say?"""
     found = probes.resolved()

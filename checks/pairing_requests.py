@@ -34,6 +34,7 @@ _HEALS = (0, 18, 1)
     id="pairing-requests",
     group="access",
     codes=["PAIRING-WAITING", "PAIRING-LOCKOUT", "PAIRING-ASTRAY"],
+    by_release=["PAIRING-ASTRAY"],
 )
 def pairing_requests(probes: Probes) -> Iterator[Finding | Partly]:
     """Does everybody count who was paired, and does nobody wait for it?"""

@@ -30,7 +30,12 @@ _OFF = "HERMES_DISABLE_LAZY_INSTALLS"
 _TARGET = "HERMES_LAZY_INSTALL_TARGET"
 
 
-@check(id="platform-adapters", group="platforms", codes=["PLATFORM-DEPS", "PLUGIN-NOT-REGISTERED"])
+@check(
+    id="platform-adapters",
+    group="platforms",
+    codes=["PLATFORM-DEPS", "PLUGIN-NOT-REGISTERED"],
+    by_release=True,
+)
 def platform_adapters(probes: Probes) -> Iterator[Finding]:
     """Can the installed Hermes load every platform that is set up?"""
     found = probes.installation()

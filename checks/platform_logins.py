@@ -35,6 +35,7 @@ _RESTART = "and restart the gateway."
     id="platform-logins",
     group="platforms",
     codes=["PLATFORM-CREDENTIALS", "TOKEN-SHAPE"],
+    by_release=True,
 )
 def platform_logins(probes: Probes) -> Iterator[Finding]:
     """Has every platform that is set up all that it needs to log in?"""

@@ -28,7 +28,7 @@ _MOST = 20
 """Other profiles that are looked at."""
 
 
-@check(id="port-clashes", group="platforms", codes=["PLATFORM-PORT-CLASH"])
+@check(id="port-clashes", group="platforms", codes=["PLATFORM-PORT-CLASH"], by_release=True)
 def port_clashes(probes: Probes) -> Iterator[Finding]:
     """Has every platform that listens a port of its own?"""
     own = list(doors(probes.resolved().world))

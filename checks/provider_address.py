@@ -40,7 +40,7 @@ _LOCAL = {11434: "/v1", 1234: "/v1"}
 """Ollama and LM Studio, by the port that they have unless told otherwise."""
 
 
-@check(id="provider-address", group="configuration", codes=["CFG-BASE-URL"])
+@check(id="provider-address", group="configuration", codes=["CFG-BASE-URL"], by_release=True)
 def provider_address(probes: Probes) -> Iterator[Finding]:
     """Do messages go to the address that is written down?"""
     found = configured(probes)

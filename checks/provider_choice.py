@@ -28,6 +28,7 @@ _SELLERS = ("openrouter", "nous", "kilocode", "ai-gateway", "custom")
     id="provider-choice",
     group="configuration",
     codes=["CFG-PROVIDER-LEFT", "CFG-MODEL-PREFIX"],
+    by_release=True,
 )
 def provider_choice(probes: Probes) -> Iterator[Finding]:
     """Do the provider and the model's prefix name the same one?"""

@@ -25,7 +25,7 @@ from hermes_doctor.api import (
 _LATER = "api_key_env"
 
 
-@check(id="provider-entries", group="configuration", codes=["CFG-PROVIDERS-SHAPE"])
+@check(id="provider-entries", group="configuration", codes=["CFG-PROVIDERS-SHAPE"], by_release=True)
 def provider_entries(probes: Probes) -> Iterator[Finding]:
     """Are own providers written in a form that Hermes reads?"""
     found = configured(probes)

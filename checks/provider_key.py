@@ -30,7 +30,12 @@ _LOGINS = ("anthropic", "copilot", "lmstudio")
 _VARIABLE = pattern(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
-@check(id="provider-key", group="configuration", codes=["PROVIDER-KEY", "ENV-REDACTED"])
+@check(
+    id="provider-key",
+    group="configuration",
+    codes=["PROVIDER-KEY", "ENV-REDACTED"],
+    by_release=True,
+)
 def provider_key(probes: Probes) -> Iterator[Finding]:
     """Does a key go out with the next message?"""
     found = configured(probes)

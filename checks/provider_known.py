@@ -27,6 +27,7 @@ from hermes_doctor.api import (
     id="provider-known",
     group="configuration",
     codes=["CFG-PROVIDER-UNKNOWN", "CFG-BUILTIN-NAME"],
+    by_release=True,
 )
 def provider_known(probes: Probes) -> Iterator[Finding]:
     """Is the provider in config.yaml one that this release knows?"""

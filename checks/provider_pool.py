@@ -22,7 +22,7 @@ from hermes_doctor.api import (
 _REFUSED = (401, 402, 403)
 
 
-@check(id="provider-pool", group="configuration", codes=["CRED-POOL-STALE"])
+@check(id="provider-pool", group="configuration", codes=["CRED-POOL-STALE"], by_release=True)
 def provider_pool(probes: Probes) -> Iterator[Finding]:
     """Do stored keys leave the one in .env its say?"""
     found = configured(probes)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from hermes_doctor.api import Evidence, Finding, Probes, Severity, Skip, check
 
 
-@check(id="release-breaks", group="platforms", codes=["QQ-IS-RECONNECT"])
+@check(id="release-breaks", group="platforms", codes=["QQ-IS-RECONNECT"], by_release=True)
 def release_breaks(probes: Probes) -> Iterator[Finding]:
     """Can this release start every platform that is set up?"""
     installed = probes.installation()

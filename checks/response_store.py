@@ -10,7 +10,7 @@ _BAD = f"SELECT count(*) FROM responses WHERE {responses.UNREADABLE}"
 _DANGLING = f"SELECT count(*) FROM conversations WHERE {responses.DANGLING}"
 
 
-@check(id="response-store", group="databases", codes=["RESPSTORE"])
+@check(id="response-store", group="databases", codes=["RESPSTORE"], by_release=True)
 def response_store(probes: Probes) -> Iterator[Finding]:
     """Can the API server read every answer that it keeps?"""
     path = probes.home / "response_store.db"

@@ -36,7 +36,7 @@ _TIPS = (
 """As Hermes finds them: a child that began after its parent was compressed; the latest is last."""
 
 
-@check(id="routes", group="stores", codes=["SESSION-ROUTE-STALE"])
+@check(id="routes", group="stores", codes=["SESSION-ROUTE-STALE"], by_release=True)
 def routes(probes: Probes) -> Iterator[Finding]:
     """Does every chat lead to a conversation that goes on?"""
     if probes.home / "state.db" not in probes.databases().paths:

@@ -27,7 +27,7 @@ _WEIGHTY = {
 _LIGHT = ("RestartForceExitStatus", "RestartPreventExitStatus", "KillMode", "ExecReload")
 
 
-@check(id="service-age", group="supervision", codes=["GW-STALE-UNIT"])
+@check(id="service-age", group="supervision", codes=["GW-STALE-UNIT"], by_release=True)
 def service_age(probes: Probes) -> Iterator[Finding]:
     """Is the service what the installed Hermes would write?"""
     units = [unit for unit in probes.supervision().units if unit.systemd and unit.declared]

@@ -14,7 +14,7 @@ _MODES = ("daily", "idle", "both", "none")
 _KEY = "session_reset"
 
 
-@check(id="session-resets", group="configuration", codes=["CFG-SESSION-RESET"])
+@check(id="session-resets", group="configuration", codes=["CFG-SESSION-RESET"], by_release=True)
 def session_resets(probes: Probes) -> Iterator[Finding]:
     """Does Hermes understand when conversations are to start anew?"""
     found = probes.resolved()

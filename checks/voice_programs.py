@@ -10,7 +10,7 @@ _OWN_FORMAT = ("openai", "elevenlabs", "mistral", "gemini")
 """Voices that come in Telegram's own format."""
 
 
-@check(id="voice-programs", group="platforms", codes=["PLATFORM-FFMPEG"])
+@check(id="voice-programs", group="platforms", codes=["PLATFORM-FFMPEG"], by_release=True)
 def voice_programs(probes: Probes) -> Iterator[Finding]:
     """Is ffmpeg there where answers are to be spoken on Telegram?"""
     found = probes.resolved()

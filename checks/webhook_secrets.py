@@ -21,7 +21,12 @@ _OPEN_TO_ALL = "INSECURE_NO_AUTH"
 _ADDED = "webhook_subscriptions.json"
 
 
-@check(id="webhook-secrets", group="platforms", codes=["WEBHOOK-SECRET", "WA-CLOUD-SETUP"])
+@check(
+    id="webhook-secrets",
+    group="platforms",
+    codes=["WEBHOOK-SECRET", "WA-CLOUD-SETUP"],
+    by_release=True,
+)
 def webhook_secrets(probes: Probes) -> Iterator[Finding]:
     """Has every platform that others call the secret by which it knows them?"""
     found = probes.resolved()

@@ -28,7 +28,12 @@ _SESSIONS = ("whatsapp/session", "platforms/whatsapp/session")
 _SCRIPT = ("scripts", "whatsapp-bridge", "bridge.js")
 
 
-@check(id="whatsapp-bridge", group="platforms", codes=["WA-NOT-PAIRED", "WA-NO-BRIDGE"])
+@check(
+    id="whatsapp-bridge",
+    group="platforms",
+    codes=["WA-NOT-PAIRED", "WA-NO-BRIDGE"],
+    by_release=True,
+)
 def whatsapp_bridge(probes: Probes) -> Iterator[Finding]:
     """Is WhatsApp paired with a phone, and is its bridge there?"""
     found = probes.resolved()

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from hermes_doctor.api import Entrance
 
 
-@check(id="who-may-talk", group="access", codes=["AUTHZ-NO-LISTS", "AUTHZ-OPEN"])
+@check(id="who-may-talk", group="access", codes=["AUTHZ-NO-LISTS", "AUTHZ-OPEN"], by_release=True)
 def who_may_talk(probes: Probes) -> Iterator[Finding]:
     """Is the bot there for some people, and not for everybody?"""
     doors = probes.doors() if probes.platforms() else []

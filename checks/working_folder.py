@@ -24,7 +24,7 @@ _ANYWHERE = ("", ".", "auto", "cwd")
 _NAMES = ("TERMINAL_CWD", "MESSAGING_CWD")
 
 
-@check(id="working-folder", group="configuration", codes=["CFG-CWD"])
+@check(id="working-folder", group="configuration", codes=["CFG-CWD"], by_release=True)
 def working_folder(probes: Probes) -> Iterator[Finding]:
     """Is the folder there that the gateway runs commands in?"""
     world = probes.resolved().world

@@ -16,7 +16,12 @@ from hermes_doctor.api import (
 )
 
 
-@fix(id="complete-schema", codes=["KANBAN-SCHEMA", "DB-SCHEMA"], safety=Safety.SAFE)
+@fix(
+    id="complete-schema",
+    codes=["KANBAN-SCHEMA", "DB-SCHEMA"],
+    safety=Safety.SAFE,
+    structural=True,
+)
 def complete_schema(probes: Probes, finding: Finding) -> Iterator[Step]:
     """Make what is missing or otherwise as the release declares it, on a copy, every row kept."""
     missing: tuple[Missing, ...] = finding.data["missing"]

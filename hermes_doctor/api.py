@@ -469,6 +469,8 @@ class Check(NamedTuple):
     question: str
     look: Look
     limit: float
+    by_release: tuple[str, ...] = ()
+    """The codes that rest on knowledge about releases of Hermes: not judged on newer ones."""
 
 
 class Fix(NamedTuple):
@@ -487,16 +489,30 @@ class Fix(NamedTuple):
     """It lets somebody in: done only for the person who is named, whatever else was agreed to."""
     optional: bool = False
     """A choice that nothing needs: applied only when its code is named."""
+    structural: bool = False
+    """It changes what a database is made of: refused on a Hermes newer than this tool knows."""
 
 
 def check(
-    *, id: str, group: str, codes: Sequence[str], limit: float = 5.0
+    *,
+    id: str,
+    group: str,
+    codes: Sequence[str],
+    limit: float = 5.0,
+    by_release: bool | Sequence[str] = False,
 ) -> Callable[[Look], Check]:
-    """Make a function a check; its docstring's first line is the question it answers."""
+    """Make a function a check; its docstring's first line is the question it answers.
+
+    `by_release` names the codes that rest on what this tool knows about releases of Hermes; True
+    means all of them. On a release newer than that, they are not judged.
+    """
     _names(id, group, codes)
+    rest = tuple(codes if by_release is True else by_release or ())
+    if not set(rest) <= set(codes):
+        raise ValueError(f"{id} does not declare every code of its by_release")
 
     def decorate(look: Look) -> Check:
-        return Check(id, group, tuple(codes), _first_line(look), settled(look), limit)
+        return Check(id, group, tuple(codes), _first_line(look), settled(look), limit, rest)
 
     return decorate
 
@@ -510,6 +526,7 @@ def fix(
     unattended: bool = False,
     personal: bool = False,
     optional: bool = False,
+    structural: bool = False,
 ) -> Callable[[Plan], Fix]:
     """Make a function a fix; its docstring's first line says what it does.
 
@@ -521,7 +538,18 @@ def fix(
     def decorate(plan: Plan) -> Fix:
         title = _first_line(plan)
         made = settled(plan)
-        return Fix(id, tuple(codes), safety, title, made, then, unattended, personal, optional)
+        return Fix(
+            id,
+            tuple(codes),
+            safety,
+            title,
+            made,
+            then,
+            unattended,
+            personal,
+            optional=optional,
+            structural=structural,
+        )
 
     return decorate
 

@@ -62,6 +62,9 @@ class Answer:
     def ask(self, probes: Probes) -> None:
         """Run the check; whatever it raises becomes part of the answer."""
         try:
+            unjudged = self._unjudged(probes)
+            if unjudged and set(self.check.by_release) == set(self.check.codes):
+                raise Skip(unjudged)
             for said in self.check.look(probes):
                 if isinstance(said, CouldNotLook):
                     self.doubts.append(str(said))
@@ -73,6 +76,8 @@ class Answer:
                     raise Undeclared(f"finds more than {MOST} things")
                 elif said.code not in self.check.codes:
                     raise Undeclared(f"reports {said.code}, which it does not declare")
+                elif unjudged and said.code in self.check.by_release:
+                    self.skipped = unjudged
                 else:
                     self.findings.append(said._replace(check=self.check.id))
         except CouldNotLook as doubt:
@@ -83,6 +88,16 @@ class Answer:
             self.crashed = crash(error)
         finally:
             self.seconds = time.monotonic() - self.started
+
+    def _unjudged(self, probes: Probes) -> str:
+        """Why the part of the check that rests on knowledge about releases is not judged."""
+        if not self.check.by_release:
+            return ""
+        try:
+            newer = probes.newer()
+        except CouldNotLook:
+            return ""
+        return f"not judged: {newer}" if newer else ""
 
     def result(self) -> CheckResult:
         """How the check ended."""

@@ -119,6 +119,8 @@ def _steps(probes: Probes, finding: Finding, fix: Fix) -> Planned:
     if fix.safety is Safety.MANUAL:
         return Planned(finding, fix, (), f"by hand: {fix.title}")
     try:
+        if fix.structural and (newer := probes.newer()):
+            raise CannotFix(f"not judged: {newer}")
         steps = tuple(attended(probes, list(fix.plan(probes, finding))))
         for step in steps:
             step.changes()

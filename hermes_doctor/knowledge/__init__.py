@@ -7,6 +7,10 @@ from pathlib import Path
 from typing import Any
 
 _HERE = Path(__file__).parent
+NEWEST = (0, 19, 0)
+"""The newest release that the knowledge is about."""
+NEWEST_CONFIG, NEWEST_SCHEMA = 33, 22
+"""The version that it writes into config.yaml, and the one of its state.db."""
 
 
 @cache

@@ -102,6 +102,13 @@ class Probes:
         self.guard = threading.Lock()
         self.shares: dict[str, Callable[[], float]] = {}
 
+    @once(limit=4)
+    def newer(self) -> str | None:
+        """Why knowledge about releases does not apply to this home; None if it does."""
+        from hermes_doctor.probes import newer
+
+        return newer.reason(self)
+
     @once(limit=2)
     def config(self) -> ConfigFile | None:
         """config.yaml, parsed or with the place where it fails; None when there is none."""

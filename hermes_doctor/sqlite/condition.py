@@ -12,10 +12,10 @@ from hermes_doctor.files import MEGABYTE, Snapshot
 from hermes_doctor.model import CouldNotLook
 from hermes_doctor.sqlite import firstpage, header as headers
 from hermes_doctor.sqlite.catalog import Catalog
+from hermes_doctor.sqlite.coverage import Flaw, Rebuild, Unjudged
 from hermes_doctor.sqlite.freelist import Freelist
 from hermes_doctor.sqlite.header import Header
 from hermes_doctor.sqlite.reader import Reader
-from hermes_doctor.sqlite.search import Flaw
 from hermes_doctor.sqlite.snapshot import Book, Files, files, opened
 from hermes_doctor.sqlite.wal import EMPTY, Log
 from hermes_doctor.values import NamedTuple
@@ -63,6 +63,9 @@ class Condition(NamedTuple):
     free: Freelist | None = None
     damage: Damage | None = None
     flaws: tuple[Flaw, ...] = ()
+    unjudged: tuple[Unjudged, ...] = ()
+    rebuild: Rebuild | None = None
+    """Hermes has not finished rebuilding its search."""
     benign: frozenset[str] = frozenset()
     """Full-text tables that another release of SQLite filled, which is no damage."""
     stale_log: str = ""

@@ -9,7 +9,8 @@ from __future__ import annotations
 import contextlib
 import re
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cache
 
@@ -17,6 +18,7 @@ from hermes_doctor import working
 from hermes_doctor.model import CannotFix
 from hermes_doctor.patterns import pattern
 from hermes_doctor.sqlite.declaration import quoted
+from hermes_doctor.sqlite.options import options
 
 HASH = 16 * 1024 * 1024
 """Bytes of an index that are gathered in memory before they are written as one segment."""
@@ -39,13 +41,12 @@ class Index:
     @property
     def external(self) -> bool:
         """It keeps no copy of the text."""
-        return "content=" in "".join(self.sql.lower().split())
+        return "content" in options(self.sql)
 
     @property
     def contentless(self) -> bool:
         """What it indexed is nowhere."""
-        plain = "".join(self.sql.split()).lower().replace('"', "'")
-        return "content=''" in plain
+        return options(self.sql).get("content") == ""
 
 
 INSERT = pattern(
@@ -78,16 +79,28 @@ def known(virtual: Mapping[str, str], triggers: Mapping[str, str]) -> list[Index
     return indexes
 
 
-def fill(database: sqlite3.Connection, index: Index, source: str = "main") -> None:
-    """Create and fill a full-text table from the rows of its table."""
+Permit = Callable[[sqlite3.Connection, Index], AbstractContextManager[None]]
+
+
+def fill(
+    database: sqlite3.Connection, index: Index, source: str = "main", permit: Permit | None = None
+) -> None:
+    """Create and fill a full-text table from the rows of its table.
+
+    `permit` lets it read a view that the schema declares.
+    """
     working.tell(f"filling {index.name}")
     create(database, index)
     if index.external:
-        rebuild(database, index)
+        with permit(database, index) if permit else contextlib.nullcontext():
+            rebuild(database, index)
     elif index.table:
-        database.execute("BEGIN")
+        alone = not database.in_transaction
+        if alone:
+            database.execute("BEGIN")
         database.execute(select(index, source))
-        database.execute("COMMIT")
+        if alone:
+            database.execute("COMMIT")
     settle(database, index)
 
 
@@ -134,6 +147,13 @@ def set_again(
         database.execute(f"INSERT INTO {name}({name}, rank) VALUES(?, ?)", pair)
 
 
+def size(index: Index) -> str:
+    """How many rows an index knows; one without text of its own would count those elsewhere."""
+    known = index.external and "columnsize" not in options(index.sql)
+    behind = f"{index.name}_docsize" if known else index.name
+    return f"SELECT count(*) FROM {quoted(behind)}"
+
+
 def columns(database: sqlite3.Connection, index: Index) -> list[str]:
     """The columns of a full-text table, in the order in which it keeps their texts."""
     rows = database.execute("SELECT name FROM pragma_table_xinfo(?) WHERE hidden = 0", [index.name])
@@ -154,11 +174,13 @@ def settle(database: sqlite3.Connection, index: Index) -> None:
         database.execute(f"DELETE FROM {quoted(index.name + '_config')} WHERE k <> 'version'")
 
 
-def prove(database: sqlite3.Connection, index: Index) -> str:
-    """Raise unless the index has what its rows say."""
+def prove(database: sqlite3.Connection, index: Index, *, against: bool = False) -> str:
+    """Raise unless the index is sound; `against` compares it with the text kept elsewhere too."""
     name = quoted(index.name)
     try:
-        database.execute(f"INSERT INTO {name}({name}) VALUES('integrity-check')")
+        database.execute(
+            f"INSERT INTO {name}({name}, rank) VALUES('integrity-check', ?)", [int(against)]
+        )
     except sqlite3.DatabaseError as error:
         raise CannotFix("the full-text table that was made is not sound") from error
     return f"integrity-check of {index.name}"

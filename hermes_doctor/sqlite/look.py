@@ -17,11 +17,12 @@ from hermes_doctor.sqlite import (
     inspector,
 )
 from hermes_doctor.sqlite.condition import Condition, Watch
+from hermes_doctor.sqlite.coverage import Flaw
 from hermes_doctor.sqlite.declaration import quoted
 from hermes_doctor.sqlite.header import Header
 from hermes_doctor.sqlite.pages import Pages
 from hermes_doctor.sqlite.reader import Answer, InMemory, InProcess, Reader
-from hermes_doctor.sqlite.search import Flaw, differs_by_release, flaws, verified
+from hermes_doctor.sqlite.search import differs_by_release, readable, searched, verified
 from hermes_doctor.sqlite.snapshot import Book, image
 from hermes_doctor.sqlite.wal import EMPTY, Index, Log
 
@@ -217,7 +218,8 @@ class Look:
         if damage and damage.indexes and not damage.rows:
             found = found._replace(damage=self.witnessed(reader, catalog, damage))
         whole = self.deep or self.small
-        seen = tuple(flaws(reader, catalog, seconds=self.limit(1), whole=whole))
+        rebuild, seen, unjudged = searched(reader, catalog, seconds=self.limit(1), whole=whole)
+        found = found._replace(rebuild=rebuild, unjudged=unjudged)
         if self.deep and damage is None:
             seen += tuple(self.verified(reader, seen))
             if catalog.searches and not self.small:
@@ -243,8 +245,10 @@ class Look:
         if whole:
             limit = None if self.deep else max(self.seconds, condition.WHOLE)
             answers.append(("", reader.ask("PRAGMA integrity_check(100)", limit)))
-        if not whole or _complaints(answers) or answers[0][1].damaged:
-            # Of a database with much damage the whole check names only the first hundred places.
+        failed = whole and (answers[0][1].damaged or answers[0][1].error == "SQLITE_ERROR")
+        if not whole or _complaints(answers) or failed:
+            # Of a database with much damage the whole check names only the first hundred places,
+            # and it stops at a full-text table whose tokenizer is not loaded.
             answers += self.slices(reader, "integrity_check" if whole else "quick_check")
         said = _complaints(answers)
         errors = [one for _, one in answers if one.damaged]
@@ -323,7 +327,7 @@ class Look:
         """FTS5's own check, where the database is small enough for a picture to write on."""
         assert self.found.catalog is not None
         known = {flaw.table for flaw in seen}
-        tables = [name for name in self.found.catalog.searches if name not in known]
+        tables = [name for name in readable(self.found.catalog) if name not in known]
         if not tables or not self.small:
             return []
         picture = reader

@@ -8,6 +8,7 @@ import os
 import sqlite3
 import sys
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -43,8 +44,10 @@ class Answer(NamedTuple):
 class Reader(Protocol):
     """Answers SQL, one statement at a time."""
 
-    def ask(self, sql: str, seconds: float | None = None) -> Answer:
-        """The rows of one statement."""
+    def ask(
+        self, sql: str, seconds: float | None = None, tables: Sequence[str] | None = None
+    ) -> Answer:
+        """The rows of one statement; with `tables` it may read those only, see `inspector`."""
 
     def close(self) -> None:
         """Nothing more will be asked."""
@@ -64,15 +67,34 @@ class InMemory:
             self.connection.close()
             raise CouldNotLook("it cannot be opened in memory") from error
 
-    def ask(self, sql: str, seconds: float | None = None) -> Answer:
+    def ask(
+        self, sql: str, seconds: float | None = None, tables: Sequence[str] | None = None
+    ) -> Answer:
         """The rows of one statement."""
         with self.guard:
-            return Answer(**self.asked.ask(sql, seconds))
+            allowed = None if tables is None else list(tables)
+            return Answer(**self.asked.ask(sql, seconds, allowed))
 
     def close(self) -> None:
         """Let the memory go."""
         with self.guard:
             self.connection.close()
+
+
+class OnConnection:
+    """A connection that somebody else has opened, such as one on a private copy."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self.asked = inspector.Asked(connection)
+
+    def ask(
+        self, sql: str, seconds: float | None = None, tables: Sequence[str] | None = None
+    ) -> Answer:
+        """The rows of one statement."""
+        return Answer(**self.asked.ask(sql, seconds, None if tables is None else list(tables)))
+
+    def close(self) -> None:
+        """Leave it open: it belongs to somebody else."""
 
 
 class InProcess:
@@ -97,12 +119,15 @@ class InProcess:
             self.close()
             raise CouldNotLook(f"SQLite cannot open it ({opened['error']})")
 
-    def ask(self, sql: str, seconds: float | None = None) -> Answer:
+    def ask(
+        self, sql: str, seconds: float | None = None, tables: Sequence[str] | None = None
+    ) -> Answer:
         """The rows of one statement."""
         with self.guard:
+            allowed = None if tables is None else list(tables)
             assert self.process.stdin is not None
             try:
-                marshal.dump((sql, seconds), self.process.stdin)
+                marshal.dump((sql, seconds, allowed), self.process.stdin)
                 self.process.stdin.flush()
             except (OSError, ValueError):
                 return Answer([], "GONE")

@@ -13,58 +13,74 @@ from collections.abc import Iterator
 from hermes_doctor.files import shown
 from hermes_doctor.model import CouldNotLook
 from hermes_doctor.patterns import pattern
+from hermes_doctor.sqlite import coverage
 from hermes_doctor.sqlite.catalog import COVERED, SHADOWS, Catalog
+from hermes_doctor.sqlite.coverage import Flaw, Rebuild, Unjudged
 from hermes_doctor.sqlite.declaration import quoted
+from hermes_doctor.sqlite.options import foreign_tokenizer, options
 from hermes_doctor.sqlite.reader import Reader
 from hermes_doctor.sqlite.records import varint
-from hermes_doctor.values import NamedTuple
 
 _CANNOT_OPEN = pattern("vtable constructor failed|invalid fts5 file format")
 STRUCTURE = 10
 """The row of the data table that lists the segments."""
-SOME = 1000
-"""Rows at each end of a table that a quick look reads."""
 MOST = 2000
 """FTS5's own limit for levels and for segments."""
 
 
-class Flaw(NamedTuple):
-    """One thing that is wrong with a full-text table."""
+def searched(
+    reader: Reader, catalog: Catalog, *, seconds: float | None, whole: bool
+) -> tuple[Rebuild | None, tuple[Flaw, ...], tuple[Unjudged, ...]]:
+    """The rebuild that Hermes has not finished, what is wrong, and what could not be judged."""
+    rebuild = coverage.rebuild_of(reader, catalog, seconds)
+    said = list(flaws(reader, catalog, rebuild, seconds=seconds, whole=whole))
+    wrong = tuple(one for one in said if isinstance(one, Flaw))
+    return rebuild, wrong, tuple(one for one in said if isinstance(one, Unjudged))
 
-    table: str
-    what: str
-    breaks: str
-    """writes, search, or some: what no longer works for it."""
-    missing: int = 0
-    lost: bool = False
-    """It kept text that is nowhere else, and that is gone."""
+
+def readable(catalog: Catalog) -> list[str]:
+    """The full-text tables that every SQLite can open."""
+    return [name for name in catalog.searches if not foreign_tokenizer(declared(catalog, name))]
 
 
 def flaws(
-    reader: Reader, catalog: Catalog, *, seconds: float | None, whole: bool
-) -> Iterator[Flaw]:
+    reader: Reader,
+    catalog: Catalog,
+    rebuild: Rebuild | None,
+    *,
+    seconds: float | None,
+    whole: bool,
+) -> Iterator[Flaw | Unjudged]:
     """Everything that reading shows; of a large table only both ends are read unless `whole`."""
     for table in catalog.searches:
+        if tokenizer := foreign_tokenizer(declared(catalog, table)):
+            yield Unjudged(table, f"this SQLite does not have its tokenizer {shown([tokenizer])}")
+            continue
         gone = [shadow for shadow in SHADOWS if not _has(catalog, table, shadow)]
         if gone:
             lost = "content" in gone and table not in COVERED
             behind = shown([f"{table}_{gone[0]}"])
             yield Flaw(table, f"its table {behind} is missing", "writes", lost=lost)
             continue
+        flaw: Flaw | Unjudged | None
         flaw = _structure(reader, table, seconds, whole) or _opens(reader, table, seconds)
-        if flaw is None and COVERED.get(table) in catalog.tables:
-            flaw = _covers(reader, table, COVERED[table], seconds, whole)
+        if flaw is None:
+            flaw = coverage.judge(reader, catalog, table, rebuild, seconds=seconds, whole=whole)
         if flaw is not None:
             yield flaw
+
+
+def declared(catalog: Catalog, table: str) -> str:
+    """The declaration of a table."""
+    return next(e.sql for e in catalog.entries if (e.kind, e.name) == ("table", table))
 
 
 def _has(catalog: Catalog, table: str, shadow: str) -> bool:
     if f"{table}_{shadow}" in catalog.tables:
         return True
     # A table that keeps its text elsewhere, or no sizes, has no such shadow by design.
-    sql = next(entry.sql for entry in catalog.entries if entry.name == table).lower()
     absent = {"content": "content", "docsize": "columnsize"}.get(shadow)
-    return absent is not None and f"{absent}=" in sql.replace(" ", "")
+    return absent is not None and absent in options(declared(catalog, table))
 
 
 def _opens(reader: Reader, table: str, seconds: float | None) -> Flaw | None:
@@ -77,33 +93,6 @@ def _opens(reader: Reader, table: str, seconds: float | None) -> Flaw | None:
     if answer.damaged or answer.error == "SQLITE_CONSTRAINT":
         return Flaw(table, "a search in it fails", "search")
     return None
-
-
-def _covers(
-    reader: Reader, table: str, source: str, seconds: float | None, whole: bool
-) -> Flaw | None:
-    """Rows that the index does not know, and the other way round."""
-    sizes, rows = quoted(f"{table}_docsize"), quoted(source)
-    unknown = _without(reader, rows, sizes, seconds, whole)
-    stray = _without(reader, sizes, rows, seconds, whole)
-    if unknown:
-        return Flaw(table, f"{unknown} rows of {source} are missing from it", "some", unknown)
-    if stray:
-        return Flaw(table, f"it holds {stray} rows that {source} no longer has", "some")
-    return None
-
-
-def _without(reader: Reader, one: str, other: str, seconds: float | None, whole: bool) -> int:
-    """How many rows of one table have no partner in the other; no index may answer for either."""
-    parts = [f"{one} NOT INDEXED"]
-    if not whole:
-        ends = (f"SELECT id FROM {one} ORDER BY id {way} LIMIT {SOME}" for way in ("", "DESC"))
-        parts = [f"({end})" for end in ends]
-    partner = f"SELECT id FROM {other} NOT INDEXED"
-    return max(
-        _count(reader, f"SELECT count(*) FROM {part} WHERE id NOT IN ({partner})", seconds)
-        for part in parts
-    )
 
 
 def _count(reader: Reader, sql: str, seconds: float | None) -> int:

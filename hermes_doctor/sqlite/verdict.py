@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from hermes_doctor.patterns import pattern
 from hermes_doctor.sqlite.catalog import Catalog
+from hermes_doctor.sqlite.options import foreign_tokenizer
 from hermes_doctor.sqlite.pages import Pages
 from hermes_doctor.sqlite.trees import SCHEMA, Owners, owners
 
@@ -153,7 +154,10 @@ def _owners(catalog: Catalog, pages: Pages, seconds: float) -> Owners:
 def _sorted(names: set[str], reading: _Reading, catalog: Catalog, pages: frozenset[int]) -> Damage:
     worth = {name: catalog.worth(name) for name in names}
     searches = {catalog.search_of(name) or name for name in names if worth[name] == "search"}
-    inverted = {name for name in reading.inverted if name not in searches}
+    foreign = {  # SQLite cannot validate those, whatever is in them
+        e.name for e in catalog.entries if e.name in reading.inverted and foreign_tokenizer(e.sql)
+    }
+    inverted = reading.inverted - searches - foreign
     return Damage(
         rows=frozenset(name for name in names if worth[name] == "rows"),
         indexes=frozenset(name for name in names if worth[name] == "index"),

@@ -41,11 +41,12 @@ def look(home: Path, *statements: str, deep: bool = False) -> list[Finding]:
 
 @pytest.mark.parametrize("deep", [False, True])
 def test_healthy(home: Path, release: list[str], deep: bool) -> None:
-    """A sound history shows nothing, whatever the release."""
+    """A sound history shows nothing, whatever the release; a newer one is not judged."""
     damage.history(home / "state.db")
     for release[0] in ("0.13.0", "0.16.0", "0.18.0", "0.19.0", "1.0"):
         result, findings = ask("database-rows", home, deep=deep)
-        assert (result.status, findings) == (Status.OK, [])
+        expected = Status.SKIPPED if release[0] == "1.0" else Status.OK
+        assert (result.status, findings) == (expected, [])
 
 
 _LOOSE = (

@@ -17,12 +17,15 @@ from pathlib import Path
 
 from hermes_doctor.files import shown
 from hermes_doctor.model import CannotFix
-from hermes_doctor.sqlite import fulltext
+from hermes_doctor.sqlite import coverage, fulltext
 from hermes_doctor.sqlite.blueprint import Blueprint
 from hermes_doctor.sqlite.catalog import COVERED, FTS, SHADOWS
+from hermes_doctor.sqlite.coverage import HIGH_WATER, META, PROGRESS
 from hermes_doctor.sqlite.declaration import quoted
-from hermes_doctor.sqlite.mending import kept
-from hermes_doctor.sqlite.mending.work import at_work, complaints, forget
+from hermes_doctor.sqlite.mending import kept, viewing
+from hermes_doctor.sqlite.mending.work import at_work, complaints, forget, transaction
+from hermes_doctor.sqlite.options import foreign_tokenizer
+from hermes_doctor.sqlite.reader import OnConnection
 
 
 def rebuild(copy: Path, blueprint: Blueprint | None) -> list[str]:
@@ -37,7 +40,8 @@ def rebuild(copy: Path, blueprint: Blueprint | None) -> list[str]:
     wanted = dict(blueprint.triggers) if blueprint else {}
     virtual = (dict(blueprint.virtual) if blueprint else {}) | virtual
     known = {*COVERED, *(blueprint.virtual if blueprint else ())}
-    indexes = fulltext.known(virtual, wanted | triggers)
+    opens = {name: sql for name, sql in virtual.items() if not foreign_tokenizer(sql)}
+    indexes = fulltext.known(opens, wanted | triggers)
     own = [index for index in indexes if index.name in known]
     theirs = [index for index in indexes if index.name not in known and _hit(copy, index, tables)]
     if theirs and not any(_hit(copy, index, tables) for index in own):
@@ -52,24 +56,41 @@ def rebuild(copy: Path, blueprint: Blueprint | None) -> list[str]:
     with at_work(copy) as connection:  # which has seen nothing of how they were made
         for index in (*own, *theirs):
             fulltext.prove(connection, index)
+            if index in own and index.external:
+                with viewing.permitted(connection, index):
+                    fulltext.prove(connection, index, against=True)
         if complaints(connection, 1):  # pages of a table that the schema had lost already
             connection.execute("VACUUM")
     return said
 
 
 def _fill(copy: Path, indexes: Sequence[fulltext.Index], missing: dict[str, str]) -> list[str]:
+    """Fill all of them in one transaction, which also ends a rebuild that Hermes has not finished.
+
+    Hermes would go on with it and index the rest a second time.
+    """
     said = []
-    with at_work(copy) as connection:
+    with at_work(copy) as connection, transaction(connection):
         for index in indexes:
-            fulltext.fill(connection, index)
-            count = f"SELECT count(*) FROM {quoted(index.name)}"
-            (rows,) = connection.execute(count).fetchone()
+            fulltext.fill(connection, index, permit=viewing.permitted)
+            (rows,) = connection.execute(fulltext.size(index)).fetchone()
             said.append(f"{shown([index.name])} was made anew from {rows} rows.")
         for name, sql in missing.items():
             if any(index.name in sql for index in indexes):
                 connection.execute(sql)
                 said.append(f"The trigger {name} was made anew.")
+        if indexes and end_rebuild(connection):
+            said.append("The rebuild that Hermes had not finished is complete.")
     return said
+
+
+def end_rebuild(connection: sqlite3.Connection) -> bool:
+    """Take away the two numbers by which Hermes goes on with a rebuild."""
+    there = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?"
+    if connection.execute(there, [META]).fetchone() is None:
+        return False
+    keys = [HIGH_WATER, PROGRESS]
+    return connection.execute(f"DELETE FROM {META} WHERE key IN (?, ?)", keys).rowcount > 0
 
 
 def _declared(connection: sqlite3.Connection, kind: str) -> dict[str, str]:
@@ -97,12 +118,10 @@ def _hit(copy: Path, index: fulltext.Index, tables: dict[str, str]) -> bool:
 
 
 def _differs(connection: sqlite3.Connection, index: fulltext.Index) -> bool:
-    sizes, rows = quoted(index.name + "_docsize"), quoted(COVERED[index.name])
-    ways = (
-        f"SELECT 1 FROM {one} WHERE id NOT IN (SELECT id FROM {other})"
-        for one, other in ((sizes, rows), (rows, sizes))
-    )
-    return any(connection.execute(way).fetchone() for way in ways)
+    catalog, reader = viewing.catalog_of(connection), OnConnection(connection)
+    rebuild = coverage.rebuild_of(reader, catalog, None)
+    found = coverage.judge(reader, catalog, index.name, rebuild, seconds=None, whole=True)
+    return isinstance(found, coverage.Flaw)
 
 
 def _take_out(copy: Path, tables: Sequence[str]) -> None:

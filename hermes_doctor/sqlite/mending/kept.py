@@ -10,6 +10,7 @@ from hermes_doctor.files import shown
 from hermes_doctor.model import CannotFix
 from hermes_doctor.sqlite import fulltext
 from hermes_doctor.sqlite.declaration import quoted
+from hermes_doctor.sqlite.mending import viewing
 from hermes_doctor.sqlite.mending.work import at_work
 
 TakeOut = Callable[[Path, Sequence[str]], None]
@@ -25,10 +26,10 @@ def rebuild(copy: Path, indexes: Sequence[fulltext.Index], take_out: TakeOut) ->
         take_out(copy, [index.name])
         with at_work(copy) as connection:
             if index.external:
-                fulltext.fill(connection, index)
+                fulltext.fill(connection, index, permit=viewing.permitted)
             else:
                 _fill(connection, index, settings)
-            (rows,) = connection.execute(f"SELECT count(*) FROM {quoted(index.name)}").fetchone()
+            (rows,) = connection.execute(fulltext.size(index)).fetchone()
         whence = "its table" if index.external else "the text it keeps"
         said.append(f"{shown([index.name])} was made anew from {whence}, {rows} rows.")
     return said

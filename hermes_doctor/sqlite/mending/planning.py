@@ -105,11 +105,13 @@ def plan_of(probes: Probes, path: Path) -> Blueprint:
     installed = probes.installation()
     release = installed.release if installed else None
     if atlas.is_beyond(kind, release):
-        raise CannotFix(f"this Hermes is newer than what is known of {name}")
+        raise CannotFix(f"not judged: {probes.newer()}")
     try:
         found = probes.schema(path)
         if atlas.is_newer(kind, found):
-            raise CannotFix(f"{name} was made by a newer Hermes than is known here")
+            raise CannotFix(
+                f"not judged: {name} was written by a Hermes that is newer than this tool knows"
+            )
         plan = atlas.richest(kind, release, found)
     except (CouldNotLook, FileNotFoundError):  # its own list of tables is damaged or gone too
         plan = atlas.at_or_below(kind, release)

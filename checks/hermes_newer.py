@@ -1,0 +1,25 @@
+"""A Hermes that is newer than this tool knows: what is not judged then."""
+
+from collections.abc import Iterator
+
+from hermes_doctor.api import Evidence, Finding, Probes, Severity, check
+
+
+@check(id="hermes-newer", group="doctor", codes=["HERMES-NEWER"])
+def hermes_newer(probes: Probes) -> Iterator[Finding]:
+    """Does this tool know the Hermes of this home?"""
+    newer = probes.newer()
+    if newer is None:
+        return
+    installed = probes.installation()
+    where = f"Hermes {installed.version} is installed" if installed else "no Hermes is found here"
+    yield Finding(
+        code="HERMES-NEWER",
+        severity=Severity.INFO,
+        title=f"not judged: {newer}",
+        subject="Hermes",
+        detail="Settings, providers, platforms, stored files and the structure of databases are "
+        "not judged, and no fix changes a structure. Damage is still reported. Update "
+        "hermes-doctor.",
+        evidence=(Evidence("installation", where),),
+    )

@@ -1,0 +1,212 @@
+"""Which rows a full-text table should know, by what the file itself declares.
+
+Up to Hermes 0.19.0 an index keeps its own copy of the text, and its triggers put every message
+into it. Later ones name a table or a view that has the text (`content='…'`): then that decides
+which rows belong into the index. While Hermes rebuilds an index step by step, two keys in
+`state_meta` say how far it has come, and the file's triggers follow them.
+"""
+
+from __future__ import annotations
+
+import re
+
+from hermes_doctor.patterns import pattern
+from hermes_doctor.sqlite.catalog import COVERED, FTS, Catalog
+from hermes_doctor.sqlite.declaration import quoted
+from hermes_doctor.sqlite.options import options
+from hermes_doctor.sqlite.reader import Reader
+from hermes_doctor.values import NamedTuple
+
+SOME = 1000
+"""Rows at each end of a table that a quick look reads."""
+HIGH_WATER, PROGRESS = "fts_rebuild_high_water", "fts_rebuild_progress"
+META = "state_meta"
+_CONDITIONAL = pattern(
+    r"\bAFTER\s+INSERT\s+ON\s+\S+\s+(?:FOR\s+EACH\s+ROW\s+)?WHEN\b", re.IGNORECASE
+)
+
+
+class Flaw(NamedTuple):
+    """One thing that is wrong with a full-text table."""
+
+    table: str
+    what: str
+    breaks: str
+    """writes, search, some or later: what no longer works for it."""
+    missing: int = 0
+    lost: bool = False
+    """It kept text that is nowhere else, and that is gone."""
+
+
+class Unjudged(NamedTuple):
+    """A full-text table that could not be judged, and why."""
+
+    table: str
+    why: str
+
+
+class Rebuild(NamedTuple):
+    """A rebuild of the search that Hermes has not finished."""
+
+    high_water: int
+    """The newest message when it started; newer ones are indexed as they are written."""
+    progress: int | None
+    """Up to here older messages are indexed again; None when that is not recorded."""
+    declared: bool
+    """The triggers of the file follow both numbers."""
+
+
+class Source(NamedTuple):
+    """Where the rows of an index come from."""
+
+    name: str
+    key: str
+    view: bool
+
+
+def rebuild_of(reader: Reader, catalog: Catalog, seconds: float | None) -> Rebuild | None:
+    """The rebuild that Hermes has started and not finished."""
+    if META not in catalog.tables:
+        return None
+    answer = reader.ask(
+        f"SELECT key, CAST(value AS INTEGER) FROM {META} WHERE key IN ('{HIGH_WATER}', "
+        f"'{PROGRESS}')",
+        seconds,
+        [META],
+    )
+    found = {row[0]: row[1] for row in answer.rows}
+    if HIGH_WATER not in found:
+        return None
+    triggers = [entry.sql for entry in catalog.entries if entry.kind == "trigger"]
+    declared = any(HIGH_WATER in sql and PROGRESS in sql for sql in triggers)
+    progress = found.get(PROGRESS)
+    return Rebuild(int(found[HIGH_WATER]), None if progress is None else int(progress), declared)
+
+
+def source_of(catalog: Catalog, table: str) -> Source | Unjudged | None:
+    """What an index of Hermes' own stands for; None for any other, which follows its own rules."""
+    if table not in COVERED:
+        return None
+    said = options(_sql(catalog, "table", table))
+    if "content" not in said:
+        source = COVERED[table]
+        if source not in catalog.tables:
+            return None
+        if _conditional(catalog, table):
+            return Unjudged(table, "its triggers leave out rows")
+        return Source(source, "id", view=False)
+    name, key = said["content"], said.get("content_rowid", "rowid")
+    if name in catalog.tables and not FTS.match(_sql(catalog, "table", name)):
+        return Source(name, key, view=False)
+    if _sql(catalog, "view", name):
+        return Source(name, key, view=True)
+    return Unjudged(table, "what it indexes is missing") if name else None
+
+
+def judge(
+    reader: Reader,
+    catalog: Catalog,
+    table: str,
+    rebuild: Rebuild | None,
+    *,
+    seconds: float | None,
+    whole: bool,
+) -> Flaw | Unjudged | None:
+    """Rows that the index does not know and should, and the other way round."""
+    source = source_of(catalog, table)
+    if source is None or isinstance(source, Unjudged):
+        return source
+    if rebuild and (rebuild.progress is None or not rebuild.declared):
+        return Unjudged(table, "Hermes has not finished rebuilding it")
+    one = _Compared(reader, catalog, table, source, seconds, whole)
+    if rebuild:
+        early = one.count(f"SELECT count(*) FROM {one.sizes} WHERE {_gap(rebuild)}")
+        if early:
+            what = f"it already holds {early} rows that Hermes would index a second time"
+            return Flaw(table, what, "later")
+    unknown = one.unknown(f"{quoted(source.key)} <= {rebuild.progress}" if rebuild else "1")
+    stray = one.stray()
+    if one.refused:
+        return Unjudged(table, f"SQLite could not evaluate what it indexes ({one.refused})")
+    if unknown:
+        return Flaw(table, f"{unknown} rows of {source.name} are missing from it", "some", unknown)
+    if stray:
+        return Flaw(table, f"it holds {stray} rows that {source.name} no longer has", "some")
+    return None
+
+
+def _gap(rebuild: Rebuild) -> str:
+    return f"id > {rebuild.progress} AND id <= {rebuild.high_water}"
+
+
+class _Compared:
+    """An index beside its source."""
+
+    def __init__(
+        self,
+        reader: Reader,
+        catalog: Catalog,
+        table: str,
+        source: Source,
+        seconds: float | None,
+        whole: bool,
+    ) -> None:
+        self.reader = reader
+        self.sizes = quoted(f"{table}_docsize")
+        self.rows = quoted(source.name)
+        self.source = source
+        self.seconds = seconds
+        self.whole = whole
+        self.refused: str | None = None
+        """SQLite's name for why a view was not evaluated."""
+        ordinary = (e.name for e in catalog.entries if e.kind == "table" and not FTS.match(e.sql))
+        self.tables = [source.name, *ordinary] if source.view else None
+        """What a statement may read; anything where no view is evaluated."""
+
+    def unknown(self, condition: str) -> int:
+        """How many rows of the source the index does not know."""
+        return self.without((self.rows, self.source.key), (self.sizes, "id"), condition)
+
+    def stray(self) -> int:
+        """How many rows the index knows that its source does not have."""
+        return self.without((self.sizes, "id"), (self.rows, self.source.key), "1")
+
+    def without(self, one: tuple[str, str], other: tuple[str, str], condition: str) -> int:
+        """How many rows of one have no partner in the other; no index may answer for a table."""
+        (here, key), (there, partner) = (one[0], quoted(one[1])), (other[0], quoted(other[1]))
+        hint = "" if self.source.view else " NOT INDEXED"
+        parts = [f"{here}{hint}"]
+        if not self.whole:
+            parts = [
+                f"(SELECT {key} FROM {here} ORDER BY {key} {way} LIMIT {SOME})"
+                for way in ("", "DESC")
+            ]
+        lacks = f"{key} NOT IN (SELECT {partner} FROM {there}{hint})"
+        if self.source.view:  # which SQLite looks up by its key, row by row
+            lacks = f"NOT EXISTS (SELECT 1 FROM {there} AS t WHERE t.{partner} = o.{key})"
+            parts = [f"{part} AS o" for part in parts]
+        return max(
+            self.count(f"SELECT count(*) FROM {part} WHERE ({condition}) AND {lacks}")
+            for part in parts
+        )
+
+    def count(self, sql: str) -> int:
+        answer = self.reader.ask(sql, self.seconds, self.tables)
+        if self.tables is not None and answer.error and not answer.unfinished:
+            self.refused = answer.error
+        return int(answer.rows[0][0]) if answer.rows else 0
+
+
+def _conditional(catalog: Catalog, table: str) -> bool:
+    """Whether a trigger that fills the index does so for some rows only."""
+    fills = f"into{table}(".lower()
+    return any(
+        entry.kind == "trigger"
+        and _CONDITIONAL.search(entry.sql)
+        and fills in "".join(entry.sql.lower().replace('"', "").split())
+        for entry in catalog.entries
+    )
+
+
+def _sql(catalog: Catalog, kind: str, name: str) -> str:
+    return next((e.sql for e in catalog.entries if (e.kind, e.name) == (kind, name)), "")

@@ -1,0 +1,62 @@
+"""HERMES-NEWER: one note instead of judgements that rest on knowledge about other releases."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests import damage, looking, recorded, support, tomorrow
+
+ID = "hermes-newer"
+BY_FILE = "not judged: {} was written by a Hermes that is newer than this tool knows"
+
+
+def test_a_newer_installation(home: Path) -> None:
+    """The installed release is named."""
+    recorded.installed(home, "0.20.5")
+
+    _, [found] = looking.ask(ID, home)
+
+    assert (found.code, found.severity.value, found.fix) == ("HERMES-NEWER", "info", None)
+    assert found.title == "not judged: Hermes 0.20.5 is newer than this tool knows"
+
+
+def test_a_newer_configuration(home: Path) -> None:
+    """The Hermes of a container is not seen here; what it wrote is."""
+    support.put(home / "config.yaml", tomorrow.CONFIG)
+
+    _, [found] = looking.ask(ID, home)
+
+    assert found.title == BY_FILE.format("config.yaml")
+
+
+def test_a_newer_database(home: Path) -> None:
+    """The same by the schema of state.db."""
+    damage.execute(home / "state.db", "UPDATE schema_version SET version = 26")
+
+    _, [found] = looking.ask(ID, home)
+
+    assert found.title == BY_FILE.format("state.db")
+
+
+@pytest.mark.parametrize("version", ["0.13.0", "0.19.0", "0.19.0.dev3"])
+def test_a_known_one(home: Path, version: str) -> None:
+    """A release that is known, or older, is judged."""
+    recorded.installed(home, version)
+
+    assert looking.ask(ID, home)[1] == []
+
+
+@pytest.mark.parametrize("number", ["'38'", "-1", "99999999", "true", "[38]", "1e9"])
+def test_an_odd_number(home: Path, number: str) -> None:
+    """What no release writes says nothing about the release."""
+    support.put(home / "config.yaml", f"_config_version: {number}\n{support.CONFIG}")
+    damage.execute(home / "state.db", "UPDATE schema_version SET version = 123456789")
+
+    assert looking.ask(ID, home)[1] == []
+
+
+def test_healthy(home: Path) -> None:
+    """A home without any Hermes is judged by the newest release that is known."""
+    assert looking.ask(ID, home)[1] == []

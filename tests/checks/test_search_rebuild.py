@@ -1,0 +1,87 @@
+"""DB-FTS-UNFINISHED: a rebuild of the search index that Hermes goes on with."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests import damage, looking
+from tests.sqlite import schema30
+
+ID = "search-rebuild"
+
+
+def started(path: Path, high_water: object, progress: object) -> Path:
+    """A file whose rebuild has come to `progress`; rows in between are not indexed."""
+    schema30.make(path)
+    for key, value in (("high_water", high_water), ("progress", progress)):
+        if value is not None:
+            insert = f"INSERT INTO state_meta VALUES ('fts_rebuild_{key}', '{value}')"
+            damage.execute(path, insert)
+    damage.execute(path, "INSERT INTO messages_fts (messages_fts) VALUES ('delete-all')")
+    damage.execute(
+        path, "INSERT INTO messages_fts_trigram (messages_fts_trigram) VALUES ('delete-all')"
+    )
+    done = f"id <= {progress or 0} OR id > {high_water}"
+    damage.execute(
+        path,
+        "INSERT INTO messages_fts (rowid, content, tool_name, tool_calls) "
+        f"SELECT id, content, tool_name, tool_calls FROM messages_fts_src WHERE {done}",
+        "INSERT INTO messages_fts_trigram (rowid, content, tool_name) "
+        f"SELECT id, content, tool_name FROM messages_fts_trigram_src WHERE {done}",
+    )
+    return path
+
+
+@pytest.mark.parametrize("progress", [0, 40, 100])
+def test_found(home: Path, progress: int) -> None:
+    """It is a note without a fix, and the index is not called damaged."""
+    started(home / "state.db", 100, progress)
+
+    _, [found] = looking.ask(ID, home)
+
+    assert (found.code, found.severity.value, found.fix) == ("DB-FTS-UNFINISHED", "info", None)
+    assert found.evidence[0].what == f"{progress} of 100 messages are indexed again"
+    assert looking.ask("database-pages", home)[1] == []
+
+
+def test_without_progress(home: Path) -> None:
+    """One of the two keys is missing: Hermes starts over, so nothing is compared."""
+    started(home / "state.db", 100, None)
+
+    _, [found] = looking.ask(ID, home)
+
+    assert found.evidence[0].what == "none of 100 messages is known to be indexed again"
+    result, findings = looking.ask("database-pages", home)
+    assert findings == []
+    assert "Hermes has not finished rebuilding it" in (result.reason or "")
+
+
+def test_rows_missing_from_the_finished_part(home: Path) -> None:
+    """What should be indexed already, and is not, is damage; then the note is left out."""
+    path = started(home / "state.db", 100, 40)
+    damage.execute(path, "DELETE FROM messages_fts_docsize WHERE id IN (3, 5)")
+
+    assert looking.ask(ID, home)[1] == []
+    _, [found] = looking.ask("database-pages", home)
+    assert (found.code, found.severity.value) == ("DB-FTS-CORRUPT", "warning")
+
+
+def test_rows_that_would_be_indexed_twice(home: Path) -> None:
+    """Hermes would damage the index when it resumes."""
+    path = started(home / "state.db", 100, 40)
+    damage.execute(path, "INSERT INTO messages_fts (messages_fts) VALUES ('rebuild')")
+
+    _, [found] = looking.ask("database-pages", home)
+
+    assert (found.code, found.severity.value) == ("DB-FTS-CORRUPT", "error")
+    what = "messages_fts: it already holds 60 rows that Hermes would index a second time"
+    assert found.evidence[0].what == what
+
+
+def test_healthy(home: Path) -> None:
+    """Neither a home of a known release nor one without a rebuild shows it."""
+    assert looking.ask(ID, home)[1] == []
+    schema30.make(home / "state.db")
+    assert looking.ask(ID, home)[1] == []

@@ -1,0 +1,235 @@
+"""On a release newer than the newest known one nothing that rests on knowledge is judged."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hermes_doctor import knowledge, plugins
+from hermes_doctor.home import Home
+from hermes_doctor.knowledge import atlas, load_knowledge
+from hermes_doctor.model import Finding, Severity
+from hermes_doctor.plan import plan
+from hermes_doctor.probes import Probes
+from hermes_doctor.probes.installation import release
+from tests import curing, damage, looking, recorded, support, tomorrow
+
+PLUGINS = plugins.load()
+SENTENCE = f"not judged: Hermes {tomorrow.VERSION} is newer than this tool knows"
+NO_GATEWAY = {"GW-DOWN", "GW-UNSUPERVISED"}
+"""True of a home without a gateway, whatever its release."""
+
+
+def test_what_is_known_ends_where_the_knowledge_ends() -> None:
+    """The three numbers are those of the newest release in every file of knowledge."""
+    known = {release(name) for name in load_knowledge("resolution")["releases"]}
+    known |= {release(name) for name in load_knowledge("keys")["releases"]}
+    known |= {release(name) for kind in atlas.DATABASES for name in atlas.releases(kind)}
+    plan = atlas.blueprint("state.db", atlas.newest("state.db"))
+    versions = [int(number) for number in load_knowledge("resolution")["config_version"]]
+
+    assert max(known) == knowledge.NEWEST
+    assert max(versions) == knowledge.NEWEST_CONFIG
+    assert plan is not None
+    assert plan.version == knowledge.NEWEST_SCHEMA
+
+
+@pytest.mark.parametrize("id", [check.id for check in PLUGINS.checks])
+def test_no_check_raises_an_alarm(tmp_path: Path, id: str) -> None:
+    """Each check alone, on a sound home whose every part is unknown."""
+    home = tomorrow.home(tmp_path / "home")
+
+    for deep in (False, True):
+        result, findings = looking.ask(id, home, deep=deep)
+
+        alarms = [one for one in findings if one.severity is not Severity.INFO]
+        assert [one for one in alarms if one.code not in NO_GATEWAY] == []
+        assert result.status.value in ("ok", "skipped") or alarms, result
+
+
+def test_it_is_said_once(tmp_path: Path) -> None:
+    """One note for the home and one for each database, and nothing to repeat it."""
+    checked = support.check(tomorrow.home(tmp_path / "home"))
+
+    assert support.finding(checked, "HERMES-NEWER")["title"] == SENTENCE
+    assert [one["code"] for one in checked.json["findings"] if "newer" in one["title"]] == [
+        "DB-NEWER",
+        "DB-NEWER",
+        "HERMES-NEWER",
+    ]
+    human = support.doctor("check", "--home", tmp_path / "home")
+    assert " ".join(human.out.split()).count("is newer than this tool knows") == 1
+
+
+@pytest.mark.parametrize("how", ["config", "schema"])
+def test_it_is_recognised_without_an_installation(home: Path, how: str) -> None:
+    """A container's Hermes is not seen here; what it wrote is."""
+    if how == "config":
+        support.put(home / "config.yaml", tomorrow.CONFIG)
+    else:
+        damage.execute(home / "state.db", "UPDATE schema_version SET version = 99")
+        support.put(home / "config.yaml", tomorrow.CONFIG.replace("_config_version: 99", ""))
+
+    checked = support.check(home)
+
+    file = {"config": "config.yaml", "schema": "state.db"}[how]
+    title = f"not judged: {file} was written by a Hermes that is newer than this tool knows"
+    assert support.finding(checked, "HERMES-NEWER")["title"] == title
+    assert "CFG-UNKNOWN-KEY" not in checked.codes
+    assert "CFG-PROVIDER-UNKNOWN" not in checked.codes
+
+
+def test_known_releases_are_judged_as_before(home: Path) -> None:
+    """The same mistakes are alarms on a release that is known."""
+    recorded.installed(home, "0.19.0")
+    support.put(home / "config.yaml", tomorrow.CONFIG.replace("_config_version: 99", ""))
+
+    checked = support.check(home)
+
+    assert {"CFG-PROVIDER-UNKNOWN"} <= {*checked.codes}
+    assert "HERMES-NEWER" not in checked.codes
+
+
+# -- damage is still told --------------------------------------------------------------------------
+
+DAMAGE = (
+    damage.rows_zeroed,
+    damage.cut_off,
+    damage.index_zeroed,
+    damage.search_structure,
+    damage.freelist_lost,
+)
+
+
+@pytest.mark.parametrize("fault", DAMAGE, ids=damage.called)
+def test_proven_damage_is_reported(tmp_path: Path, fault: damage.Fault) -> None:
+    """What SQLite itself proves does not depend on the release."""
+    home = tomorrow.home(tmp_path / "home")
+    fault(home / "state.db")
+
+    found = support.finding(support.check(home), damage.CODES[fault])
+
+    assert found["severity"] in ("error", "critical")
+
+
+def test_a_damaged_store_is_reported(tmp_path: Path) -> None:
+    """A file that no JSON reader accepts is damaged under every release."""
+    home = tomorrow.home(tmp_path / "home")
+    support.put(home / "cron" / "jobs.json", '{"jobs": [{"id": ')
+
+    assert support.finding(support.check(home), "CRON-JOBS-CORRUPT")["severity"] != "info"
+
+
+# -- no fix changes a structure --------------------------------------------------------------------
+
+FAULTS: dict[str, Callable[[Path], object]] = {
+    "sound": lambda home: None,
+    "index": lambda home: damage.index_zeroed(home / "state.db"),
+    "search": lambda home: damage.search_structure(home / "state.db"),
+    "search table": lambda home: damage.search_table_gone(home / "state.db"),
+    "rows": lambda home: damage.rows_zeroed(home / "state.db"),
+    "cut off": lambda home: damage.cut_off(home / "state.db"),
+    "header": lambda home: support.clobber(home / "state.db"),
+    "board": lambda home: damage.zero(home / "kanban.db", 2),
+}
+DECLARED = "SELECT type, name, sql FROM sqlite_master ORDER BY type, name"
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_no_fix_changes_a_structure(tmp_path: Path, fault: str) -> None:
+    """Whatever is applied, every database declares afterwards what it declared before."""
+    home = tomorrow.home(tmp_path / "home")
+    names = ("state.db", "kanban.db", "response_store.db")
+    before = {name: curing.rows(home / name, DECLARED) for name in names}
+    FAULTS[fault](home)
+
+    support.doctor("fix", "--apply", "--yes", "--json", "--home", home)
+
+    for name in names:
+        try:
+            after = curing.rows(home / name, DECLARED)
+        except sqlite3.DatabaseError:  # it could not be repaired, and is as damaged as it was
+            continue
+        assert _known(after) == _known(before[name])
+
+
+def _known(rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+    return [row for row in rows if not str(row[1]).startswith("sqlite_")]
+
+
+@pytest.mark.parametrize("fix", [fix.id for fix in PLUGINS.fixes if fix.structural])
+def test_structural_fixes_refuse(tmp_path: Path, fix: str) -> None:
+    """Even if a finding asked for them."""
+    [code, *_] = next(one.codes for one in PLUGINS.fixes if one.id == fix)
+    home = tomorrow.home(tmp_path / "home")
+    finding = Finding(code, Severity.ERROR, "it lacks a column", "kanban.db", fix=fix)
+
+    with contextlib.closing(Probes(Home(home))) as probes:
+        [planned] = plan(probes, PLUGINS, [finding])
+
+    assert (planned.refusal, planned.steps) == (SENTENCE, ())
+
+
+# -- every check that uses the knowledge says so ---------------------------------------------------
+
+USES = ("resolved", "platforms", "doors", "structure", "stores", "breaks", "undeliverable")
+"""Probes whose answers rest on knowledge about releases."""
+APART = {
+    "TOKEN-DUP": "two bots with one token are compared by the token itself",
+    "CFG-DUP-KEY": "a key that is there twice breaks YAML's own rule",
+    "ENV-DUP": "a variable that is there twice",
+    "ENV-LINE": "a line that is no assignment",
+    "CRON-JOBS-CORRUPT": "only what no JSON reader accepts",
+    "AUTHJSON": "only what no JSON reader accepts",
+    "STORE-CORRUPT": "only what no JSON reader accepts",
+    "PAIRING-CORRUPT": "only what no JSON reader accepts",
+    "SESSION-ROUTE-STALE": "only what no JSON reader accepts",
+}
+"""Codes of checks that use the knowledge for other things than for calling this a problem."""
+
+
+@pytest.fixture
+def used(monkeypatch: pytest.MonkeyPatch) -> set[str]:
+    """What is asked of the knowledge from here on."""
+    asked: set[str] = set()
+    for name in USES:
+        real = getattr(Probes, name)
+
+        def ask(self: Probes, *args: Any, _real: Any = real, _name: str = name) -> Any:
+            asked.add(_name)
+            return _real(self, *args)
+
+        monkeypatch.setattr(Probes, name, functools.wraps(real)(ask))
+    return asked
+
+
+MISTAKES = {
+    "config.yaml": tomorrow.CONFIG.replace("_config_version: 99\n", "")
+    + "model: {provider: openroute}\nmodle: x\ntelegram: {allow_form: [1]}\n",
+    ".env": tomorrow.ENV + "A = 1\nA=2\nOPENROUTER_API_KEY:sk-or\nTELEGRAM_BOT_TOKEN=\n",
+    "auth.json": '{"providers": ',
+    "cron/jobs.json": '{"jobs": [{"id": ',
+    "sessions/sessions.json": "[",
+    "channel_directory.json": "{",
+    "gateway.json": '{"platforms": {"telegram": {"token": "x"}}}',
+}
+
+
+@pytest.mark.parametrize("id", [check.id for check in PLUGINS.checks])
+def test_a_check_that_uses_the_knowledge_says_so(tmp_path: Path, used: set[str], id: str) -> None:
+    """Under an unknown release, whatever still raises an alarm does not rest on the knowledge."""
+    home = tomorrow.home(tmp_path / "home")
+    for name, text in MISTAKES.items():
+        support.put(home / name, text)
+
+    _, findings = looking.ask(id, home)
+
+    if used:
+        alarms = {one.code for one in findings if one.severity is not Severity.INFO}
+        assert alarms - set(APART) - NO_GATEWAY == set()
