@@ -23,6 +23,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn
 
+from hermes_doctor import renameat2
 from tests import support, warm
 from tests.warm import ROOT
 
@@ -101,7 +102,10 @@ class Cut:
 
     at: int
     how: str
-    """kill, half (kill in the middle of a write), ENOSPC, EIO, or the name of a signal."""
+    """kill, half (kill in the middle of a write), ENOSPC, EIO, or the name of a signal.
+
+    no-renameat2 lets the whole run do without exchanging names, as on many file systems.
+    """
     only: Sequence[str] = ()
     """Count only these calls; empty: all."""
     lasting: bool = False
@@ -166,6 +170,16 @@ class Saboteur:
             self.log.write_text(json.dumps(self.calls))
             leave(status)
 
+        def renamed(old: Path, new: Path, flags: int) -> bool:
+            name = "exchange" if flags == renameat2.EXCHANGE else "rename"
+            number = self._before(name, real_call, (old, new, flags))
+            if any(cut.how == "no-renameat2" for cut in self.cuts):
+                self.calls[number] = (*self.calls[number][:3], False)
+                return False
+            return real_call(old, new, flags)
+
+        real_call = renameat2.call
+        renameat2.call = renamed  # type: ignore[assignment]
         sqlite3.connect = connected
         os._exit = left
 
@@ -200,6 +214,8 @@ class Saboteur:
 
 def _do(how: str, real: Callable[..., Any], args: tuple[Any, ...], path: str) -> None:
     """The accident itself."""
+    if how == "no-renameat2":
+        return
     if how in ("kill", "half"):
         if how == "half":
             real(args[0], bytes(args[1])[: len(args[1]) // 2])

@@ -1,0 +1,214 @@
+"""A database is switched in one instant: whoever opens it, at whatever moment, sees every row.
+
+200 rows are only in the write-ahead log. A run is killed at a system call that changes a name,
+a writer opens the database at once, counts the rows and commits one more, the next command ends
+the run, and the rows are counted again. Not one may be missing.
+
+`HERMES_DOCTOR_EVERY_KILL=1` kills at every such call. Else only the calls in the home itself
+count, and those before and after them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests import crashing, damage
+from tests.crashing import Call, Cut, Ended, Server
+
+ROWS = 200
+NAMES = ("rename", "exchange", "link", "unlink", "symlink", "rmdir", "remove", "replace")
+EVERY = bool(os.environ.get("HERMES_DOCTOR_EVERY_KILL"))
+WRITER = """
+import os, sqlite3, sys
+path, count, insert, how = sys.argv[1:]
+db = sqlite3.connect(path, isolation_level=None)
+db.execute("PRAGMA journal_mode=WAL")
+db.execute("PRAGMA wal_autocheckpoint=0")
+db.execute("BEGIN IMMEDIATE")
+print(db.execute(count).fetchone()[0])
+db.execute(insert)
+db.execute("COMMIT")
+sys.stdout.flush()
+if how == "killed":
+    os._exit(0)  # its log stays
+db.close()
+"""
+"""A Hermes that is started at once, and is killed or ends in order."""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A database of a home and what is done to it."""
+
+    name: str
+    code: str
+    make: Callable[[Path], object]
+    count: str
+    insert: str
+    find: str
+    deep: bool = False
+
+
+def board(path: Path) -> None:
+    """A sound kanban database that lacks a column, as before an update of Hermes."""
+    crashing.lacking(path)
+    with contextlib.closing(sqlite3.connect(path)) as db:
+        db.execute("PRAGMA journal_mode=WAL")
+    crashing.logged(
+        path,
+        "INSERT INTO tasks (id, title, status, created_at) WITH RECURSIVE n(i) AS (SELECT 1 UNION "
+        f"ALL SELECT i + 1 FROM n WHERE i < {ROWS}) SELECT 'log' || i, hex(randomblob(40)), "
+        "'todo', i FROM n",
+    )
+
+
+def history(hurt: Callable[[Path], None], *, index: bool = True) -> Callable[[Path], None]:
+    """A damaged message history, to which messages were added since."""
+
+    def make(path: Path) -> None:
+        damage.history(path, 300)
+        hurt(path)
+        damage.with_log(path, ROWS, index=index)
+        for suffix in ("", "-wal", "-shm"):
+            with contextlib.suppress(FileNotFoundError):
+                path.with_name(path.name + suffix).chmod(0o600)
+
+    return make
+
+
+MESSAGES = ("state.db", "SELECT count(*) FROM messages WHERE timestamp BETWEEN 10000 AND 19999")
+ADD = "INSERT INTO messages (session_id, role, content, timestamp) VALUES ('s1', 'user', 'x', 3e4)"
+ADDED = "SELECT count(*) FROM messages WHERE timestamp = 3e4"
+KINDS = {
+    "schema": Kind(
+        "kanban.db",
+        "KANBAN-SCHEMA",
+        board,
+        "SELECT count(*) FROM tasks WHERE id LIKE 'log%'",
+        "INSERT INTO tasks (id, title, status, created_at) VALUES ('since', 'since', 'todo', 2)",
+        "SELECT count(*) FROM tasks WHERE id = 'since'",
+    ),
+    "search": Kind(
+        MESSAGES[0], "DB-FTS-CORRUPT", history(damage.search_lacks_rows), MESSAGES[1], ADD, ADDED
+    ),
+    "index": Kind(
+        MESSAGES[0], "DB-INDEX", history(damage.index_lacks_rows), MESSAGES[1], ADD, ADDED
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    """The warm process."""
+    with crashing.serving(alone=True) as serving:
+        yield serving
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    """Where the home is; root gets one that is another user's."""
+    return tmp_path / "home"
+
+
+def made(home: Path, kind: Kind) -> Path:
+    """A home with that database."""
+    from tests import support
+
+    support.healthy(home)
+    for path in home.glob(f"{kind.name}*"):
+        path.unlink()
+    kind.make(home / kind.name)
+    return home
+
+
+def put(template: Path, home: Path) -> Path:
+    """The home as the template has it."""
+    shutil.rmtree(home, ignore_errors=True)
+    return crashing.clone(template, home)
+
+
+def ask(path: Path, sql: str) -> int:
+    """One number out of a database, as the next Hermes will see it."""
+    with contextlib.closing(sqlite3.connect(path)) as db:
+        return int(db.execute(sql).fetchone()[0])
+
+
+def write(home: Path, kind: Kind, how: str) -> int:
+    """Let a writer open the database now; how many rows of the log it saw."""
+    words = [str(home / kind.name), kind.count, kind.insert, how]
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", WRITER, *words],
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    return int(done.stdout)
+
+
+def moments(calls: Sequence[Call]) -> list[int]:
+    """Where to kill: before each call that changes a name, and after the last one."""
+    found = [n for n, call in enumerate(calls) if call.name in NAMES and call.effect]
+    if not EVERY:
+        inside = [n for n in found if crashing.MARK in calls[n].path]
+        found = [n for n in found if inside[0] - 1 <= n <= inside[-1]]
+        found += [n + 1 for n in inside if n + 1 < len(calls)]
+    return sorted(set(found))
+
+
+def finish(server: Server, home: Path, kind: Kind) -> Ended:
+    """The next command."""
+    return server("fix", kind.code, "--apply", "--yes", "--home", home)
+
+
+def survive(
+    server: Server,
+    template: Path,
+    home: Path,
+    kind: Kind,
+    command: Sequence[str],
+    cuts: Sequence[Cut] = (),
+    allowed: Sequence[int] = (ROWS,),
+) -> int:
+    """Kill the command everywhere; how often. Every row must be there each time."""
+    put(template, home)
+    whole = server(*command, "--home", home, cuts=cuts)
+    assert whole.code == 0, whole.said
+    assert ask(home / kind.name, kind.count) in allowed
+    kills = moments(whole.calls)
+    for number, n in enumerate(kills):
+        put(template, home)
+        ended = server(*command, "--home", home, cuts=(Cut(n, "kill"), *cuts))
+        assert ended.code == -9, ended.said
+        where = f"killed before {whole.calls[n]}"
+        seen = write(home, kind, ("killed", "closed")[number % 2])
+        assert seen in allowed, f"{where}: a writer saw {seen} rows"
+        done = finish(server, home, kind)
+        assert "bug in" not in done.said and "Traceback" not in done.said, f"{where}: {done.said}"
+        assert ask(home / kind.name, kind.count) == seen, f"{where}: {done.said}"
+        assert ask(home / kind.name, kind.find) == 1, f"{where}: {done.said}"
+        assert ask(home / kind.name, "SELECT 'ok' = integrity_check FROM pragma_integrity_check")
+        assert done.code == 0, f"{where}: {done.said}"
+        assert "only in part" not in done.said, f"{where}: {done.said}"
+        assert crashing.leftovers(home) == [], where
+        assert all(run["state"] in crashing.FINAL for run in crashing.journals(home)), where
+    return len(kills)
+
+
+@pytest.mark.parametrize("kind", KINDS.values(), ids=list(KINDS))
+def test_a_fix(kind: Kind, server: Server, place: Path, tmp_path: Path) -> None:
+    """A fix of a sound database, of a search index and of an index."""
+    template = made(tmp_path / "template", kind)
+    command = ("fix", kind.code, "--apply", "--yes")
+    kills = survive(server, template, place, kind, command)
+    print(f"{kind.code}: killed {kills} times")
+    assert kills > 8
