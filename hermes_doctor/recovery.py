@@ -15,6 +15,7 @@ from hermes_doctor.journal import Journal, Journals, PathRecord
 from hermes_doctor.leftovers import tidy
 from hermes_doctor.model import CouldNotLook, Trouble
 from hermes_doctor.repair import Verify, tell_left
+from hermes_doctor.repair.outcomes import files_left
 from hermes_doctor.rollback import roll_back, used_after_switch
 from hermes_doctor.switch import Switch
 from hermes_doctor.vault import PARTIAL, Backup, Vault
@@ -87,24 +88,6 @@ def _backup_of(home: Home, journal: Journal) -> Backup | None:
         return Vault(home, journal.root(home)).load(journal.id)
     except Trouble:
         return None
-
-
-def files_left(home: Home, journal: Journal) -> str:
-    """Name the files that a run had to leave beside its targets."""
-    text = ""
-    if journal.kept:
-        names = ", ".join(str(home.path / name) for name in journal.kept)
-        text += (
-            f" Somebody wrote to a file while it was replaced. That version is not in the backup, "
-            f"so it is kept: {names}. Copy what you need out of it, then delete it."
-        )
-    if journal.unremoved:
-        names = ", ".join(str(home.path / name) for name in journal.unremoved)
-        text += (
-            f" Old copies could not be removed and may hold secrets: {names}. Delete them; the "
-            f"next hermes-doctor fix --apply tries it again."
-        )
-    return text
 
 
 def _finish_or_take_back(home: Home, journal: Journal, verify: Verify) -> str:

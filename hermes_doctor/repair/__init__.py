@@ -21,7 +21,7 @@ from hermes_doctor.interrupts import interruptible, uninterrupted
 from hermes_doctor.journal import Journal, Journals, PathRecord, State
 from hermes_doctor.model import CannotFix, CouldNotLook, Trouble
 from hermes_doctor.repair.committing import commit, databases_of
-from hermes_doctor.repair.outcomes import explained, left_alone, refused, tell_left, why
+from hermes_doctor.repair.outcomes import explained, files_left, left_alone, refused, tell_left, why
 from hermes_doctor.repair.preflight import Preflight
 from hermes_doctor.repair.staging import stage
 from hermes_doctor.repair.targets import (
@@ -276,6 +276,8 @@ class Run:
         """Remove what lies about, and close; on a full disk the last word may have to wait."""
         with contextlib.suppress(OSError):
             clean(self.home, log, backup)
+        if text := files_left(self.home, log).strip().removesuffix("."):
+            log.note = f"{log.note}. {text}" if log.note else text
         if log.gateway != ASKED:  # else the next command has to bring it to its end
             forget(book, log)
             log.close()
