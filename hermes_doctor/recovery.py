@@ -41,20 +41,26 @@ def recover(home: Home, verify: Verify) -> list[Ended]:
     """
     book = Journals(home)
     tidy(Vault(home))
-    ended = [_end(home, book, journal, verify) for journal in book.all() if not journal.final]
-    for journal in book.all():
-        if journal.final and journal.unremoved:
-            paths.distrust(home, journal.unremoved, f"The receipt of run {journal.id}")
-            gone = try_again(home, journal)
-            book.save(journal)
-            if not gone:
-                text = f"Run {journal.id} ({journal.kind}) has ended.{files_left(home, journal)}"
-                ended.append(Ended(text, finished=True, kind=journal.kind, partial=True))
+    ended = [one for journal in book.all() if (one := _clean_again(home, book, journal))]
+    ended += [_end(home, book, journal, verify) for journal in book.all() if not journal.final]
     for journal in book.all():  # an undo that ended, but was cut off before it could say so
         if journal.kind == "undo" and journal.state == journals.DONE and journal.of:
             with contextlib.suppress(Trouble):  # its receipt is gone; so be it
                 mark_undone(book, journal.of, journal.id)
     return ended
+
+
+def _clean_again(home: Home, book: Journals, journal: Journal) -> Ended | None:
+    """Remove what an earlier command could not remove; what to say if it is still there."""
+    if not journal.final or not journal.unremoved:
+        return None
+    paths.distrust(home, journal.unremoved, f"The receipt of run {journal.id}")
+    gone = try_again(home, journal)
+    book.save(journal)
+    if gone:
+        return None
+    text = f"Run {journal.id} ({journal.kind}) has ended.{files_left(home, journal)}"
+    return Ended(text, finished=True, kind=journal.kind, partial=True)
 
 
 def mark_undone(book: Journals, id: str, by: str) -> None:

@@ -119,9 +119,8 @@ class Switch:
     def is_done(self) -> bool:
         """Whether the path has new content, or had it before somebody changed it."""
         self._finish_exchange()
-        first = self.new[0]
-        if first.state.kind != "absent":
-            return not self._holds(first.place, first.state)
+        if self.main.after.kind != "absent":  # all new content waits for its turn until then
+            return not all(self._holds(link.place, link.state) for link in self.new)
         if not os.path.lexists(self.path):
             return True
         original = self.old[0].place

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import fnmatch
 import hashlib
 import json
 import os
@@ -104,6 +105,7 @@ class Cut:
     how: str
     """kill, half (kill in the middle of a write), ENOSPC, EIO, or the name of a signal.
 
+    edit:PATTERN and replace:PATTERN let somebody else edit a file at that moment.
     no-renameat2 lets the whole run do without exchanging names, as on many file systems.
     """
     only: Sequence[str] = ()
@@ -216,6 +218,9 @@ def _do(how: str, real: Callable[..., Any], args: tuple[Any, ...], path: str) ->
     """The accident itself."""
     if how == "no-renameat2":
         return
+    if how.startswith(("edit:", "replace:")):
+        _edit(*how.split(":", 1))
+        return
     if how in ("kill", "half"):
         if how == "half":
             real(args[0], bytes(args[1])[: len(args[1]) // 2])
@@ -225,6 +230,24 @@ def _do(how: str, real: Callable[..., Any], args: tuple[Any, ...], path: str) ->
     else:
         number = getattr(errno, how)
         raise OSError(number, os.strerror(number), path or None)
+
+
+def _edit(how: str, pattern: str) -> None:
+    """Somebody else edits a file at this moment, in place or by replacing it."""
+    folder, _, name = pattern.rpartition("/")
+    [found] = [one for one in Path(folder).iterdir() if fnmatch.fnmatch(one.name, name)]
+    target = found if how == "edit" else found.with_name("editor.tmp")
+    text = found.read_bytes()
+    fd = _OPEN(target, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    _WRITE(fd, EDIT if how == "edit" else text + EDIT)
+    os.close(fd)
+    if how == "replace":
+        _RENAME(target, found)
+
+
+EDIT = b"# edited meanwhile\n"
+_OPEN, _WRITE, _RENAME = os.open, os.write, os.rename
+"""The calls themselves, which are not counted."""
 
 
 # -- homes ---------------------------------------------------------------------------------
