@@ -18,6 +18,7 @@ import shutil
 import signal
 import sqlite3
 import stat
+import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -105,7 +106,8 @@ class Cut:
     how: str
     """kill, half (kill in the middle of a write), ENOSPC, EIO, or the name of a signal.
 
-    edit:PATTERN and replace:PATTERN let somebody else edit a file at that moment.
+    edit:PATTERN and replace:PATTERN let somebody else edit a file at that moment; run:WORDS
+    runs a program (JSON) and waits for it.
     no-renameat2 lets the whole run do without exchanging names, as on many file systems.
     """
     only: Sequence[str] = ()
@@ -217,6 +219,9 @@ class Saboteur:
 def _do(how: str, real: Callable[..., Any], args: tuple[Any, ...], path: str) -> None:
     """The accident itself."""
     if how == "no-renameat2":
+        return
+    if how.startswith("run:"):
+        subprocess.run(json.loads(how.removeprefix("run:")), check=False)
         return
     if how.startswith(("edit:", "replace:")):
         _edit(*how.split(":", 1))

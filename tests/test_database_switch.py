@@ -11,6 +11,7 @@ count, and those before and after them.
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import shutil
 import sqlite3
@@ -30,8 +31,8 @@ NAMES = ("rename", "exchange", "link", "unlink", "symlink", "rmdir", "remove", "
 EVERY = bool(os.environ.get("HERMES_DOCTOR_EVERY_KILL"))
 WRITER = """
 import os, sqlite3, sys
-path, count, insert, how = sys.argv[1:]
-db = sqlite3.connect(path, isolation_level=None)
+path, count, insert, how, *told = sys.argv[1:]
+db = sqlite3.connect(path, isolation_level=None, timeout=0 if told else 5)
 db.execute("PRAGMA journal_mode=WAL")
 db.execute("PRAGMA wal_autocheckpoint=0")
 db.execute("BEGIN IMMEDIATE")
@@ -39,6 +40,8 @@ print(db.execute(count).fetchone()[0])
 db.execute(insert)
 db.execute("COMMIT")
 sys.stdout.flush()
+if told:
+    open(told[0], "w").close()
 if how == "killed":
     os._exit(0)  # its log stays
 db.close()
@@ -255,3 +258,25 @@ def test_a_restore(since: bool, server: Server, place: Path, tmp_path: Path) -> 
     template = crashing.clone(home, tmp_path / "template")
     command = ("backup", "restore", backup, "kanban.db", "--yes")
     assert survive(server, template, place, kind, command, allowed=allowed) > 8
+
+
+def test_a_writer_while_it_is_switched(server: Server, place: Path, tmp_path: Path) -> None:
+    """A writer that comes in the middle of a run is kept out, or its row is there afterwards."""
+    kind = KINDS["schema"]
+    template = made(tmp_path / "template", kind)
+    whole = server(*fix(kind), "--home", put(template, place))
+    told = tmp_path / "told"
+    words = [sys.executable, "-I", "-S", "-c", WRITER]
+    words += [str(place / kind.name), kind.count, kind.insert, "closed", str(told)]
+    got_in = 0
+    for n in moments(whole.calls):
+        put(template, place)
+        told.unlink(missing_ok=True)
+        ended = server(*fix(kind), "--home", place, cuts=(Cut(n, f"run:{json.dumps(words)}"),))
+        where = f"before {whole.calls[n]}: {ended.said}"
+        assert ask(place / kind.name, kind.count) == ROWS, where
+        assert ask(place / kind.name, kind.find) == told.exists(), where
+        assert crashing.leftovers(place) == [], where
+        assert list(place.glob("*.kept-*")) == [], where
+        got_in += told.exists()
+    assert got_in > 0
