@@ -34,12 +34,31 @@ def swap(new: Path, path: Path, old: Path, known: Snapshot, *, must_keep: bool =
         if error.errno not in _NO_LINKS:
             raise
         if must_keep:
-            with durable.fresh(old) as fd:
-                durable.copy(path, fd)
+            copy_whole(path, old)
     if not same(snapshot(path), known):
         durable.remove(old)
         raise changed(path)
     durable.rename(new, path)
+
+
+def copy_whole(path: Path, new: Path) -> None:
+    """Copy a file; the new name appears when the copy is complete."""
+    part = new.with_name(f"{new.name}.part")
+    durable.remove(part)
+    with durable.fresh(part) as fd:
+        durable.copy(path, fd)
+    dress_like(path, part)
+    durable.rename(part, new)
+
+
+def dress_like(old: Path, new: Path) -> None:
+    """Give a file the owner, mode, attributes and time of another one."""
+    taken, now = snapshot(old), snapshot(new)
+    if (now.uid, now.gid) != (taken.uid, taken.gid):
+        durable.set_owner(new, taken.uid, taken.gid)
+    durable.set_extended(new, durable.extended(old))
+    durable.set_time(new, taken.mtime_ns)
+    durable.set_mode(new, taken.mode)
 
 
 def put_away(path: Path, old: Path, known: Snapshot) -> None:

@@ -26,7 +26,7 @@ from hermes_doctor.home import Home, is_database, main_of
 from hermes_doctor.journal import Journal, PathRecord, State
 from hermes_doctor.model import CouldNotLook
 from hermes_doctor.sqlite.guard import in_use
-from hermes_doctor.swapping import changed, put_away, put_in, swap
+from hermes_doctor.swapping import changed, dress_like, put_away, put_in, swap
 from hermes_doctor.values import NamedTuple
 from hermes_doctor.vault import Backup
 
@@ -274,16 +274,6 @@ class Switch:
 
     def _matches(self, path: Path, state: State) -> bool:
         return paths.matches(self._look(path, state.sha256), state)
-
-
-def dress_like(old: Path, new: Path) -> None:
-    """Give a file the owner, mode, attributes and time of another one."""
-    taken, now = snapshot(old), snapshot(new)
-    if (now.uid, now.gid) != (taken.uid, taken.gid):
-        durable.set_owner(new, taken.uid, taken.gid)
-    durable.set_extended(new, durable.extended(old))
-    durable.set_time(new, taken.mtime_ns)
-    durable.set_mode(new, taken.mode)
 
 
 def switches(home: Home, log: Journal, records: Sequence[PathRecord]) -> Iterator[Switch]:

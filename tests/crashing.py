@@ -170,8 +170,11 @@ class Saboteur:
                 self._before("connect", connect, args)
             return connect(*args, **options)
 
+        own = os.getpid()
+
         def left(status: int) -> NoReturn:
-            self.log.write_text(json.dumps(self.calls))
+            if os.getpid() == own:  # a child of it has counted only its own calls
+                self.log.write_text(json.dumps(self.calls))
             leave(status)
 
         def renamed(old: Path, new: Path, flags: int) -> bool:

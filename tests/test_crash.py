@@ -263,7 +263,8 @@ def test_recovery_killed_anywhere(
     calls = server("fix", "--apply", "--yes", "--home", put(sick, home), cuts=bare).calls
     swapping = ("rename", "exchange") if bare else ("exchange",)
     swaps = [n for n, c in enumerate(calls) if c.name in swapping and crashing.MARK in c.path]
-    later = [n for n, c in enumerate(calls) if c.name == "rename" and n > swaps[-1]]
+    saves = [n for n, c in enumerate(calls) if c.name == "rename" and "run.json" in c.path]
+    later = [n for n in saves if n > swaps[-1]]
     at = swaps[-1] if moment == "committing" else later[0] + 1
     (run,) = killed(scene, Cut(at, "kill"), *bare)
     assert crashing.journals(home)[0]["state"] == moment

@@ -14,7 +14,8 @@ from hermes_doctor.journal import Journal, Journals, State
 from hermes_doctor.model import CannotFix
 from hermes_doctor.repair.targets import Refused, Target
 from hermes_doctor.sqlite import joined
-from hermes_doctor.switch import Switch, dress_like, switches
+from hermes_doctor.swapping import dress_like
+from hermes_doctor.switch import Switch, switches
 from hermes_doctor.vault import check_room
 
 
