@@ -97,7 +97,7 @@ def used_since(home: Home, log: Journal, path: Path) -> bool:
         return False
     database = main_of(path)
     known = {home.path / record.path: record for record in log.paths}
-    begun = _begun(log)
+    start = begun(log)
     for one in (database, *sidecars(database)):
         record = known.get(one)
         if record is not None:
@@ -106,12 +106,12 @@ def used_since(home: Home, log: Journal, path: Path) -> bool:
                 return True
         elif one != database and one.name.endswith(("-wal", "-journal")):
             taken = snapshot(one)
-            if taken.size and taken.ctime_ns >= begun:  # else it lay there before the run
+            if taken.size and taken.ctime_ns >= start:  # else it lay there before the run
                 return True
     return False
 
 
-def _begun(log: Journal) -> float:
+def begun(log: Journal) -> float:
     """When a run began, in nanoseconds; a receipt that does not tell counts as ever so old."""
     try:
         return datetime.fromisoformat(log.started_at).timestamp() * 1e9

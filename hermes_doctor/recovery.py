@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from hermes_doctor import acting, journal as journals, lock, paths
 from hermes_doctor.cleanup import clean, try_again
@@ -17,7 +18,7 @@ from hermes_doctor.model import CouldNotLook, Trouble
 from hermes_doctor.repair import Verify, tell_left
 from hermes_doctor.repair.outcomes import files_left
 from hermes_doctor.rollback import roll_back, used_after_switch
-from hermes_doctor.switch import Switch
+from hermes_doctor.switch import Switch, switches
 from hermes_doctor.vault import PARTIAL, Backup, Vault
 
 
@@ -118,6 +119,7 @@ def _finish_or_take_back(home: Home, journal: Journal, verify: Verify) -> str:
             item.outcome = "verified"
         journal.finish(journals.DONE, "cut off before it was verified; verified later")
         return f"{started} after all its changes. They are verified now: it is finished."
+    _refuse_holders(home, journal)
     used = used_after_switch(home, journal)
     if (
         used
@@ -132,7 +134,6 @@ def _finish_or_take_back(home: Home, journal: Journal, verify: Verify) -> str:
             f"{started} after all its changes. {names} was written to since, so it is not taken "
             f"back: the run is finished, and what was written is kept."
         )
-    _refuse_holders(home, journal)
     left, written = roll_back(home, journal, backup, journal.paths)
     acting.recover(home, journal)
     for item in journal.items:
@@ -170,12 +171,20 @@ def _stands(home: Home, journal: Journal, used: Sequence[Switch]) -> bool:
 
 
 def _refuse_holders(home: Home, journal: Journal) -> None:
-    """A database must not be given back under somebody who has it open."""
+    """Refuse to replace a database that a process has open, or to remove one under it.
+
+    A database that was used since the run stays where it is, so it may be open.
+    """
     from hermes_doctor.probes import processes
 
-    targets = [home.path / record.path for record in journal.paths]
-    held = processes.holders(path for path in targets if is_database(path))
-    for path, pids in held.items():
+    targets: list[Path] = []
+    for one in switches(home, journal, journal.paths):
+        members = [one.path, *(beside.path for beside in one.beside)]
+        if is_database(one.path):
+            targets += [] if one.is_used() else members
+            targets += [link.place for link in one.chain]
+            targets += [paths.kept(path, journal.id) for path in members]
+    for path, pids in processes.holders(targets).items():
         raise Trouble(
             f"Run {journal.id} was cut off and has to be taken back, but {path.name} is in use by "
             f"process {pids[0]}. Nothing was changed. Stop it, then try again."

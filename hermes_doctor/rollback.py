@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from hermes_doctor import durable, paths
-from hermes_doctor.home import Home, is_database
+from hermes_doctor.files import snapshot
+from hermes_doctor.home import Home, is_database, main_of
 from hermes_doctor.journal import Journal, PathRecord
 from hermes_doctor.switch import AS_BEFORE, STAYS, Switch, switches
 from hermes_doctor.values import NamedTuple
@@ -49,7 +50,8 @@ def roll_back(
             _restore_mode(home.path / record.path, record, backup, log.id)
             record.reverted = True
     for one in reversed(found):
-        outcome = one.back(backup)
+        alone = _is_used_alone(home, log, one)
+        outcome = STAYS if alone else one.back(backup)
         if outcome == STAYS:
             left += [record.path for record in one.records]
             continue
@@ -61,6 +63,18 @@ def roll_back(
         with contextlib.suppress(OSError):
             durable.sync_folder(folder)
     return RolledBack(left, used)
+
+
+def _is_used_alone(home: Home, log: Journal, one: Switch) -> bool:
+    """Whether a log or journal was moved by itself, and its database was used since.
+
+    It does not belong to that database any more.
+    """
+    main = main_of(one.path)
+    if not is_database(one.path) or main == one.path or not one.is_done():
+        return False
+    written = snapshot(main).mtime_ns >= paths.begun(log)
+    return written or paths.used_since(home, log, one.path)
 
 
 def used_after_switch(home: Home, log: Journal) -> list[Switch]:

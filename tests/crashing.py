@@ -186,7 +186,7 @@ class Saboteur:
             return real_call(old, new, flags)
 
         real_call = renameat2.call
-        renameat2.call = renamed  # type: ignore[assignment]
+        renameat2.call = renamed
         sqlite3.connect = connected
         os._exit = left
 

@@ -263,6 +263,18 @@ def test_a_restore(since: bool, server: Server, place: Path, tmp_path: Path) -> 
     assert survive(server, template, place, kind, command, allowed=allowed) > 5
 
 
+def test_a_recovery(server: Server, place: Path, tmp_path: Path) -> None:
+    """The recovery of a fix that was killed after the switch is killed in turn."""
+    kind = KINDS["schema"]
+    sick = made(tmp_path / "sick", kind)
+    calls = server(*fix(kind), "--home", put(sick, place)).calls
+    last = max(n for n, call in enumerate(calls) if call.name == "exchange")
+    put(sick, place)
+    assert server(*fix(kind), "--home", place, cuts=(Cut(last + 1, "kill"),)).code == -9
+    template = crashing.clone(place, tmp_path / "template")
+    assert survive(server, template, place, kind, ("undo", "--yes")) > 5
+
+
 def test_a_writer_while_it_is_switched(server: Server, place: Path, tmp_path: Path) -> None:
     """A writer that comes in the middle of a run is kept out, or its row is there afterwards."""
     kind = KINDS["schema"]

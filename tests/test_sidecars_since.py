@@ -188,3 +188,18 @@ def test_an_undo_that_was_cut_off(server: Server, board: Path) -> None:
     server("fix", "--home", home, "--apply", "--yes")
 
     assert titles(board) == ["a task", "since"]
+
+
+@pytest.mark.parametrize("moment", ["before", "after"])
+def test_hermes_is_still_running(server: Server, board: Path, moment: str) -> None:
+    """A run is ended under a Hermes that has started since: its database stays where it is."""
+    crashing.logged(board, "UPDATE tasks SET title = 'only in the log'")
+    cut_off(server, board, moment)
+    with contextlib.closing(sqlite3.connect(board, isolation_level=None)) as hermes:
+        hermes.execute("PRAGMA journal_mode=WAL")
+        hermes.execute("INSERT INTO tasks (id, title, status, created_at) VALUES ('t2','a',1,2)")
+        ended = server(*FIX, "--home", board.parent)
+        assert "was cut off" in ended.said, ended.said
+        assert crashing.leftovers(board.parent) == []
+        hermes.execute("INSERT INTO tasks (id, title, status, created_at) VALUES ('t3','b',1,2)")
+    assert titles(board) == ["only in the log", "a", "b"]

@@ -69,6 +69,8 @@ class Preflight(NamedTuple):
         backup = sum(target.change.expect.size for target in targets if target.replaces)
         for disk, (place, made) in disks.items():
             wanted = room_for(made)
+            if not wanted and all(one.change.absent for one in made):
+                continue
             check_room(place, wanted + (backup if os.stat(vault).st_dev == disk else 0))
 
     def _look_at(self, target: Target, uid: int, *, at_work: bool) -> None:
