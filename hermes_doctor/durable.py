@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
-from hermes_doctor import digests, ondisk, rights
+from hermes_doctor import digests, ondisk, renameat2, rights
 from hermes_doctor.files import StrPath, open_regular
 from hermes_doctor.rights import acting_at, acting_for
 
@@ -97,6 +97,23 @@ def rename(old: Path, new: Path) -> None:
     """Atomically, replacing what is there; within one folder."""
     with acting_for(new) as here:
         os.rename(here.with_name(old.name), here)
+
+
+def exchange(one: Path, two: Path) -> bool:
+    """Swap the files behind two names of one folder atomically; False where that is unsupported."""
+    with acting_for(two) as here:
+        return renameat2.call(here.with_name(one.name), here, renameat2.EXCHANGE)
+
+
+def rename_to_free(old: Path, new: Path) -> None:
+    """Rename within one folder; FileExistsError where the new name is taken."""
+    with acting_for(new) as here:
+        source = here.with_name(old.name)
+        if renameat2.call(source, here, renameat2.NOREPLACE):
+            return
+        if os.path.lexists(here):
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(new))
+        os.rename(source, here)
 
 
 def link(old: Path, new: Path) -> None:
@@ -323,6 +340,11 @@ def place(fd: int, data: bytes, at: int) -> None:
     while view:
         count = os.pwrite(fd, view, at)
         view, at = view[count:], at + count
+
+
+def cut(fd: int, length: int) -> None:
+    """Set the length of a file."""
+    os.ftruncate(fd, length)
 
 
 def digest(path: StrPath, progress: Progress | None = None, like: str | None = None) -> str:

@@ -54,6 +54,10 @@ class PathRecord:
     items: list[int] = field(default_factory=list)
     """Which of the run's items want it changed."""
     reverted: bool = False
+    joined_before: State | None = None
+    """Of a database: one file with the old content of the database and its log or journal."""
+    joined_after: State | None = None
+    """The same of the new content."""
 
 
 @dataclass()
@@ -116,6 +120,10 @@ class Journal:
     note: str | None = None
     end: str | None = None
     """While ending: the state that it will end in."""
+    kept: list[str] = field(default_factory=list)
+    """Replaced files that differ from the backup, so they were not removed."""
+    unremoved: list[str] = field(default_factory=list)
+    """Files of the run that could not be removed."""
 
     def root(self, home: Home) -> Path:
         """The vault that holds its backup."""
@@ -130,6 +138,11 @@ class Journal:
     def undoable(self) -> bool:
         """Whether it left anything that can be taken back."""
         return bool(self.paths or [act for act in self.acts if act.begun and not act.reverted])
+
+    @property
+    def leaves_files(self) -> bool:
+        """Whether files are left beside their targets that somebody has to look at."""
+        return bool(self.kept or self.unremoved)
 
     def finish(self, state: str, note: str | None = None) -> None:
         """Decide how the run ends; `close` ends it once nothing of it lies about any more."""
@@ -208,7 +221,7 @@ def _parse(document: dict[str, Any]) -> Journal:
         raise ValueError("another schema")
     fields["items"] = [ItemRecord(**item) for item in fields["items"]]
     fields["paths"] = [
-        PathRecord(**record | {k: State(**record[k]) for k in ("before", "after")})
+        PathRecord(**record | {k: State(**record[k]) for k in _STATES_OF_PATH if record.get(k)})
         for record in fields["paths"]
     ]
     fields["acts"] = [ActRecord(**act) for act in fields.get("acts", [])]
@@ -217,6 +230,7 @@ def _parse(document: dict[str, Any]) -> Journal:
     return journal
 
 
+_STATES_OF_PATH = ("before", "after", "joined_before", "joined_after")
 _STATES = FINAL | {BACKING_UP, STAGING, COMMITTING, VERIFYING, ENDING}
 _ID = re.compile(r"[0-9A-Za-z][0-9A-Za-z-]*")
 
@@ -224,7 +238,7 @@ _ID = re.compile(r"[0-9A-Za-z][0-9A-Za-z-]*")
 def _insist(journal: Journal) -> None:
     """Types and names are what this tool writes; anything else was not written by it."""
     texts = [journal.id, journal.kind, journal.home, journal.vault, journal.started_at]
-    texts += [r.path for r in journal.paths] + journal.folders
+    texts += [r.path for r in journal.paths] + journal.folders + journal.kept + journal.unremoved
     texts += [t for a in journal.acts for t in (a.kind, *a.words, *a.words.values())]
     texts += [t for i in journal.items for t in (i.fix, i.code, i.subject, i.check, i.outcome)]
     texts += [s.kind for r in journal.paths for s in (r.before, r.after)]
@@ -239,6 +253,6 @@ def _insist(journal: Journal) -> None:
         and (not os.path.isabs(journal.vault) or os.path.normpath(journal.vault) != journal.vault)
     ):
         raise ValueError("a name is a path, or a path is none")
-    named = [*(record.path for record in journal.paths), *journal.folders]
+    named = [*(record.path for record in journal.paths), *journal.folders, *journal.unremoved]
     if any(".." in Path(name).parts for name in named):
         raise ValueError("a path leads out of the home")

@@ -1,25 +1,22 @@
-"""One path of a run: swapped in, given back, compared with what it was."""
+"""One path of a run: its names, what it was and is, and how the vault restores it."""
 
 from __future__ import annotations
 
 import contextlib
-import errno
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
 from hermes_doctor import durable, rights
-from hermes_doctor.files import Snapshot, listing, snapshot
-from hermes_doctor.home import SIDECARS, Home, is_database, main_of
-from hermes_doctor.journal import DONE, PARTLY, Journal, PathRecord, State
+from hermes_doctor.files import snapshot
+from hermes_doctor.home import Home, is_database, main_of
+from hermes_doctor.journal import Journal, PathRecord, State
 from hermes_doctor.model import CouldNotLook, Trouble
 from hermes_doctor.steps import Change, sidecars
 from hermes_doctor.vault import Backup, Entry
 
-_NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOTSUP, errno.EMLINK, errno.ENOSYS)
-"""A drive without hard links; the vault has the file."""
 _LONG, _SHORT = 180, 140
 """Bytes of a name: most disks take 255, and what is put beside a file is called by its name."""
 
@@ -51,6 +48,16 @@ def returning(path: Path, run: str) -> Path:
     return _beside(path, run, "back")
 
 
+def joined_old(path: Path, run: str) -> Path:
+    """Where one file with the old content of a database and its log waits."""
+    return _beside(path, run, "joined-old")
+
+
+def joined_new(path: Path, run: str) -> Path:
+    """Where one file with the new content of a database and its log waits."""
+    return _beside(path, run, "joined-new")
+
+
 def _beside(path: Path, run: str, what: str) -> Path:
     """A name beside a path; of one that is nearly as long as names may be, only the beginning."""
     name = path.name
@@ -62,81 +69,23 @@ def _beside(path: Path, run: str, what: str) -> Path:
     return path.with_name(f".{name}.hermes-doctor-{run}.{what}")
 
 
-def commit(change: Change, taken: Snapshot, run: str) -> None:
-    """Compare and swap one path."""
+def set_mode_and_owner(change: Change) -> None:
+    """Change the mode or the owner of a path, if it is still what it was."""
     path = change.path
-    for other, known in ((path, taken), *change.beside):
+    for other, known in ((path, change.expect), *change.beside):
         if snapshot(other) != known:
             raise Trouble(f"{other.name} was changed meanwhile")
-    if change.absent:
-        durable.rename(path, kept(path, run))
-    elif change.make is not None:
-        if change.expect.kind != "absent":
-            try:
-                durable.link(path, kept(path, run))
-            except OSError as error:
-                if error.errno not in _NO_LINKS:
-                    raise
-        durable.rename(staged(path, run), path)
-    else:
-        if change.owner is not None:
-            durable.set_owner(path, *change.owner, from_root=change.from_root)
-        if change.mode is not None:
-            durable.set_mode(path, change.mode)
-        with contextlib.suppress(OSError):  # unreadable for us; the journal knows all the same
-            durable.sync_file(path)
-
-
-def roll_back(home: Home, log: Journal, backup: Backup, records: Sequence[PathRecord]) -> list[str]:
-    """Give back what the paths were; names those that somebody else has changed since.
-
-    Where one has to stay, what the run made of the others is kept: it belongs to that one.
-    """
-    left = []
-    partly = len(records) > 1 and any(_is_others(home, log, record) for record in records)
-    for record in reversed(records):
-        if record.reverted:
-            continue
-        path = home.path / record.path
-        if partly and _committed(path, record, log.id):
-            _keep(path, record, backup)
-        if not _committed(path, record, log.id) or (
-            not used_since(home, log, path) and _given_back(path, record, backup, log.id)
-        ):
-            record.reverted = True
-        else:
-            left.append(record.path)
-    for folder in sorted({(home.path / record.path).parent for record in records}):
-        with contextlib.suppress(OSError):
-            durable.sync_folder(folder)
-    return left
-
-
-def _is_others(home: Home, log: Journal, record: PathRecord) -> bool:
-    """Whether a path cannot be given back, since somebody has changed it after the run did."""
-    path = home.path / record.path
-    if record.reverted or not _committed(path, record, log.id):
-        return False
-    now = look(path, content=not only_mode(record))
-    same = matches(now, record.before) or _ours(now, record)
-    return not same or used_since(home, log, path)
+    if change.owner is not None:
+        durable.set_owner(path, *change.owner, from_root=change.from_root)
+    if change.mode is not None:
+        durable.set_mode(path, change.mode)
+    with contextlib.suppress(OSError):  # unreadable for us; the journal knows all the same
+        durable.sync_file(path)
 
 
 def given_back(backup: Backup) -> Path:
     """Where new content is kept that was given up for the old."""
     return backup.folder / "given-back"
-
-
-def _keep(path: Path, record: PathRecord, backup: Backup) -> None:
-    """Copy what the run made of a file into its backup, if it can be done."""
-    if record.after.kind != "file" or only_mode(record) or is_database(path):
-        return
-    place = given_back(backup) / record.path.lstrip("/")
-    with contextlib.suppress(OSError):
-        durable.make_folder(place.parent)
-        with durable.fresh(place) as fd:
-            durable.copy(path, fd)
-        durable.sync_folder(place.parent)
 
 
 def used_since(home: Home, log: Journal, path: Path) -> bool:
@@ -148,21 +97,21 @@ def used_since(home: Home, log: Journal, path: Path) -> bool:
         return False
     database = main_of(path)
     known = {home.path / record.path: record for record in log.paths}
-    begun = _begun(log)
+    start = begun(log)
     for one in (database, *sidecars(database)):
         record = known.get(one)
         if record is not None:
             now = look(one, content=not only_mode(record))
-            if not matches(now, record.before) and not _ours(now, record):
+            if not matches(now, record.before) and not is_ours(now, record):
                 return True
         elif one != database and one.name.endswith(("-wal", "-journal")):
             taken = snapshot(one)
-            if taken.size and taken.ctime_ns >= begun:  # else it lay there before the run
+            if taken.size and taken.ctime_ns >= start:  # else it lay there before the run
                 return True
     return False
 
 
-def _begun(log: Journal) -> float:
+def begun(log: Journal) -> float:
     """When a run began, in nanoseconds; a receipt that does not tell counts as ever so old."""
     try:
         return datetime.fromisoformat(log.started_at).timestamp() * 1e9
@@ -170,34 +119,12 @@ def _begun(log: Journal) -> float:
         return 0.0
 
 
-def _committed(path: Path, record: PathRecord, run: str) -> bool:
-    """Whether the run got as far as this path; what others did to it before is theirs."""
-    if record.after.kind == "absent":
-        return os.path.lexists(kept(path, run)) or not os.path.lexists(path)
-    if only_mode(record):
-        return True
-    return not os.path.lexists(staged(path, run))
-
-
-def _given_back(path: Path, record: PathRecord, backup: Backup, run: str) -> bool:
-    """Put one committed path back; False when somebody has changed it since."""
-    now = look(path, content=not only_mode(record))
-    same = matches(now, record.before)
-    if not same and not _ours(now, record):
-        return False
-    if os.path.lexists(kept(path, run)):  # the very file, which somebody may have open
-        durable.rename(kept(path, run), path)
-    elif not same:
-        restore(backup, backup.entry(record.path), path, run)
-    return True
-
-
 def only_mode(record: PathRecord) -> bool:
     """Whether a run changed nothing of a file but its mode or owner."""
     return record.before.kind == "file" and record.before.sha256 is None
 
 
-def _ours(now: State, record: PathRecord) -> bool:
+def is_ours(now: State, record: PathRecord) -> bool:
     """Whether a path is what the run made of it, mode and owner perhaps only half-way."""
     before, after = record.before, record.after
     if only_mode(record) and now.kind == "file":
@@ -257,20 +184,6 @@ def written(backup: Backup, entry: Entry, target: int) -> str:
         return blocks.copy(copy, target, entry.sha256)
     except CouldNotLook:
         return ""
-
-
-def clean(home: Home, log: Journal) -> None:
-    """Remove what the run left beside its targets, and what its repairs left beside that."""
-    for record in log.paths:
-        path = home.path / record.path
-        ours = [place(path, log.id).name for place in (staged, kept, returning)]
-        names = {name + suffix for name in ours for suffix in ("", *SIDECARS)}
-        with contextlib.suppress(CouldNotLook):  # a folder too full to be listed
-            names |= {name for name in listing(path.parent) if name.startswith(tuple(ours))}
-        for name in names:
-            durable.remove(path.with_name(name))
-    if log.end not in (DONE, PARTLY):
-        remove_folders(log)
 
 
 def remove_folders(log: Journal) -> None:

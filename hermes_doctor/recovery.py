@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from hermes_doctor import acting, journal as journals, lock, paths
+from hermes_doctor.cleanup import clean, try_again
 from hermes_doctor.handover import ASKED, bring_back, forget
 from hermes_doctor.home import Home, is_database
 from hermes_doctor.interrupts import interruptible, uninterrupted
-from hermes_doctor.journal import Journal, Journals
+from hermes_doctor.journal import Journal, Journals, PathRecord
 from hermes_doctor.leftovers import tidy
 from hermes_doctor.model import CouldNotLook, Trouble
 from hermes_doctor.repair import Verify, tell_left
-from hermes_doctor.vault import PARTIAL, Vault
+from hermes_doctor.repair.outcomes import files_left
+from hermes_doctor.rollback import roll_back, used_after_switch
+from hermes_doctor.switch import Switch, switches
+from hermes_doctor.vault import PARTIAL, Backup, Vault
 
 
 @dataclass(frozen=True)
@@ -24,6 +30,8 @@ class Ended:
     finished: bool
     """Its changes stay; else there are none any more."""
     kind: str
+    partial: bool = False
+    """Something of it is left that somebody has to look at; the text says what and where."""
 
 
 def recover(home: Home, verify: Verify) -> list[Ended]:
@@ -34,12 +42,26 @@ def recover(home: Home, verify: Verify) -> list[Ended]:
     """
     book = Journals(home)
     tidy(Vault(home))
-    ended = [_end(home, book, journal, verify) for journal in book.all() if not journal.final]
+    ended = [one for journal in book.all() if (one := _clean_again(home, book, journal))]
+    ended += [_end(home, book, journal, verify) for journal in book.all() if not journal.final]
     for journal in book.all():  # an undo that ended, but was cut off before it could say so
         if journal.kind == "undo" and journal.state == journals.DONE and journal.of:
             with contextlib.suppress(Trouble):  # its receipt is gone; so be it
                 mark_undone(book, journal.of, journal.id)
     return ended
+
+
+def _clean_again(home: Home, book: Journals, journal: Journal) -> Ended | None:
+    """Remove what an earlier command could not remove; what to say if it is still there."""
+    if not journal.final or not journal.unremoved:
+        return None
+    paths.distrust(home, journal.unremoved, f"The receipt of run {journal.id}")
+    gone = try_again(home, journal)
+    book.save(journal)
+    if gone:
+        return None
+    text = f"Run {journal.id} ({journal.kind}) has ended.{files_left(home, journal)}"
+    return Ended(text, finished=True, kind=journal.kind, partial=True)
 
 
 def mark_undone(book: Journals, id: str, by: str) -> None:
@@ -56,13 +78,23 @@ def _end(home: Home, book: Journals, journal: Journal, verify: Verify) -> Ended:
     with interruptible(), uninterrupted():
         text = _finish_or_take_back(home, journal, verify)
         book.save(journal)
-        paths.clean(home, journal)
+        clean(home, journal, _backup_of(home, journal))
+        text += files_left(home, journal)
         text += bring_back(home, book, journal)
         if journal.gateway != ASKED:
             forget(book, journal)
             journal.close()
         book.save(journal)
-    return Ended(text, journal.state in (journals.DONE, journals.PARTLY), journal.kind)
+    partial = journal.end == journals.PARTLY or journal.leaves_files
+    return Ended(text, journal.state in (journals.DONE, journals.PARTLY), journal.kind, partial)
+
+
+def _backup_of(home: Home, journal: Journal) -> Backup | None:
+    """The backup of a run, if it got so far and is still there."""
+    try:
+        return Vault(home, journal.root(home)).load(journal.id)
+    except Trouble:
+        return None
 
 
 def _finish_or_take_back(home: Home, journal: Journal, verify: Verify) -> str:
@@ -81,14 +113,28 @@ def _finish_or_take_back(home: Home, journal: Journal, verify: Verify) -> str:
         return f"{started} before it had changed anything. Its leftovers are removed."
     backup = vault.load(journal.id)
     pending = [item for item in journal.items if item.outcome == "planned"]
-    complete = journal.state == journals.VERIFYING and _in_place(home, journal)
+    complete = journal.state == journals.VERIFYING and _in_place(home, journal.paths)
     if complete and (journal.kind != "fix" or not any(verify(pending))):
         for item in pending:
             item.outcome = "verified"
         journal.finish(journals.DONE, "cut off before it was verified; verified later")
         return f"{started} after all its changes. They are verified now: it is finished."
     _refuse_holders(home, journal)
-    left = paths.roll_back(home, journal, backup, journal.paths)
+    used = used_after_switch(home, journal)
+    if (
+        used
+        and _stands(home, journal, used)
+        and not (journal.kind == "fix" and any(verify(pending)))
+    ):
+        for item in pending:
+            item.outcome = "verified"
+        names = ", ".join(one.main.path for one in used)
+        journal.finish(journals.DONE, f"cut off; finished later, because {names} was used since")
+        return (
+            f"{started} after all its changes. {names} was written to since, so it is not taken "
+            f"back: the run is finished, and what was written is kept."
+        )
+    left, written = roll_back(home, journal, backup, journal.paths)
     acting.recover(home, journal)
     for item in journal.items:
         item.outcome, item.reason = "rolled-back", "the run was cut off"
@@ -100,37 +146,59 @@ def _finish_or_take_back(home: Home, journal: Journal, verify: Verify) -> str:
         kept = paths.given_back(backup)
         return (
             f"{started} half-way. It is taken back only in part: {', '.join(left)} is left as it "
-            f"is, since somebody changed it; what it was before lies in backup {backup.id}"
+            f"is, since somebody changed it; what it was before is in backup {backup.id} "
+            f"({backup.folder})"
             + (
                 f", and what the run had written to other files in {kept}."
                 if kept.exists()
                 else "."
             )
         )
+    if written:
+        return (
+            f"{started} half-way. It is taken back: everything is as it was before, and what was "
+            f"written to {', '.join(written)} since is kept."
+        )
     return f"{started} half-way. It is taken back: everything is as it was before."
 
 
+def _stands(home: Home, journal: Journal, used: Sequence[Switch]) -> bool:
+    """Whether the run had made all its changes; those that are `used` may differ since."""
+    if any(not act.begun for act in journal.acts):
+        return False
+    changed = [record for one in used for record in one.records]
+    return _in_place(home, [record for record in journal.paths if record not in changed])
+
+
 def _refuse_holders(home: Home, journal: Journal) -> None:
-    """A database must not be given back under somebody who has it open."""
+    """Refuse to replace a database that a process has open, or to remove one under it.
+
+    A database that was used since the run stays where it is, so it may be open.
+    """
     from hermes_doctor.probes import processes
 
-    targets = [home.path / record.path for record in journal.paths]
-    held = processes.holders(path for path in targets if is_database(path))
-    for path, pids in held.items():
+    targets: list[Path] = []
+    for one in switches(home, journal, journal.paths):
+        members = [one.path, *(beside.path for beside in one.beside)]
+        if is_database(one.path):
+            targets += [] if one.is_used() else members
+            targets += [link.place for link in one.chain]
+            targets += [paths.kept(path, journal.id) for path in members]
+    for path, pids in processes.holders(targets).items():
         raise Trouble(
             f"Run {journal.id} was cut off and has to be taken back, but {path.name} is in use by "
             f"process {pids[0]}. Nothing was changed. Stop it, then try again."
         )
 
 
-def _in_place(home: Home, journal: Journal) -> bool:
+def _in_place(home: Home, records: Sequence[PathRecord]) -> bool:
     """Whether every path is what the run made of it."""
     return all(
         paths.matches(
             paths.look(home.path / record.path, content=record.after.sha256 is not None),
             record.after,
         )
-        for record in journal.paths
+        for record in records
     )
 
 

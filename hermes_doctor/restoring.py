@@ -48,6 +48,7 @@ class Restore(Step):
                 now,
                 make=lambda new: paths.rebuild(self.backup, entry, new),
                 restored=True,
+                room=entry.size if entry.kind == "file" else 0,
             )
         ]
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import fnmatch
 import hashlib
 import json
 import os
@@ -17,12 +18,14 @@ import shutil
 import signal
 import sqlite3
 import stat
+import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn
 
+from hermes_doctor import renameat2
 from tests import support, warm
 from tests.warm import ROOT
 
@@ -101,7 +104,12 @@ class Cut:
 
     at: int
     how: str
-    """kill, half (kill in the middle of a write), ENOSPC, EIO, or the name of a signal."""
+    """kill, half (kill in the middle of a write), ENOSPC, EIO, or the name of a signal.
+
+    edit:PATTERN and replace:PATTERN let somebody else edit a file at that moment; run:WORDS
+    runs a program (JSON) and waits for it.
+    no-renameat2 lets the whole run do without exchanging names, as on many file systems.
+    """
     only: Sequence[str] = ()
     """Count only these calls; empty: all."""
     lasting: bool = False
@@ -162,10 +170,23 @@ class Saboteur:
                 self._before("connect", connect, args)
             return connect(*args, **options)
 
+        own = os.getpid()
+
         def left(status: int) -> NoReturn:
-            self.log.write_text(json.dumps(self.calls))
+            if os.getpid() == own:  # a child of it has counted only its own calls
+                self.log.write_text(json.dumps(self.calls))
             leave(status)
 
+        def renamed(old: Path, new: Path, flags: int) -> bool:
+            name = "exchange" if flags == renameat2.EXCHANGE else "rename"
+            number = self._before(name, real_call, (old, new, flags))
+            if any(cut.how == "no-renameat2" for cut in self.cuts):
+                self.calls[number] = (*self.calls[number][:3], False)
+                return False
+            return real_call(old, new, flags)
+
+        real_call = renameat2.call
+        renameat2.call = renamed
         sqlite3.connect = connected
         os._exit = left
 
@@ -200,6 +221,14 @@ class Saboteur:
 
 def _do(how: str, real: Callable[..., Any], args: tuple[Any, ...], path: str) -> None:
     """The accident itself."""
+    if how == "no-renameat2":
+        return
+    if how.startswith("run:"):
+        subprocess.run(json.loads(how.removeprefix("run:")), check=False)
+        return
+    if how.startswith(("edit:", "replace:")):
+        _edit(*how.split(":", 1))
+        return
     if how in ("kill", "half"):
         if how == "half":
             real(args[0], bytes(args[1])[: len(args[1]) // 2])
@@ -209,6 +238,24 @@ def _do(how: str, real: Callable[..., Any], args: tuple[Any, ...], path: str) ->
     else:
         number = getattr(errno, how)
         raise OSError(number, os.strerror(number), path or None)
+
+
+def _edit(how: str, pattern: str) -> None:
+    """Somebody else edits a file at this moment, in place or by replacing it."""
+    folder, _, name = pattern.rpartition("/")
+    [found] = [one for one in Path(folder).iterdir() if fnmatch.fnmatch(one.name, name)]
+    target = found if how == "edit" else found.with_name("editor.tmp")
+    text = found.read_bytes()
+    fd = _OPEN(target, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    _WRITE(fd, EDIT if how == "edit" else text + EDIT)
+    os.close(fd)
+    if how == "replace":
+        _RENAME(target, found)
+
+
+EDIT = b"# edited meanwhile\n"
+_OPEN, _WRITE, _RENAME = os.open, os.write, os.rename
+"""The calls themselves, which are not counted."""
 
 
 # -- homes ---------------------------------------------------------------------------------

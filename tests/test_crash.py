@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 import shutil
+import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,9 +13,13 @@ from typing import Any
 
 import pytest
 
+from hermes_doctor.home import is_database
+from hermes_doctor.sqlite import joined
 from tests import crashing
 from tests.crashing import Cut, Ended, Server
 
+NO_EXCHANGE = (Cut(-1, "no-renameat2"),)
+"""A file system on which two names cannot be exchanged."""
 CHUNKS = 6
 """A scenario's boundaries are shared out over this many tests, so that they run side by side."""
 
@@ -48,6 +53,8 @@ class Scenario:
     after: dict[str, tuple[Any, ...]]
     cuts: tuple[Cut, ...]
     calls: int
+    contents: dict[str, list[bytes | None]]
+    """What SQLite sees in each database before and after."""
 
     def again(self, *cuts: Cut) -> Ended:
         """Run the command on the home as it is now."""
@@ -80,6 +87,10 @@ def rehearse(server: Server, template: Path, home: Path, *command: str) -> Scena
         crashing.state(home),
         tuple(cuts),
         len(whole.calls),
+        {
+            name: [joined_content(place / name) for place in (template, home)]
+            for name in ("state.db", "kanban.db")
+        },
     )
 
 
@@ -94,11 +105,26 @@ def killed(scene: Scenario, *cuts: Cut) -> list[str]:
 
 
 def between(scene: Scenario) -> None:
-    """Every path is as before or as after."""
+    """Every path is as before or as after; a database as SQLite sees it, together with its log."""
     now = crashing.state(scene.home, leftovers=False)
     for name in now.keys() | scene.before.keys() | scene.after.keys():
         known = (scene.before.get(name), scene.after.get(name))
+        if is_database(name):
+            continue
         assert now.get(name) in known, f"{name} is neither as before nor as after"
+    for name in ("state.db", "kanban.db"):
+        assert joined_content(scene.home / name) in scene.contents[name], name
+
+
+def joined_content(path: Path) -> bytes | None:
+    """What SQLite sees in a database, together with its log."""
+    if not path.exists():
+        return None
+    names = [path.with_name(path.name + suffix) for suffix in ("", "-wal", "-journal")]
+    with tempfile.TemporaryFile() as file:
+        joined.write(joined.Parts(*names), file.fileno())
+        file.seek(0)
+        return file.read()
 
 
 def noticed(scene: Scenario, cut_off: Sequence[str]) -> None:
@@ -232,11 +258,13 @@ def test_recovery_killed_anywhere(
 ) -> None:
     """The recovery of a run that was killed may be killed too, on a drive without links as well."""
     home = tmp_path / "home"
-    bare = () if links else (Cut(0, "EPERM", only=("link",), lasting=True),)
+    bare = () if links else (*NO_EXCHANGE, Cut(0, "EPERM", only=("link",), lasting=True))
     scene = rehearse(server, sick, home, "fix", "--apply", "--yes")
     calls = server("fix", "--apply", "--yes", "--home", put(sick, home), cuts=bare).calls
-    swaps = [n for n, c in enumerate(calls) if c.name == "rename" and crashing.MARK in c.path]
-    later = [n for n, c in enumerate(calls) if c.name == "rename" and n > swaps[-1]]
+    swapping = ("rename", "exchange") if bare else ("exchange",)
+    swaps = [n for n, c in enumerate(calls) if c.name in swapping and crashing.MARK in c.path]
+    saves = [n for n, c in enumerate(calls) if c.name == "rename" and "run.json" in c.path]
+    later = [n for n in saves if n > swaps[-1]]
     at = swaps[-1] if moment == "committing" else later[0] + 1
     (run,) = killed(scene, Cut(at, "kill"), *bare)
     assert crashing.journals(home)[0]["state"] == moment

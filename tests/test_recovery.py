@@ -40,7 +40,7 @@ def cut_off(server: Server, home: Path, moment: str, *codes: str) -> str:
     calls = server("fix", *codes, "--apply", "--yes", "--home", copy).calls
     shutil.rmtree(copy)
     saves = [n for n, c in enumerate(calls) if c.name == "rename" and "run.json" in c.path]
-    swaps = [n for n, c in enumerate(calls) if c.name == "rename" and crashing.MARK in c.path]
+    swaps = [n for n, c in enumerate(calls) if c.name == "exchange"]
     at = {
         "backing-up": saves[0] + 12,
         "staging": saves[1] + 6,

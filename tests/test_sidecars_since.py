@@ -60,8 +60,7 @@ def cut_off(server: Server, board: Path, moment: str) -> None:
     copy = crashing.clone(home, home.with_name("rehearsal"))
     calls = server(*FIX, "--home", copy).calls
     shutil.rmtree(copy)
-    swaps = [n for n, c in enumerate(calls) if c.name == "rename" and c.path.endswith(".new")]
-    [swap] = [n for n in swaps if crashing.MARK in calls[n].path]
+    [swap] = [n for n, c in enumerate(calls) if c.name == "exchange" and c.path.endswith(".new")]
     ended = server(*FIX, "--home", home, cuts=(Cut(swap + (moment == "after"), "kill"),))
     assert ended.code == -9, ended.said
     assert crashing.journals(home)[-1]["state"] == "committing"
@@ -121,8 +120,12 @@ def test_rows_since(server: Server, board: Path, moment: str, mode: str) -> None
     assert titles(board) == ["a task", "since"]
     assert saved(board.parent, "kanban.db") == [old]
     if moment == "after":
-        assert "kanban.db is left as it is, since somebody changed it" in done.said
+        assert "kanban.db was written to since" in done.said
+        assert "the run is finished" in done.said
         assert "session_id" in columns(board)
+    else:
+        assert "what was written to kanban.db since is kept" in done.said
+        assert done.code == 0
 
 
 @pytest.mark.parametrize("moment", ["before", "after"])
@@ -143,7 +146,7 @@ def test_half_a_transaction_since(server: Server, board: Path, moment: str, mode
 
 @pytest.mark.parametrize("moment", ["before", "after"])
 def test_a_log_before_and_a_log_since(server: Server, board: Path, moment: str) -> None:
-    """The log of before lies in the vault, that of since beside the database: none is lost."""
+    """What was only in the old log and what is in the new one are both in the database."""
     crashing.logged(board, "UPDATE tasks SET title = 'only in the log'")
     old = Path(f"{board}-wal").read_bytes()
     cut_off(server, board, moment)
@@ -152,7 +155,7 @@ def test_a_log_before_and_a_log_since(server: Server, board: Path, moment: str) 
 
     recover(server, board.parent)
 
-    assert "since" in titles(board)
+    assert titles(board) == ["only in the log", "since"]
     assert saved(board.parent, "kanban.db-wal") == [old]
 
 
@@ -177,7 +180,7 @@ def test_an_undo_that_was_cut_off(server: Server, board: Path) -> None:
     copy = crashing.clone(home, home.with_name("rehearsal"))
     calls = server("undo", "--yes", "--home", copy).calls
     shutil.rmtree(copy)
-    swaps = [n for n, c in enumerate(calls) if c.name == "rename" and crashing.MARK in c.path]
+    swaps = [n for n, c in enumerate(calls) if c.name == "exchange"]
     ended = server("undo", "--yes", "--home", home, cuts=(Cut(swaps[-1] + 1, "kill"),))
     assert ended.code == -9
     write(board, "WAL")
@@ -185,3 +188,18 @@ def test_an_undo_that_was_cut_off(server: Server, board: Path) -> None:
     server("fix", "--home", home, "--apply", "--yes")
 
     assert titles(board) == ["a task", "since"]
+
+
+@pytest.mark.parametrize("moment", ["before", "after"])
+def test_hermes_is_still_running(server: Server, board: Path, moment: str) -> None:
+    """A run is ended under a Hermes that has started since: its database stays where it is."""
+    crashing.logged(board, "UPDATE tasks SET title = 'only in the log'")
+    cut_off(server, board, moment)
+    with contextlib.closing(sqlite3.connect(board, isolation_level=None)) as hermes:
+        hermes.execute("PRAGMA journal_mode=WAL")
+        hermes.execute("INSERT INTO tasks (id, title, status, created_at) VALUES ('t2','a',1,2)")
+        ended = server(*FIX, "--home", board.parent)
+        assert "was cut off" in ended.said, ended.said
+        assert crashing.leftovers(board.parent) == []
+        hermes.execute("INSERT INTO tasks (id, title, status, created_at) VALUES ('t3','b',1,2)")
+    assert titles(board) == ["only in the log", "a", "b"]

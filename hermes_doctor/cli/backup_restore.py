@@ -57,7 +57,7 @@ def restore(
     from hermes_doctor.archive import Lock
     from hermes_doctor.cli import lost
     from hermes_doctor.cli.asked import named_home, repeated
-    from hermes_doctor.cli.restoring import carry_out, recovered
+    from hermes_doctor.cli.restoring import carry_out, exit_code, recovered
     from hermes_doctor.lock import locked
     from hermes_doctor.model import Trouble
     from hermes_doctor.render.lines import row, show
@@ -111,4 +111,4 @@ def restore(
             repeat=repeated(named_home(home)),
             left=left,
         )
-    return int(done is None or done.state != "done")
+    return exit_code(done, ended)

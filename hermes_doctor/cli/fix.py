@@ -76,7 +76,8 @@ def fix(
 
         with locked(where), recovered(where, loaded, json=json) as ended:
             said = [one.text for one in ended]
-            return _apply(session, said, vault=vault, yes=yes, json=json)
+            code = _apply(session, said, vault=vault, yes=yes, json=json)
+            return code or int(any(one.partial for one in ended))
     return _show(session, json=json)
 
 
@@ -226,7 +227,7 @@ def _apply(
     else:
         _close(session, report, planned, shown, runs, words)
     failed = any(outcome != "verified" for outcome in outcomes.values())
-    failed = failed or (not shown and report.open)
+    failed = failed or (not shown and report.open) or any(run.leaves_files for run in runs)
     return int(failed or _left(planned, {*words.declined, *words.refused}))
 
 

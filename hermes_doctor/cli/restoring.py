@@ -39,6 +39,12 @@ def recovered(home: Home, plugins: Plugins, *, json: bool) -> Iterator[list[Ende
         raise
 
 
+def exit_code(done: Journal | None, ended: Sequence[Ended]) -> int:
+    """0 if everything was done and no run left anything for the operator to look at."""
+    whole = done is not None and done.state == "done" and not done.leaves_files
+    return int(not whole or any(one.partial for one in ended))
+
+
 def carry_out(
     home: Home,
     backup: Backup,

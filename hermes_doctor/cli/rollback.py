@@ -178,7 +178,7 @@ def _go_back(
     if update.gateway is not None and not Probes(home).gateways():
         say("! ", "warning", "The gateway ran before the update and does not run now: start it.")
     _report(home, update, plan, runs, ended, error=None, json=json)
-    return 0
+    return int(any(one.partial for one in ended) or any(run.leaves_files for run in runs))
 
 
 def _report(

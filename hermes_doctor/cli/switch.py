@@ -82,8 +82,9 @@ def switch_provider(
     from hermes_doctor.cli.restoring import recovered
     from hermes_doctor.lock import locked
 
-    with locked(where), recovered(where, plugins.load(), json=json):
-        return _apply(asking, vault, home, yes=yes, json=json)
+    with locked(where), recovered(where, plugins.load(), json=json) as ended:
+        code = _apply(asking, vault, home, yes=yes, json=json)
+        return code or int(any(one.partial for one in ended))
 
 
 class Asking:
@@ -221,7 +222,7 @@ def _apply(asking: Asking, vault: VaultOption, home: HomeOption, *, yes: bool, j
     else:
         show(repaired.receipt_lines(run, repeated(named_home(home))))
         show([row(f"Test: {proof.said}.")])
-    return int(run.state != "done")
+    return int(run.state != "done" or run.leaves_files)
 
 
 def _run(where: Home, switch: Switch, proof: Proof, vault: VaultOption) -> Journal:

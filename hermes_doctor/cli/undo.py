@@ -16,7 +16,7 @@ Examples:
 \b
 Exit codes:
   0  undone
-  1  not undone, or not agreed to
+  1  not undone, only in part, or not agreed to
   2  could not run; nothing was changed
 """
 
@@ -39,7 +39,7 @@ def undo(
 
     from hermes_doctor import home as homes, paths, recovery, restoring
     from hermes_doctor.cli import asked
-    from hermes_doctor.cli.restoring import carry_out, recovered
+    from hermes_doctor.cli.restoring import carry_out, exit_code, recovered
     from hermes_doctor.journal import Journals
     from hermes_doctor.lock import locked
 
@@ -48,7 +48,8 @@ def undo(
         book = Journals(where)
         gone = [one for one in ended if one.kind != "undo" and not one.finished]
         if gone and run is None:  # the last run is the one that was cut off, and is taken back
-            return _said([one.text for one in ended], json=json)
+            _say([one.text for one in ended], json=json)
+            return int(any(one.partial for one in ended))
         journal = book.load(run) if run else restoring.last_run(book)
         backup, items = restoring.undo_plan(where, journal, force=force)
         done = carry_out(
@@ -67,10 +68,10 @@ def undo(
             paths.remove_folders(journal)
             with contextlib.suppress(OSError):  # undone it is; the next run writes that down
                 recovery.mark_undone(book, journal.id, done.id)
-    return int(done is None or done.state != "done")
+    return exit_code(done, ended)
 
 
-def _said(said: list[str], *, json: bool) -> int:
+def _say(said: list[str], *, json: bool) -> None:
     """The end of a run that was cut off is all there was to do."""
     if json:
         from hermes_doctor.render import document
@@ -78,4 +79,3 @@ def _said(said: list[str], *, json: bool) -> int:
         typer.echo(
             document.dump({"schema": "hermes-doctor/run-report/1", "run": None, "recovered": said})
         )
-    return 0

@@ -164,6 +164,8 @@ def run_document(journal: Journal) -> dict[str, Any]:
         "backup": str(journal.backup),
         "note": journal.note,
         "gateway": journal.gateway,
+        "kept": journal.kept,
+        "unremoved": journal.unremoved,
         "items": [_item(item) for item in journal.items],
     }
 

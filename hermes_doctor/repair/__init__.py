@@ -13,13 +13,15 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from hermes_doctor import acting, durable, journal as journals, paths, working
+from hermes_doctor.cleanup import clean
 from hermes_doctor.files import snapshot
 from hermes_doctor.handover import ASKED, Handover, forget
-from hermes_doctor.home import Home, main_of
+from hermes_doctor.home import Home
 from hermes_doctor.interrupts import interruptible, uninterrupted
 from hermes_doctor.journal import Journal, Journals, PathRecord, State
 from hermes_doctor.model import CannotFix, CouldNotLook, Trouble
-from hermes_doctor.repair.outcomes import explained, left_alone, refused, tell_left, why
+from hermes_doctor.repair.committing import commit, databases_of
+from hermes_doctor.repair.outcomes import explained, files_left, left_alone, refused, tell_left, why
 from hermes_doctor.repair.preflight import Preflight
 from hermes_doctor.repair.staging import stage
 from hermes_doctor.repair.targets import (
@@ -31,6 +33,7 @@ from hermes_doctor.repair.targets import (
     one_owner,
     targets_of,
 )
+from hermes_doctor.rollback import roll_back
 from hermes_doctor.sqlite.guard import alone
 from hermes_doctor.steps import GatewayStep
 from hermes_doctor.vault import PARTIAL, Backup, Source, Vault
@@ -92,7 +95,7 @@ class Run:
                 backup = self._back_up(targets, log, book)
                 stage(self.home, self.id, targets, log, book)
                 _note(items)
-                for database in sorted({main_of(t.path) for t in targets if t.is_database}):
+                for database in databases_of(targets, self.id):
                     if snapshot(database).kind == "file":  # late: a gateway that starts must wait
                         guards.enter_context(alone(database))
                 preflight.refuse_holders(targets, excused=[])
@@ -178,11 +181,15 @@ class Run:
 
         log.state = journals.COMMITTING
         book.save(log)
-        for target in targets:
-            paths.commit(target.change, target.change.expect, self.id)
+        commit(self.home, log, targets)
         for folder in sorted({target.path.parent for target in targets}):
             durable.sync_folder(folder)
-        old = [paths.kept(target.path, self.id) for target in targets if target.is_database]
+        old = [
+            place(target.path, self.id)
+            for target in targets
+            if target.is_database
+            for place in (paths.kept, paths.joined_old)
+        ]
         for path, pids in processes.holders(old).items() if old else ():
             # Who opened it in the last instant would go on writing into the old file.
             raise Trouble(f"process {pids[0]} opened {path.name} at the last moment")
@@ -214,7 +221,7 @@ class Run:
             back = [record for record in log.paths if failed & set(record.items)]
             if back or acts.of(failed):
                 gateway.halt()
-                left = paths.roll_back(self.home, log, backup, back)
+                left = roll_back(self.home, log, backup, back).left
                 acts.take_back(failed)
                 gateway.again(changed=True)
             changed = {n for record in back for n in record.items}
@@ -234,7 +241,7 @@ class Run:
             else:
                 log.finish(journals.ABANDONED, "it was done, but did not help")
             book.save(log)
-            self._end(log, book)
+            self._end(log, book, backup)
 
     def _give_back(
         self,
@@ -250,7 +257,7 @@ class Run:
         if changed:
             with contextlib.suppress(CannotFix, CouldNotLook, OSError):
                 gateway.halt()
-        left = paths.roll_back(self.home, log, backup, log.paths)
+        left = roll_back(self.home, log, backup, log.paths).left
         acts.take_back()
         state = journals.PARTLY if left else journals.ROLLED_BACK
         for item in log.items:
@@ -263,12 +270,14 @@ class Run:
         gateway.again(changed=changed)
         with contextlib.suppress(OSError):
             book.save(log)
-        self._end(log, book)
+        self._end(log, book, backup)
 
-    def _end(self, log: Journal, book: Journals) -> None:
+    def _end(self, log: Journal, book: Journals, backup: Backup | None = None) -> None:
         """Remove what lies about, and close; on a full disk the last word may have to wait."""
         with contextlib.suppress(OSError):
-            paths.clean(self.home, log)
+            clean(self.home, log, backup)
+        if text := files_left(self.home, log).strip().removesuffix("."):
+            log.note = f"{log.note}. {text}" if log.note else text
         if log.gateway != ASKED:  # else the next command has to bring it to its end
             forget(book, log)
             log.close()

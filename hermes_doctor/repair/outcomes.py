@@ -8,6 +8,7 @@ from pathlib import Path
 
 from hermes_doctor import paths
 from hermes_doctor.handover import ASKED, will_end
+from hermes_doctor.home import Home
 from hermes_doctor.journal import Journal
 from hermes_doctor.model import CannotFix, CouldNotLook, Trouble
 from hermes_doctor.repair.targets import Refused
@@ -49,6 +50,24 @@ def left_alone(names: Sequence[str]) -> str:
     if not names:
         return ""
     return f"; left alone because somebody changed it since: {', '.join(names)}"
+
+
+def files_left(home: Home, journal: Journal) -> str:
+    """Name the files that a run had to leave beside its targets."""
+    text = ""
+    if journal.kept:
+        names = ", ".join(str(home.path / name) for name in journal.kept)
+        text += (
+            f" Somebody wrote to a file while it was replaced. That version is not in the backup, "
+            f"so it is kept: {names}. Copy what you need out of it, then delete it."
+        )
+    if journal.unremoved:
+        names = ", ".join(str(home.path / name) for name in journal.unremoved)
+        text += (
+            f" Old copies could not be removed and may hold secrets: {names}. Delete them; the "
+            f"next hermes-doctor fix --apply tries it again."
+        )
+    return text
 
 
 def why(error: BaseException) -> str:

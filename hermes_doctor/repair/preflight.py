@@ -11,6 +11,7 @@ from hermes_doctor.files import snapshot
 from hermes_doctor.handover import Handover
 from hermes_doctor.home import Home
 from hermes_doctor.model import CannotFix, CouldNotLook, Trouble
+from hermes_doctor.repair.staging import room_for
 from hermes_doctor.repair.targets import Refused, Target
 from hermes_doctor.steps import sidecars
 from hermes_doctor.values import NamedTuple
@@ -61,13 +62,15 @@ class Preflight(NamedTuple):
         """What is made beside its target must fit there, the backup with it on the same disk."""
         disks: dict[int, tuple[Path, list[Target]]] = {}
         for target in targets:
-            if target.change.make is not None:
+            if target.replaces:
                 place = next(one for one in target.path.parents if one.exists())
                 disks.setdefault(os.stat(place).st_dev, (place, []))[1].append(target)
         vault = next(one for one in (self.vault.root, *self.vault.root.parents) if one.exists())
         backup = sum(target.change.expect.size for target in targets if target.replaces)
         for disk, (place, made) in disks.items():
-            wanted = sum(max(one.change.room, one.change.expect.size) for one in made)
+            wanted = room_for(made)
+            if not wanted and all(one.change.absent for one in made):
+                continue
             check_room(place, wanted + (backup if os.stat(vault).st_dev == disk else 0))
 
     def _look_at(self, target: Target, uid: int, *, at_work: bool) -> None:

@@ -257,6 +257,7 @@ class Healer:
             if item.outcome == "verified":
                 self.ledger.failures.pop(finding.key, None)
                 text = f"{finding.title} ({item.fix})"
+                text += f". {run.note}" if run.leaves_files else ""
                 undo = f"hermes-doctor undo {run.id}{self.options}" if run.undoable else ""
                 events.append(_event(Kind.HEALED, self.clock.now(), finding, text, undo))
             elif item.outcome != "left":

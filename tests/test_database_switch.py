@@ -1,0 +1,297 @@
+"""A database is switched in one instant: whoever opens it, at whatever moment, sees every row.
+
+200 rows are only in the write-ahead log. A run is killed at a system call that changes a name,
+a writer opens the database at once, counts the rows and commits one more, the next command ends
+the run, and the rows are counted again. Not one may be missing.
+
+`HERMES_DOCTOR_EVERY_KILL=1` kills at every such call. Else only the calls that switch files of
+the home count, and some of those that remove files in the end.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests import crashing, damage
+from tests.crashing import Call, Cut, Ended, Server
+
+ROWS = 200
+NAMES = ("rename", "exchange", "link", "unlink", "symlink", "rmdir", "remove", "replace")
+EVERY = bool(os.environ.get("HERMES_DOCTOR_EVERY_KILL"))
+WRITER = """
+import os, sqlite3, sys
+path, count, insert, how, *told = sys.argv[1:]
+db = sqlite3.connect(path, isolation_level=None, timeout=0 if told else 5)
+db.execute("PRAGMA journal_mode=WAL")
+db.execute("PRAGMA wal_autocheckpoint=0")
+db.execute("BEGIN IMMEDIATE")
+print(db.execute(count).fetchone()[0])
+db.execute(insert)
+db.execute("COMMIT")
+sys.stdout.flush()
+if told:
+    open(told[0], "w").close()
+if how == "killed":
+    os._exit(0)  # its log stays
+db.close()
+"""
+"""A Hermes that is started at once, and is killed or ends in order."""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A database of a home and what is done to it."""
+
+    name: str
+    code: str
+    make: Callable[[Path], object]
+    count: str
+    insert: str
+    find: str
+
+
+def board(path: Path) -> None:
+    """A sound kanban database that lacks a column, as before an update of Hermes."""
+    crashing.lacking(path)
+    with contextlib.closing(sqlite3.connect(path)) as db:
+        db.execute("PRAGMA journal_mode=WAL")
+    crashing.logged(
+        path,
+        "INSERT INTO tasks (id, title, status, created_at) WITH RECURSIVE n(i) AS (SELECT 1 UNION "
+        f"ALL SELECT i + 1 FROM n WHERE i < {ROWS}) SELECT 'log' || i, hex(randomblob(40)), "
+        "'todo', i FROM n",
+    )
+
+
+def history(hurt: Callable[[Path], None], *, index: bool = True) -> Callable[[Path], None]:
+    """A damaged message history, to which messages were added since."""
+
+    def make(path: Path) -> None:
+        damage.history(path, 300)
+        hurt(path)
+        damage.with_log(path, ROWS, index=index)
+        for suffix in ("", "-wal", "-shm"):
+            with contextlib.suppress(FileNotFoundError):
+                path.with_name(path.name + suffix).chmod(0o600)
+
+    return make
+
+
+MESSAGES = ("state.db", "SELECT count(*) FROM messages WHERE id > 300 AND timestamp < 2e4")
+ADD = "INSERT INTO messages (session_id, role, content, timestamp) VALUES ('s1', 'user', 'x', 3e4)"
+ADDED = "SELECT count(*) FROM messages WHERE id > 300 AND timestamp = 3e4"
+KINDS = {
+    "schema": Kind(
+        "kanban.db",
+        "KANBAN-SCHEMA",
+        board,
+        "SELECT count(*) FROM tasks WHERE id LIKE 'log%'",
+        "INSERT INTO tasks (id, title, status, created_at) VALUES ('since', 'since', 'todo', 2)",
+        "SELECT count(*) FROM tasks WHERE id = 'since'",
+    ),
+    "search": Kind(
+        MESSAGES[0], "DB-FTS-CORRUPT", history(damage.search_lacks_rows), MESSAGES[1], ADD, ADDED
+    ),
+    "salvage": Kind(
+        MESSAGES[0], "DB-MALFORMED", history(damage.rows_zeroed), MESSAGES[1], ADD, ADDED
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    """The warm process."""
+    with crashing.serving(alone=True) as serving:
+        yield serving
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    """Where the home is each time: receipts name their vault by its path."""
+    return tmp_path / "home"
+
+
+def made(home: Path, kind: Kind) -> Path:
+    """A home with that database."""
+    from tests import support
+
+    support.healthy(home)
+    for path in home.glob(f"{kind.name}*"):
+        path.unlink()
+    kind.make(home / kind.name)
+    return home
+
+
+def put(template: Path, home: Path) -> Path:
+    """The home as the template has it."""
+    shutil.rmtree(home, ignore_errors=True)
+    return crashing.clone(template, home)
+
+
+def ask(path: Path, sql: str) -> int:
+    """One number out of a database, as the next Hermes will see it."""
+    with contextlib.closing(sqlite3.connect(path)) as db:
+        return int(db.execute(sql).fetchone()[0])
+
+
+def write(home: Path, kind: Kind, how: str) -> int:
+    """Let a writer open the database now; how many rows of the log it saw."""
+    words = [str(home / kind.name), kind.count, kind.insert, how]
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", WRITER, *words],
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    return int(done.stdout)
+
+
+def moments(calls: Sequence[Call], step: int = 1) -> list[int]:
+    """Where to kill: before each call that changes a name, every so many of them."""
+    found = [n for n, call in enumerate(calls) if call.name in NAMES and call.effect]
+    if EVERY:
+        return found
+    inside = [n for n in found if crashing.MARK in calls[n].path]
+    removals = [n for n in inside if calls[n].name == "unlink"]
+    switching = [n for n in inside if n not in removals]
+    return sorted({*switching, switching[-1] + 1, *removals[-2:]})[::step]
+
+
+def fix(kind: Kind) -> tuple[str, ...]:
+    """The command that repairs it; a quick look need not find each damaged page."""
+    return ("fix", kind.code, "--deep", "--apply", "--yes")
+
+
+def finish(server: Server, home: Path, kind: Kind) -> Ended:
+    """The next command."""
+    return server(*fix(kind), "--home", home)
+
+
+def survive(
+    server: Server,
+    template: Path,
+    home: Path,
+    kind: Kind,
+    command: Sequence[str],
+    cuts: Sequence[Cut] = (),
+    allowed: Sequence[int] = (ROWS,),
+    step: int = 1,
+) -> int:
+    """Kill the command everywhere; how often. Every row must be there each time."""
+    put(template, home)
+    whole = server(*command, "--home", home, cuts=cuts)
+    assert whole.code == 0, whole.said
+    assert ask(home / kind.name, kind.count) == allowed[0]
+    kills = moments(whole.calls, step)
+    for number, n in enumerate(kills):
+        put(template, home)
+        ended = server(*command, "--home", home, cuts=(Cut(n, "kill"), *cuts))
+        assert ended.code == -9, ended.said
+        where = f"killed before {whole.calls[n]}"
+        seen = write(home, kind, ("killed", "closed")[number % 2])
+        assert seen in allowed, f"{where}: a writer saw {seen} rows"
+        done = finish(server, home, kind)
+        assert "bug in" not in done.said and "Traceback" not in done.said, f"{where}: {done.said}"
+        assert ask(home / kind.name, kind.count) == seen, f"{where}: {done.said}"
+        assert ask(home / kind.name, kind.find) == 1, f"{where}: {done.said}"
+        assert ask(home / kind.name, "SELECT 'ok' = integrity_check FROM pragma_integrity_check")
+        assert done.code == 0, f"{where}: {done.said}"
+        assert "only in part" not in done.said, f"{where}: {done.said}"
+        assert crashing.leftovers(home) == [], where
+        assert all(run["state"] in crashing.FINAL for run in crashing.journals(home)), where
+    if EVERY:
+        sys.stderr.write(f"{' '.join(command[:2])}: killed {len(kills)} times\n")
+    return len(kills)
+
+
+@pytest.mark.parametrize("kind", KINDS.values(), ids=list(KINDS))
+def test_a_fix(kind: Kind, server: Server, place: Path, tmp_path: Path) -> None:
+    """A fix of a sound database, of a search index, and one that saves rows."""
+    template = made(tmp_path / "template", kind)
+    step = {"kanban.db": 1}.get(kind.name, 4)  # the others take longer
+    assert survive(server, template, place, kind, fix(kind), step=step) > 2
+
+
+@pytest.mark.parametrize("links", [True, False], ids=["links", "no-links"])
+def test_without_exchange(links: bool, server: Server, place: Path, tmp_path: Path) -> None:
+    """The same on a file system that cannot exchange names, or has no hard links either."""
+    kind = KINDS["schema"]
+    template = made(tmp_path / "template", kind)
+    bare = [Cut(-1, "no-renameat2")]
+    bare += [] if links else [Cut(0, "EPERM", only=("link",), lasting=True)]
+    assert survive(server, template, place, kind, fix(kind), cuts=bare, step=2) > 2
+
+
+def test_an_undo(server: Server, place: Path, tmp_path: Path) -> None:
+    """An undo puts a database and its log back."""
+    kind = KINDS["schema"]
+    home = put(made(tmp_path / "sick", kind), place)
+    assert finish(server, home, kind).code == 0
+    template = crashing.clone(home, tmp_path / "template")
+    assert survive(server, template, place, kind, ("undo", "--yes")) > 5
+
+
+@pytest.mark.parametrize("since", [True, False], ids=["log-since", "no-log-since"])
+def test_a_restore(since: bool, server: Server, place: Path, tmp_path: Path) -> None:
+    """A restore replaces one database and its log by another one and its log."""
+    kind = KINDS["schema"]
+    home = put(made(tmp_path / "sick", kind), place)
+    backup = server("backup", "create", "--json", "--home", home).json["id"]
+    (home / "kanban.db-wal").unlink()
+    (home / "kanban.db-shm").unlink()
+    allowed = [ROWS, 0]
+    if since:
+        crashing.logged(
+            home / "kanban.db",
+            "INSERT INTO tasks (id, title, status, created_at) WITH RECURSIVE n(i) AS (SELECT 1 "
+            "UNION ALL SELECT i + 1 FROM n WHERE i < 77) SELECT 'log' || i, 'b', 'todo', i FROM n",
+        )
+        allowed = [ROWS, 77]
+    template = crashing.clone(home, tmp_path / "template")
+    command = ("backup", "restore", backup, "kanban.db", "--yes")
+    assert survive(server, template, place, kind, command, allowed=allowed) > 5
+
+
+def test_a_recovery(server: Server, place: Path, tmp_path: Path) -> None:
+    """The recovery of a fix that was killed after the switch is killed in turn."""
+    kind = KINDS["schema"]
+    sick = made(tmp_path / "sick", kind)
+    calls = server(*fix(kind), "--home", put(sick, place)).calls
+    last = max(n for n, call in enumerate(calls) if call.name == "exchange")
+    put(sick, place)
+    assert server(*fix(kind), "--home", place, cuts=(Cut(last + 1, "kill"),)).code == -9
+    template = crashing.clone(place, tmp_path / "template")
+    assert survive(server, template, place, kind, ("undo", "--yes")) > 5
+
+
+def test_a_writer_while_it_is_switched(server: Server, place: Path, tmp_path: Path) -> None:
+    """A writer that comes in the middle of a run is kept out, or its row is there afterwards."""
+    kind = KINDS["schema"]
+    template = made(tmp_path / "template", kind)
+    whole = server(*fix(kind), "--home", put(template, place))
+    told = tmp_path / "told"
+    words = [sys.executable, "-I", "-S", "-c", WRITER]
+    words += [str(place / kind.name), kind.count, kind.insert, "closed", str(told)]
+    got_in = 0
+    for n in moments(whole.calls):
+        put(template, place)
+        told.unlink(missing_ok=True)
+        ended = server(*fix(kind), "--home", place, cuts=(Cut(n, f"run:{json.dumps(words)}"),))
+        where = f"before {whole.calls[n]}: {ended.said}"
+        assert ask(place / kind.name, kind.count) == ROWS, where
+        assert ask(place / kind.name, kind.find) == told.exists(), where
+        assert crashing.leftovers(place) == [], where
+        assert list(place.glob("*.kept-*")) == [], where
+        got_in += told.exists()
+    assert got_in > 0
