@@ -112,10 +112,9 @@ def test_attributes_are_kept(server: Server, sick: Path) -> None:
         server("undo", "--yes", "--home", sick)
 
 
+@pytest.mark.needs("setfacl")
 def test_an_access_list_is_kept(server: Server, sick: Path) -> None:
     """An access list of the old file is the new one's."""
-    if shutil.which("setfacl") is None:
-        pytest.skip("setfacl is not installed")
     path = sick / "config.yaml"
     granting = ["setfacl", "-m", "u:12345:r", str(path)]
     if subprocess.run(granting, capture_output=True, check=False).returncode:

@@ -11,6 +11,7 @@ import threading
 from pathlib import Path
 from typing import Any, Protocol
 
+from hermes_doctor import slowness
 from hermes_doctor.model import CouldNotLook
 from hermes_doctor.sqlite import inspector
 from hermes_doctor.values import NamedTuple
@@ -44,7 +45,7 @@ class Reader(Protocol):
     """Answers SQL, one statement at a time."""
 
     def ask(self, sql: str, seconds: float | None = None) -> Answer:
-        """The rows of one statement."""
+        """The rows of one statement, within so many seconds of an idle machine."""
 
     def close(self) -> None:
         """Nothing more will be asked."""
@@ -67,7 +68,7 @@ class InMemory:
     def ask(self, sql: str, seconds: float | None = None) -> Answer:
         """The rows of one statement."""
         with self.guard:
-            return Answer(**self.asked.ask(sql, seconds))
+            return Answer(**self.asked.ask(sql, _by_the_clock(seconds)))
 
     def close(self) -> None:
         """Let the memory go."""
@@ -102,7 +103,7 @@ class InProcess:
         with self.guard:
             assert self.process.stdin is not None
             try:
-                marshal.dump((sql, seconds), self.process.stdin)
+                marshal.dump((sql, _by_the_clock(seconds)), self.process.stdin)
                 self.process.stdin.flush()
             except (OSError, ValueError):
                 return Answer([], "GONE")
@@ -137,3 +138,7 @@ class InProcess:
     def __del__(self) -> None:
         if hasattr(self, "process"):
             self.close()
+
+
+def _by_the_clock(seconds: float | None) -> float | None:
+    return None if seconds is None else slowness.stretched(seconds)

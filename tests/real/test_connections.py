@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 import socket
 import time
 from collections.abc import Iterator
@@ -134,9 +133,8 @@ def test_two_homes_with_one_bot(hermes_home: MakeHome, tmp_path: Path) -> None:
             assert str(holder.pid) in support.finding(done, "TOKEN-DUP")["title"]
 
 
-@pytest.mark.skipif(
-    os.geteuid() != 0 or not shutil.which("ip"), reason="needs root to make networks of its own"
-)
+@pytest.mark.needs("ip")
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root to make networks of its own")
 def test_networks(hermes_home: MakeHome, tmp_path: Path) -> None:
     """In Tencent's range, outside of it, and cut off without a word; each home gets its own."""
     first = hermes_home(VERSION)
