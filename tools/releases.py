@@ -34,7 +34,7 @@ EXTRAS = ("messaging",)
 """Installed with the release: without it no platform and no API server starts."""
 LOCKS = Path(__file__).parent / "locks"
 RECORD = "installed.json"
-"""Names what an environment was made from and every file in it; written last, when it is complete."""
+"""Names what an environment was made from, and its files; written last, so it means complete."""
 FORMAT = 2
 """Of the record; another one gives new environments."""
 Files = dict[str, list[int]]
