@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
-from hermes_doctor import threads
+from hermes_doctor import slowness, threads
 from hermes_doctor.api import Check
 from hermes_doctor.liveness import ladder
 from hermes_doctor.model import (
@@ -36,7 +36,7 @@ FEW = 1
 STALLED = 0.01
 """Seconds without an end after which one more is begun: those at work are waiting."""
 LIMIT = 30.0
-"""Seconds for all checks together."""
+"""Seconds for all checks together, of an idle machine; so is the limit of each check."""
 MOST = 1000
 """Findings that one check may have; more help nobody."""
 
@@ -136,7 +136,8 @@ def _examine(
     progress: Callable[[str], None] | None,
 ) -> tuple[list[CheckResult], list[Finding]]:
     stretch = DEEP if probes.deep else 1
-    end = time.monotonic() + limit * stretch
+    clock, end = slowness.Stopwatch(), limit * stretch
+    due: dict[str, float] = {}
     waiting = list(reversed(checks))
     running: list[Answer] = []
     answers: dict[str, Answer] = {}
@@ -148,18 +149,20 @@ def _examine(
         done.put(answer)
 
     while waiting or running:
-        while waiting and len(running) < room and time.monotonic() < end:
+        while waiting and len(running) < room and clock.read() < end:
             answer = Answer(waiting.pop())
+            due[answer.check.id] = min(end, clock.read() + answer.check.limit * stretch)
             answers[answer.check.id] = answer
             running.append(answer)
             threads.start(partial(work, answer), f"check-{answer.check.id}")
         if not running:
             break
-        pause = min(end, *(a.started + a.check.limit * stretch for a in running)) - time.monotonic()
+        first = min(due[answer.check.id] for answer in running)
+        pause = min(slowness.SLICE, first - clock.read())
         if waiting and room < AT_ONCE:
             pause = min(pause, STALLED)
         try:
-            finished = done.get(timeout=max(0.0, pause))
+            finished = done.get(timeout=max(0.0, slowness.stretched(pause)))
             room = max(FEW, room - 1)
             if finished in running:
                 running.remove(finished)
@@ -168,14 +171,14 @@ def _examine(
             continue
         except queue.Empty:
             room = min(AT_ONCE, room + 1)
-        now = time.monotonic()
+        now = clock.read()
         for answer in list(running):  # the thread is left behind: it only reads
-            own = answer.check.limit * stretch
-            if now >= end or now >= answer.started + own:
+            if now >= due[answer.check.id]:
+                own = min(answer.check.limit * stretch, end)
                 # A copy: the thread that is left behind may go on adding to the old one.
-                known = Answer(answer.check, f"took longer than {min(own, limit * stretch):g} s")
+                known = Answer(answer.check, f"took longer than {own:g} s")
                 known.findings = list(answer.findings)
-                known.seconds = now - answer.started
+                known.seconds = time.monotonic() - answer.started
                 answers[answer.check.id] = known
                 running.remove(answer)
     for check in waiting:

@@ -33,6 +33,8 @@ class Planned:
     """Whether a gateway that is at work is interrupted for it."""
     outside: bool = False
     """Whether something outside the home is changed for it."""
+    unseen: bool = False
+    """It was refused since something could not be looked at, which may be different next time."""
     unnamed: bool = False
     """It is done only when its code is named, and that was not."""
 
@@ -94,7 +96,10 @@ def plan(probes: Probes, plugins: Plugins, findings: Sequence[Finding]) -> list[
 
 
 def _plan(probes: Probes, plugins: Plugins, finding: Finding) -> Planned:
-    """The plan of the finding's fix, or of the next one where that declines."""
+    """The plan of the finding's fix, or of the next one where that declines.
+
+    A fix that could not look has not declined: the next one may be a stronger repair than needed.
+    """
     fixes = _chain(plugins, finding)
     if not fixes:
         return Planned(finding, None, (), "no fix can do it; see the page")
@@ -102,6 +107,8 @@ def _plan(probes: Probes, plugins: Plugins, finding: Finding) -> Planned:
         planned = _steps(probes, finding, fix)
         if planned.refusal is None:
             return replace(planned, later=fixes[place + 1 :])
+        if planned.unseen:
+            break
     return planned
 
 
@@ -126,7 +133,7 @@ def _steps(probes: Probes, finding: Finding, fix: Fix) -> Planned:
             step.changes()
         interrupts = restarts(steps)
     except (CannotFix, CouldNotLook) as why:
-        return Planned(finding, fix, (), str(why))
+        return Planned(finding, fix, (), str(why), unseen=isinstance(why, CouldNotLook))
     except (Exception, SystemExit, GeneratorExit) as error:  # noqa: BLE001 (an operator's fix may raise anything)
         return Planned(finding, fix, (), f"the fix {fix.id} crashed: {crash(error)}")
     nothing = None if steps else "there is nothing left to do"

@@ -15,6 +15,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Generic, NoReturn, TypeVar
 
+from hermes_doctor import slowness
 from hermes_doctor.api import Check, Fix
 from hermes_doctor.probes.once import Cell
 from hermes_doctor.signatures import checks
@@ -338,7 +339,7 @@ def _import(name: str, *, patient: bool) -> ModuleType:
         target=cell.fill, args=(lambda: importlib.import_module(name),), daemon=True
     )
     thread.start()
-    if not cell.done.wait(IMPORT_LIMIT):
+    if not slowness.Stopwatch(cell.began).wait(cell.done, IMPORT_LIMIT):
         raise TimeoutError
     if isinstance(cell.error, KeyboardInterrupt):  # not ours: nobody pressed a key in there
         raise ImportError(name=name)

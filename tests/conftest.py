@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests import support
+from tests import needing, support
 from tools import real_home, releases
 
 RELEASES = ("0.13.0", "0.16.0", "0.19.0")
@@ -23,6 +23,10 @@ ROOM = 3 * 1024**3
 DISK = Path("/var/tmp")
 FOLDER = pytest.StashKey[str]()
 """Where this session's part of the memory is."""
+CHANGED = pytest.StashKey[dict[str, list[str]]]()
+"""Files of cached releases that were changed before the session, by environment."""
+HARM = pytest.StashKey[list[str]]()
+"""What the session changed in cached releases."""
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -40,12 +44,52 @@ def pytest_configure(config: pytest.Config) -> None:
         config.stash[FOLDER] = folder
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Remember which cached releases were changed before; one process of a run looks."""
+    if "PYTEST_XDIST_WORKER" not in os.environ:
+        session.config.stash[CHANGED] = releases.changed()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, config: pytest.Config
+) -> None:
+    """Name what the tests changed in cached releases."""
+    for line in config.stash.get(HARM, []):
+        terminalreporter.write_line(line, red=True)
+
+
+def _harm(config: pytest.Config) -> list[str]:
+    """Compare the cached releases with what was installed: no test may change one."""
+    before = config.stash.get(CHANGED, None)
+    if before is None:
+        return []
+    return [
+        f"The tests changed the cached release {name}: {len(files)} files, such as {files[0]}"
+        for name, files in releases.changed().items()
+        if files != before.get(name)
+    ]
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
-    """Take what killed processes left out of the memory, unless there is a failure to look into."""
+    """Fail a run that changed a cached release, and take away what killed processes left in memory.
+
+    That stays where there is a failure to look into.
+    """
+    if harm := _harm(session.config):
+        session.config.stash[HARM] = harm
+        session.exitstatus = exitstatus = pytest.ExitCode.TESTS_FAILED
     folder = session.config.stash.get(FOLDER, None)
     if folder and exitstatus == 0:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skip a test that needs a program which is not installed; in CI, fail it."""
+    for mark in item.iter_markers("needs"):
+        needing.programs(*mark.args)
 
 
 @pytest.fixture
@@ -69,9 +113,7 @@ def need_release(version: str) -> None:
     try:
         releases.python_of(version)
     except (OSError, RuntimeError) as error:
-        if os.environ.get("CI"):
-            pytest.fail(f"Hermes {version} cannot be installed: {error}")
-        pytest.skip(f"Hermes {version} cannot be installed here: {error}")
+        needing.missing(f"Hermes {version} cannot be installed here: {error}")
 
 
 def once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path], object]) -> Path:

@@ -17,7 +17,7 @@ from hermes_doctor.manifest import Entry, place_of, seal
 from tests import support
 from tests.writing import back_up
 
-pytestmark = pytest.mark.skipif(shutil.which("age") is None, reason="age is not installed")
+pytestmark = pytest.mark.needs("age", "age-keygen")
 SECRET = "zQcanary-of-a-secret"
 
 
@@ -77,10 +77,9 @@ def test_there_and_back(home: Path, tmp_path: Path) -> None:
     assert (home / ".env").read_text() == "gone\n"
 
 
+@pytest.mark.needs("ssh-keygen")
 def test_an_ssh_key(home: Path, tmp_path: Path) -> None:
     """A key of ssh does as well, out of its file."""
-    if shutil.which("ssh-keygen") is None:
-        pytest.skip("ssh-keygen is not installed")
     file = tmp_path / "id"
     words = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(file)]
     subprocess.run(words, check=True)

@@ -172,8 +172,8 @@ def test_fix_killed_anywhere(chunk: int, server: Server, sick: Path, tmp_path: P
         known = backups(home)
         if n % 3 == 0:
             left = put(home, tmp_path / "left")
-            server("undo", "--yes", "--home", home)
-            assert crashing.state(home) == scene.before, f"undo after {cut}"
+            undone = server("undo", "--yes", "--home", home)
+            assert crashing.state(home) == scene.before, f"undo after {cut}: {undone.said}"
             assert crashing.modified(home) == times
             whole(server, home, known)
             put(left, home)

@@ -22,8 +22,8 @@ from tests.test_cli import IMPATIENT, plain, terminal
 from tests.writing import back_up
 
 PASSWORD = "zQcanary-password"
-restic = pytest.mark.skipif(shutil.which("restic") is None, reason="restic is not installed")
-rsync = pytest.mark.skipif(shutil.which("rsync") is None, reason="rsync is not installed")
+restic = pytest.mark.needs("restic")
+rsync = pytest.mark.needs("rsync")
 
 
 @pytest.fixture
@@ -144,7 +144,7 @@ def test_how_far_rsync_is(home: Path, tmp_path: Path) -> None:
     assert "rsync compares it there" in sent
 
 
-@pytest.mark.skipif(shutil.which("age") is None, reason="age is not installed")
+@pytest.mark.needs("age", "age-keygen")
 def test_how_far_an_export_is(home: Path, tmp_path: Path) -> None:
     """And for age, which is told as much as it has taken."""
     key = subprocess.run(["age-keygen"], capture_output=True, text=True, check=True).stdout

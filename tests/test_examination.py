@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor import examination
+from hermes_doctor import examination, slowness
 from hermes_doctor.api import Check, check
 from hermes_doctor.examination import examine
 from hermes_doctor.home import Home
@@ -75,7 +75,7 @@ def test_limit_each(probes: Probes) -> None:
 
     def slow(_: Probes) -> Iterator[Finding]:
         yield found()
-        ended.wait(20)
+        ended.wait(200)
         yield found(subject="too late")
 
     def quick(_: Probes) -> Iterator[Finding]:
@@ -86,7 +86,7 @@ def test_limit_each(probes: Probes) -> None:
     took = time.monotonic() - clock
     ended.set()
 
-    assert took < 3
+    assert took < slowness.stretched(3)
     assert (late.status, late.reason) == (Status.UNKNOWN, "took longer than 0.2 s")
     assert late.seconds >= 0.2
     assert fine.status is Status.OK
@@ -98,7 +98,7 @@ def test_limit_for_all(probes: Probes) -> None:
     ended = threading.Event()
 
     def slow(_: Probes) -> Iterator[Finding]:
-        ended.wait(20)
+        ended.wait(200)
         yield from ()
 
     checks = [ask(slow, f"c{n}", limit=10) for n in range(examination.AT_ONCE + 3)]
@@ -107,7 +107,7 @@ def test_limit_for_all(probes: Probes) -> None:
     took = time.monotonic() - clock
     ended.set()
 
-    assert took < 3
+    assert took < slowness.stretched(3)
     assert {result.status for result in results} == {Status.UNKNOWN}
     assert "longer than" in (results[0].reason or "")
     assert "used up" in (results[-1].reason or "")
@@ -315,7 +315,7 @@ def skips(probes):
 @check(id="hangs", group="slow", codes=["ODD-HANGS"], limit=0.5)
 def hangs(probes):
     """Does it ever end?"""
-    time.sleep(60)
+    time.sleep(600)
     yield
 '''
 
@@ -335,7 +335,7 @@ def test_every_ending_is_shown(home: Path, odd: Path) -> None:
     done = support.check(home, "--plugins", str(odd))
     took = time.monotonic() - clock
 
-    assert took < 15
+    assert took < slowness.stretched(15)
     ended = {one["id"]: (one["status"], one["reason"]) for one in done.json["checks"]}
     assert ended["warns"] == ("problem", None)
     assert ended["doubts"] == ("unknown", "it is dark")

@@ -184,7 +184,11 @@ def test_all_homes_command(home: Path) -> None:
     [finding] = mine[str(coder)]["findings"]
     assert finding["fix"]["command"].endswith(f"--home {coder}")
     text = support.doctor("check", "--all-homes", "--home", home).out
-    assert text.count("hermes-doctor 0.") == len(document["homes"])
+    # Gateways that others run on this machine have homes, too, which come and go.
+    named = [line for line in text.splitlines() if line.startswith("hermes-doctor 0.")]
+    assert sum(str(home) in line for line in named) == len(
+        [one for one in mine if str(home) in one]
+    )
 
 
 def test_names(home: Path) -> None:

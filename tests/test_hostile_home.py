@@ -21,7 +21,7 @@ from typing import Any
 
 import pytest
 
-from hermes_doctor import examination, plan, plugins, recovery
+from hermes_doctor import examination, plan, plugins, recovery, slowness
 from hermes_doctor.home import Home
 from hermes_doctor.probes import Probes
 from hermes_doctor.render import document as documents, examined, repaired
@@ -31,7 +31,7 @@ from tests.test_sqlite_reader import hot_journal
 
 NOBODY = 65534
 SECONDS = 12.0
-"""Far more than the tool's own limits add up to, far less than a hang."""
+"""Far more than the tool's own limits add up to, far less than a hang; of an idle machine."""
 
 READ = (
     "config.yaml",
@@ -231,9 +231,9 @@ def look(home: Path, run: Callable[..., Done] = support.doctor) -> dict[str, Any
     every = (("check", "--json"), ("check",), ("fix", "--json"), ("fix",))
     for args in every if run is support.doctor else (every[0], every[3]):
         started = time.monotonic()
-        done = run(*args, "--home", home, timeout=60)
+        done = run(*args, "--home", home, timeout=240)
         seconds = time.monotonic() - started
-        assert seconds < SECONDS, f"{args} took {seconds:.1f} s"
+        assert seconds < slowness.stretched(SECONDS), f"{args} took {seconds:.1f} s"
         assert "Traceback" not in done.err, done.err
         assert "bug in hermes-doctor" not in done.out + done.err, done.out[-600:] + done.err
         assert done.code in (0, 1), f"{args}: {done.out[-300:]}{done.err}"
@@ -268,7 +268,7 @@ def look_here(home: Path) -> dict[str, Any]:
         assert not any(ord(char) < 32 for char in line.text), line.text
         line.text.encode("utf-8")
     json.loads(documents.dump({"plan": repaired.plan_document(planned)}))
-    assert time.monotonic() - started < SECONDS
+    assert time.monotonic() - started < slowness.stretched(SECONDS)
     made: dict[str, Any] = json.loads(documents.dump(documents.of_report(report)))
     return answered(made)
 
@@ -628,7 +628,7 @@ def test_a_merge_bomb(place: Path, name: str) -> None:
     support.put(home / name, _merge_bomb())
     started = time.monotonic()
     done = support.spawned("check", "--json", "--home", home, preexec_fn=_limited)
-    assert time.monotonic() - started < SECONDS
+    assert time.monotonic() - started < slowness.stretched(SECONDS)
     assert unsettled(answered(done.json)) == ["config-yaml"]
     assert done.codes == ["CFG-YAML"], done.out
 
@@ -644,8 +644,8 @@ def test_a_diff_of_two_long_files(place: Path, lines: int) -> None:
     dice.shuffle(keys)
     support.put(home / "config.yaml", "\n".join(keys) + "\n\tx: [\n")
     started = time.monotonic()
-    done = support.doctor("fix", "--home", home, timeout=60)
-    assert time.monotonic() - started < SECONDS
+    done = support.doctor("fix", "--home", home, timeout=240)
+    assert time.monotonic() - started < slowness.stretched(SECONDS)
     assert done.code == 1
 
 
@@ -661,7 +661,7 @@ def test_a_gigantic_zip(place: Path) -> None:
         file.seek(huge)
         file.write(end[:12] + huge.to_bytes(4, "little") + b"\0" * 4 + b"\0\0")
     path.chmod(0o600)
-    done = support.spawned("check", "--json", "--home", home, preexec_fn=_limited, timeout=60)
+    done = support.spawned("check", "--json", "--home", home, preexec_fn=_limited, timeout=240)
     assert done.code == 1, done.out[-500:] + done.err
     assert "CFG-YAML" in done.codes
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests import crashing, support
+from tests import crashing, needing, support
 
 pytestmark = pytest.mark.disk
 LIST = "system.posix_acl_access"
@@ -19,10 +19,7 @@ READER = crashing.STRANGER
 
 def setfacl(*args: str | Path) -> None:
     """Set a list of access, or skip where there are none."""
-    if shutil.which("setfacl") is None:
-        if os.environ.get("CI"):
-            pytest.fail("setfacl is not installed")
-        pytest.skip("setfacl is not installed")
+    needing.programs("setfacl")
     if subprocess.run(["setfacl", *map(str, args)], capture_output=True, check=False).returncode:
         pytest.skip("this disk has no lists of access")
 

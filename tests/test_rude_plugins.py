@@ -7,12 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from hermes_doctor import slowness
 from tests import support
 from tests.support import Done
 from tests.test_plugins import installed, plugin
 
 SECONDS = 15.0
-"""More than the limits of loading and asking together, less than a hang."""
+"""More than the limits of loading and asking together, less than a hang; of an idle machine."""
 CHECK = '''\
 import time
 from hermes_doctor.api import Evidence, Finding, Severity, check
@@ -41,8 +42,8 @@ def look(home: Path, mine: Path, *args: str) -> Done:
     """`check`, which must answer soon and must not call itself broken."""
     support.put(home / "greeting.txt", "go away")
     started = time.monotonic()
-    done = support.doctor("check", *args, "--home", home, "--plugins", mine, timeout=SECONDS)
-    assert time.monotonic() - started < SECONDS
+    done = support.doctor("check", *args, "--home", home, "--plugins", mine, timeout=240)
+    assert time.monotonic() - started < slowness.stretched(SECONDS)
     assert "Traceback" not in done.err
     assert "bug in" not in done.out + done.err, done.out + done.err
     return done
@@ -117,7 +118,7 @@ def test_an_installed_package_that_hangs(tmp_path: Path) -> None:
     installed(site, "acme", module=HANGS["sleeps"])
     installed(site, "good")
 
-    done = support.spawned("list", "--json", env={"PYTHONPATH": str(site)}, timeout=12)
+    done = support.spawned("list", "--json", env={"PYTHONPATH": str(site)}, timeout=240)
 
     assert done.code == 0
     assert "good-check" in [one["id"] for one in done.json["items"]]

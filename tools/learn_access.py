@@ -2,6 +2,9 @@
 
 python -m tools.learn_access            all releases, some minutes
 python -m tools.learn_access 0.19.0     prints what one release says
+
+A platform whose library is missing does not start, so the answers depend on the packages that are
+installed. The locks of the releases pin them: those of the `messaging` extra, as operators have.
 """
 
 from __future__ import annotations

@@ -3,6 +3,7 @@
 `tools/locks/VERSION.txt` fixes every package of a release's environment. The folder of an
 environment carries a digest of that lock and of the Python version, so that a changed lock or
 another Python gives a new environment. `python -m tools.releases --lock` writes the locks again.
+An environment records every file that was installed, and `changed` compares.
 """
 
 from __future__ import annotations
@@ -33,7 +34,11 @@ EXTRAS = ("messaging",)
 """Installed with the release: without it no platform and no API server starts."""
 LOCKS = Path(__file__).parent / "locks"
 RECORD = "installed.json"
-"""Names what an environment was made from; written last, so it also says that it is complete."""
+"""Names what an environment was made from, and its files; written last, so it means complete."""
+FORMAT = 2
+"""Of the record; another one gives new environments."""
+Files = dict[str, list[int]]
+"""The size and the time of the last change of each file."""
 
 
 def cache() -> Path:
@@ -71,10 +76,20 @@ def packages(version: str) -> list[str]:
     return sorted(path.name.removesuffix(".dist-info") for path in found)
 
 
-def recorded_packages(version: str) -> list[str]:
-    """List the packages that were in a release's environment when it was installed."""
-    record = json.loads((folder(version) / RECORD).read_text())
-    return list(record["packages"])
+def changed() -> dict[str, list[str]]:
+    """Name the files that differ from what was installed, by the folder of their environment.
+
+    Python's compiled modules are left out: whoever imports a module first writes them.
+    """
+    found = {}
+    for record in sorted(cache().glob(f"*/{RECORD}")):
+        place = record.parent
+        installed: Files = json.loads(record.read_text()).get("files", {})
+        now = _files(place)
+        differs = [name for name in now.keys() | installed if now.get(name) != installed.get(name)]
+        if installed and differs:
+            found[place.name] = sorted(differs)
+    return found
 
 
 def write_lock(version: str) -> None:
@@ -88,6 +103,7 @@ def write_lock(version: str) -> None:
 
 def _recipe(version: str) -> dict[str, object]:
     return {
+        "format": FORMAT,
         "release": version,
         "extras": list(EXTRAS),
         "python": ".".join(map(str, sys.version_info[:3])),
@@ -108,11 +124,24 @@ def _install(version: str, place: Path) -> None:
     shutil.rmtree(place, ignore_errors=True)
     lock = str(LOCKS / f"{version}.txt")
     # Copied, not linked: a test that damages a release must not damage uv's cache with it.
-    options = ["--quiet", "--no-deps", "--link-mode", "copy", "--compile-bytecode"]
+    # Not compiled: that takes 15 s of a processor, and a gateway imports a sixth of it.
+    options = ["--quiet", "--no-deps", "--link-mode", "copy"]
     _run([*_uv("venv"), "--quiet", "--python", sys.executable, str(place)])
     _run([*_uv("pip", "install"), *options, "--python", str(place / "bin" / "python"), "-r", lock])
-    record = _recipe(version) | {"packages": packages(version)}
+    record = _recipe(version) | {"packages": packages(version), "files": _files(place)}
     (place / RECORD).write_text(json.dumps(record, indent=1))
+
+
+def _files(place: Path) -> Files:
+    found: Files = {}
+    for base, folders, names in os.walk(place):
+        folders[:] = [name for name in folders if name != "__pycache__"]
+        for name in names:
+            path = Path(base, name)
+            st = path.lstat()
+            found[str(path.relative_to(place))] = [st.st_size, st.st_mtime_ns]
+    found.pop(RECORD, None)
+    return found
 
 
 def _uv(*words: str) -> list[str]:

@@ -6,6 +6,7 @@ import os
 import time
 from datetime import UTC, datetime, timedelta
 
+from hermes_doctor import slowness
 from hermes_doctor.files import which
 from hermes_doctor.model import CouldNotLook
 from hermes_doctor.patterns import pattern
@@ -55,7 +56,7 @@ def _from_kernel() -> list[Kill]:
     found = []
     try:
         boot = vitals.boot_time()
-        end = time.monotonic() + PATIENCE
+        end = time.monotonic() + slowness.stretched(PATIENCE)
         for _ in range(MOST):
             try:
                 record = os.read(fd, 8192)

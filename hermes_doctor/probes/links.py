@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cache
 
+from hermes_doctor import slowness
 from hermes_doctor.knowledge import load_knowledge
 from hermes_doctor.probes.platforms import HELD, Endpoint, Platform
 from hermes_doctor.probes.sockets import Connection, plain
@@ -211,7 +212,7 @@ def watch(
     One that has just lost its connection and takes it up again is without it for some seconds,
     and that is no fault.
     """
-    end = time.monotonic() + PATIENCE
+    end = time.monotonic() + slowness.stretched(PATIENCE)
     while True:
         found = sort(look())
         lost = any(one.how is None for one in found if one.platform.name in held)

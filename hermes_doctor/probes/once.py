@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import functools
 import threading
+import time
 from collections.abc import Callable
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
-from hermes_doctor import threads
+from hermes_doctor import slowness, threads
 from hermes_doctor.model import CouldNotLook
 
 DEEP = 120
@@ -19,9 +20,10 @@ T = TypeVar("T")
 class Cell:
     """One question's answer, or why there is none."""
 
-    __slots__ = ("answer", "done", "error")
+    __slots__ = ("answer", "began", "done", "error")
 
     def __init__(self) -> None:
+        self.began = time.monotonic()
         self.done = threading.Event()
         self.answer: Any = None
         self.error: BaseException | None = None
@@ -53,9 +55,9 @@ def once(
     """Make a method look at most once for each set of arguments, in a thread of its own.
 
     The thread is what makes the limit hold: a look that hangs (a dead network drive, a
-    driver that never answers) costs each caller `limit` seconds at most and then is
-    `CouldNotLook`, while the thread is left behind. A deep look may take as much longer as its
-    checks may.
+    driver that never answers) is `CouldNotLook` once `limit` seconds have passed since it began,
+    while the thread is left behind. A busy machine gets more time (see `slowness`), and a deep
+    look as much more as its checks.
     """
 
     def decorate(look: Callable[Concatenate[S, P], T]) -> Callable[Concatenate[S, P], T]:
@@ -71,7 +73,8 @@ def once(
                 question = functools.partial(look, self, *args, **kwargs)
                 threads.start(functools.partial(cell.fill, question), f"probe-{look.__name__}")
             patience = limit * (DEEP if self.deep else 1)
-            if not cell.done.wait(patience):
+            clock = slowness.Stopwatch(cell.began)
+            if not cell.done.is_set() and not clock.wait(cell.done, patience):
                 what = look.__name__.replace("_", " ")
                 raise CouldNotLook(f"looking at the {what} took longer than {patience:g} s")
             if cell.error is not None:

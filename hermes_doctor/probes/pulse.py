@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from hermes_doctor import slowness
 from hermes_doctor.files import snapshot
 from hermes_doctor.model import CouldNotLook
 from hermes_doctor.patterns import pattern
@@ -85,7 +86,7 @@ def take(
     asked = health.Answer(health.NOT_ASKED)
     if door is not None and health.reachable(process.pid) and not _spent(process):
         patience = SHORT if age is not None and age > OLD else LONG
-        asked = health.knock(process.pid, door, patience)
+        asked = health.knock(process.pid, door, slowness.stretched(patience))
     found = Pulse(
         pid=process.pid,
         turns=None,
@@ -135,7 +136,7 @@ def _judge(
 
 def _rests(pid: int) -> bool:
     """Whether its main thread is seen to wait for events, as a loop that is stuck never does."""
-    for look in range(LOOKS):
+    for look in range(_looks()):
         if look:
             time.sleep(STEP)
         if vitals.waits_for_events(pid):
@@ -143,18 +144,24 @@ def _rests(pid: int) -> bool:
     return False
 
 
+def _looks() -> int:
+    """Return how often to look; on a busy machine a loop comes to rest more rarely."""
+    return round(LOOKS * slowness.factor())
+
+
 def _by_rest(found: Pulse) -> Pulse:
     """Where its main thread waits: a loop that turns comes to rest again and again, for events."""
     why = "it has neither a heartbeat nor an API server that could be asked"
     places = set()
-    for _ in range(LOOKS if found.pid else 0):
+    looks = _looks()
+    for _ in range(looks if found.pid else 0):
         place = vitals.waits_in(found.pid or 0)
         if vitals.is_for_events(place):
             return found._replace(turns=True, what="its main thread waits for events")
         places.add(place)
         time.sleep(STEP)
     if len(places) == 1 and (place := places.pop()):
-        seconds = LOOKS * STEP
+        seconds = looks * STEP
         return found._replace(
             turns=False, what=f"it waited in one place ({place}) for {seconds:.0f} s"
         )
@@ -168,7 +175,7 @@ def elsewhere(url: str, *, network: bool) -> Pulse:
         return Pulse(None, None, "GATEWAY_HEALTH_URL is not an address that can be asked")
     if not network and not place.loopback:
         return Pulse(None, None, "GATEWAY_HEALTH_URL leads off this machine: ask with --network")
-    asked = health.ask(place, LONG)
+    asked = health.ask(place, slowness.stretched(LONG))
     down = (health.SILENT, health.REFUSED, health.BROKEN)
     turns = True if asked.word == health.ANSWERED else False if asked.word in down else None
     what = f"GATEWAY_HEALTH_URL: {asked.word}"

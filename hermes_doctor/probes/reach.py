@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Iterable, Mapping, Sequence
 
+from hermes_doctor import slowness
 from hermes_doctor.probes.platforms import Endpoint, Platform
 from hermes_doctor.probes.proxies import Proxy, towards
 from hermes_doctor.probes.settings import Settings
@@ -111,7 +112,7 @@ def look(every: Iterable[Target], settings: Settings) -> list[Reached]:
     ]
     for thread in threads:
         thread.start()
-    end = time.monotonic() + PATIENCE + 1
+    end = time.monotonic() + slowness.stretched(PATIENCE + 1)
     for thread in threads:
         thread.join(max(0.0, end - time.monotonic()))
     late = "no answer from the name server"
@@ -199,7 +200,7 @@ def proxy_login(proxy: Proxy | None) -> dict[str, str]:
 def _dial(places: Sequence[tuple[str, int]], began: float, stage: str) -> socket.socket:
     why = "there is no address"
     for n, place in enumerate(places):
-        left = PATIENCE - (time.monotonic() - began)
+        left = slowness.stretched(PATIENCE) - (time.monotonic() - began)
         if left <= 0:
             break
         try:

@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterable
 from pathlib import Path
 
+from hermes_doctor import slowness
 from hermes_doctor.model import CouldNotLook
 from hermes_doctor.probes import locks
 from hermes_doctor.probes.locks import Lock
@@ -30,7 +31,7 @@ class Stuck(NamedTuple):
     stopped: bool
     """The process is halted, so it will not let go by itself."""
     working: bool = False
-    """It computes or waits for the disk: a long job, or a slow machine."""
+    """It computes, or waits for the processor or the disk: a long job, or a slow machine."""
 
 
 def stuck(databases: Iterable[Path], seen: Iterable[Lock]) -> list[Stuck]:
@@ -45,20 +46,21 @@ def stuck(databases: Iterable[Path], seen: Iterable[Lock]) -> list[Stuck]:
     }
     found: list[Stuck] = []
     started = time.monotonic()
+    patience = slowness.stretched(PATIENCE)
     marks = {path: _mark(path) for path, _ in waiting}
     spent_before = {pid: _computed(pid) for _, pid in waiting}
-    at_disk: set[int] = set()
-    while waiting and (spent := time.monotonic() - started) < PATIENCE:
+    working: set[int] = set()
+    while waiting and (spent := time.monotonic() - started) < patience:
         time.sleep(STEP)
         held = {(by_name[lock.path], lock.pid) for lock in locks.table(by_name) if _writes(lock)}
         waiting = {(path, pid) for path, pid in waiting & held if _mark(path) == marks[path]}
         halted = {(path, pid) for path, pid in waiting if spent > STEP and _halted(pid)}
         found += [Stuck(path, pid, spent, stopped=True) for path, pid in sorted(halted)]
         waiting -= halted
-        at_disk |= {pid for _, pid in waiting if pid not in at_disk and _at_disk(pid)}
+        working |= {pid for _, pid in waiting if pid not in working and _at_work(pid)}
     spent = time.monotonic() - started
     return found + [
-        Stuck(path, pid, spent, False, pid in at_disk or _computed(pid) - spent_before[pid] > IDLE)
+        Stuck(path, pid, spent, False, pid in working or _computed(pid) - spent_before[pid] > IDLE)
         for path, pid in sorted(waiting)
     ]
 
@@ -98,13 +100,14 @@ def _computed(pid: int) -> int:
     return sum(map(int, _fields(f"/proc/{pid}/stat")[11:13]))
 
 
-def _at_disk(pid: int) -> bool:
-    """Whether one of its threads waits for the disk just now."""
+def _at_work(pid: int) -> bool:
+    """Say whether one of its threads waits for the disk now, or for a processor."""
     try:
         threads = os.listdir(f"/proc/{pid}/task")
     except OSError:
         return False
-    return any(_fields(f"/proc/{pid}/task/{one}/stat")[:1] == ["D"] for one in threads)
+    states = [_fields(f"/proc/{pid}/task/{one}/stat")[:1] for one in threads]
+    return ["D"] in states or (["R"] in states and slowness.factor() > 1)
 
 
 def _fields(path: str) -> list[str]:

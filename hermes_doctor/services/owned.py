@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hermes_doctor import working
+from hermes_doctor import slowness, working
 from hermes_doctor.home import Home
 from hermes_doctor.model import CannotFix, CouldNotLook
 from hermes_doctor.probes.belonging import works_on
@@ -140,7 +140,7 @@ class Owned:
         Also one that an earlier command asked: it says itself that it drains.
         """
         until = time.monotonic() + limit
-        doubt = time.monotonic() + DOUBT
+        doubt = time.monotonic() + slowness.stretched(DOUBT)
         while (pid := self.running()) is not None:
             ending = pid == self._asked or self.probes().runtime().state == "draining"
             if time.monotonic() >= (until if ending else doubt):
@@ -238,7 +238,7 @@ class Owned:
 
     def _kill(self, process: Held, proof: str) -> None:
         process.send(signal.SIGKILL)
-        if not process.ended(DEATH):
+        if not process.ended(slowness.stretched(DEATH)):
             raise CannotFix(f"process {process.pid} does not even end when it is killed")
         self._said.append(f"process {process.pid} was killed, since its loop was frozen: {proof}")
 

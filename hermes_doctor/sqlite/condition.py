@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hermes_doctor import slowness
 from hermes_doctor.files import MEGABYTE, Snapshot
 from hermes_doctor.model import CouldNotLook
 from hermes_doctor.sqlite import firstpage, header as headers
@@ -116,9 +117,9 @@ def examine(
     `holders` is asked anew for each look: a process may come and go at any moment. `watch` is
     given a function that tells how far a long look has come, from 0 to 1.
     """
-    began = time.monotonic()
+    clock = slowness.Stopwatch()
     again = 0
-    while again < LOOKS or time.monotonic() - began < PATIENCE:
+    while again < LOOKS or clock.read() < PATIENCE:
         using = tuple(holders())
         before = files(path)
         try:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-import time
 from typing import TYPE_CHECKING
 
+from hermes_doctor import slowness
 from hermes_doctor.model import CouldNotLook
 from hermes_doctor.sqlite import (
     catalog as catalogs,
@@ -277,7 +277,7 @@ class Look:
         """
         assert self.found.catalog is not None
         seconds = self.seconds if pragma == "quick_check" else condition.ATTRIBUTION
-        end = time.monotonic() + (3600.0 if self.deep else seconds)
+        clock, limit = slowness.Stopwatch(), 3600.0 if self.deep else seconds
         schema = reader.ask("SELECT count(*) FROM sqlite_master", seconds)
         if schema.error:
             return [("", schema)]
@@ -285,7 +285,7 @@ class Look:
         tables = [name for name in self.found.catalog.tables if not name.startswith("sqlite_")]
         worths = {name: self.found.catalog.worth(name) == "search" for name in tables}
         for name in sorted(tables, key=lambda name: (worths[name], name)):
-            left = end - time.monotonic()
+            left = limit - clock.read()
             if left <= 0:
                 return [*answers, ("", Answer([], "SQLITE_INTERRUPT"))]
             if "virtual" not in self.sql(name).lower()[:16]:

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
+from hermes_doctor import slowness
 from hermes_doctor.model import CouldNotLook
 from hermes_doctor.sqlite import inspector
 from hermes_doctor.values import NamedTuple
@@ -47,7 +48,10 @@ class Reader(Protocol):
     def ask(
         self, sql: str, seconds: float | None = None, tables: Sequence[str] | None = None
     ) -> Answer:
-        """The rows of one statement; with `tables` it may read those only, see `inspector`."""
+        """Return the rows of one statement, within so many seconds of an idle machine.
+
+        With `tables` it may read only those; see `inspector`.
+        """
 
     def close(self) -> None:
         """Nothing more will be asked."""
@@ -73,7 +77,7 @@ class InMemory:
         """The rows of one statement."""
         with self.guard:
             allowed = None if tables is None else list(tables)
-            return Answer(**self.asked.ask(sql, seconds, allowed))
+            return Answer(**self.asked.ask(sql, _by_the_clock(seconds), allowed))
 
     def close(self) -> None:
         """Let the memory go."""
@@ -127,7 +131,7 @@ class InProcess:
             allowed = None if tables is None else list(tables)
             assert self.process.stdin is not None
             try:
-                marshal.dump((sql, seconds, allowed), self.process.stdin)
+                marshal.dump((sql, _by_the_clock(seconds), allowed), self.process.stdin)
                 self.process.stdin.flush()
             except (OSError, ValueError):
                 return Answer([], "GONE")
@@ -162,3 +166,7 @@ class InProcess:
     def __del__(self) -> None:
         if hasattr(self, "process"):
             self.close()
+
+
+def _by_the_clock(seconds: float | None) -> float | None:
+    return None if seconds is None else slowness.stretched(seconds)

@@ -9,6 +9,7 @@ from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 
+from hermes_doctor import slowness
 from hermes_doctor.files import Snapshot, read_head, snapshot
 from hermes_doctor.model import CouldNotLook
 from hermes_doctor.sqlite import pages, records, wal
@@ -60,7 +61,7 @@ class Schema:
 
 def read(path: Path) -> Schema:
     """The schema of the database at `path`; what a writer moved meanwhile is read again."""
-    end = time.monotonic() + PATIENCE
+    end = time.monotonic() + slowness.stretched(PATIENCE)
     while True:
         before = _mark(path)
         try:

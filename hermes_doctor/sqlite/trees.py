@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from hermes_doctor import slowness
 from hermes_doctor.model import CouldNotLook
 from hermes_doctor.sqlite.pages import Pages
 from hermes_doctor.sqlite.records import varint
@@ -38,7 +39,7 @@ def owners(
     Without `overflow` only the inner pages are read: they tell where the outer ones are.
     """
     found = Owners()
-    end = time.monotonic() + seconds
+    end = time.monotonic() + slowness.stretched(seconds)
     for name, root, table in [(SCHEMA, 1, True), *roots]:
         kinds = TABLE if table else INDEX
         todo = [(root, False)]

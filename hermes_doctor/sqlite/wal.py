@@ -7,6 +7,7 @@ import struct
 import time
 from collections.abc import Mapping
 
+from hermes_doctor import slowness
 from hermes_doctor.sqlite.header import PAGE_SIZES
 from hermes_doctor.values import NamedTuple
 
@@ -92,7 +93,7 @@ class _Walk:
         until: int | None,
         living: bool,
     ) -> Log:
-        end = None if seconds is None else time.monotonic() + seconds
+        end = None if seconds is None else time.monotonic() + slowness.stretched(seconds)
         whole = (self.size - HEAD) // (FRAME + self.page_size)
         slots = min(whole, most) if most is not None else whole
         pages: dict[int, int] = {}

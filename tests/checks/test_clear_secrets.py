@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 from pathlib import Path
 
@@ -65,7 +64,7 @@ def test_readable_by_others(home: Path) -> None:
     )
 
 
-@pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
+@pytest.mark.needs("git")
 def test_in_a_repository(home: Path) -> None:
     """What the index of a real repository lists."""
     (home / ".gitignore").write_text("*.db\n")

@@ -5,9 +5,14 @@ from __future__ import annotations
 import contextlib
 import sqlite3
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
+from hermes_doctor import examination, plan, plugins
+from hermes_doctor.home import Home
+from hermes_doctor.model import CouldNotLook
+from hermes_doctor.probes import Probes
 from tests import curing, damage, support
 
 
@@ -149,3 +154,23 @@ def test_in_use_leaves_the_other_fixes(home: Path) -> None:
 
     assert done.code != 0
     assert (home / ".env").read_bytes() == b"A=1\n"
+
+
+def test_a_look_that_timed_out(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """If the header could not be looked at in time, no stronger repair is planned instead."""
+    support.clobber(home / "state.db")
+    loaded = plugins.load()
+    probes = Probes(Home(home))
+    [finding] = [
+        one
+        for one in examination.report(probes, loaded, loaded.checks).findings
+        if one.code == "DB-NOTADB"
+    ]
+
+    def late(*_: object) -> NoReturn:
+        raise CouldNotLook("looking at the header took longer than 2 s")
+
+    monkeypatch.setattr(Probes, "header", late)
+    [planned] = plan.plan(probes, loaded, [finding])
+
+    assert (planned.steps, planned.refusal) == ((), "looking at the header took longer than 2 s")

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests import refusing, support
+from tests import needing, refusing, support
 from tests.conftest import need_release
 from tests.connecting import Scene
 from tests.real.patients import MakeHome, Patient
@@ -213,7 +213,7 @@ def test_api_server(hermes: Hermes, tmp_path: Path, case: str, host: str) -> Non
 
     starts = hermes.starts_api(home)
     if starts is None:
-        pytest.skip("the release has no aiohttp here")
+        needing.missing("the release has no aiohttp here")
     assert server
     assert server.refused is not starts
 

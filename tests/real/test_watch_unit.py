@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -73,12 +72,11 @@ def test_every_word_is_what_it_was(
         assert machine.show("s.service", "Description").endswith("all the time")
 
 
+@pytest.mark.needs("systemd-analyze")
 def test_systemd_finds_nothing_wrong(
     job: Job, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Both units."""
-    if not shutil.which("systemd-analyze"):
-        pytest.skip("no systemd-analyze")
     texts = {"user": watchunit.Systemd(system=False).text(job)}
     texts["system"] = system(monkeypatch).text(job)
     monkeypatch.undo()

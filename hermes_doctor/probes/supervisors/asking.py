@@ -7,6 +7,7 @@ import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from hermes_doctor import slowness
 from hermes_doctor.model import CouldNotLook
 from hermes_doctor.values import NamedTuple
 
@@ -70,14 +71,29 @@ def ask(
         raise CouldNotLook(f"{command[0]} could not be run") from error
     with process:
         try:
-            said = process.communicate(given, timeout=limit)
-        except subprocess.TimeoutExpired:
+            said = _wait(process, given, limit)
+        except TimeoutError:
             raise CouldNotLook(f"{command[0]} did not answer within {limit:g} s") from None
         finally:
             if process.returncode is None:  # it is not waited for yet, so the number is its own
                 _end(process)
     out, err = (text[:most].decode("utf-8", "replace") for text in said)
     return Answer(process.returncode, out, err)
+
+
+def _wait(
+    process: subprocess.Popen[bytes], given: bytes | None, limit: float
+) -> tuple[bytes, bytes]:
+    """Wait for what it prints; TimeoutError once `limit` seconds of an idle machine are over."""
+    import subprocess
+
+    clock = slowness.Stopwatch()
+    while (left := limit - clock.read()) > 0:
+        try:
+            return process.communicate(given, timeout=min(left, slowness.SLICE))
+        except subprocess.TimeoutExpired:
+            given = None  # it was handed over
+    raise TimeoutError
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

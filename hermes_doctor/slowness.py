@@ -1,0 +1,102 @@
+"""Time limits that a busy machine does not use up.
+
+Every limit of a look guards against something that never answers: a dead network drive, a manager
+that hangs. Measured by the clock alone, such a limit would also end looks that only wait for the
+processor. So a limit counts the seconds of an idle machine: while several processes share each
+processor, time passes more slowly by the same factor.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+
+MOST = 20.0
+"""The highest factor: a look that really hangs must end on a busy machine, too."""
+SLICE = 0.1
+"""Seconds of one wait, after which the factor is measured again."""
+_FRESH = 0.05
+"""Seconds for which a measured factor is used."""
+_measured = (0.0, 1.0)
+_processors: list[float] = []
+
+
+def factor() -> float:
+    """Return how many times longer work takes now than on an idle machine, from 1 to MOST."""
+    global _measured
+    now = time.monotonic()
+    at, known = _measured
+    if not at or now - at > _FRESH:
+        known = min(MOST, max(1.0, _runnable() / _count(), _small_share()))
+        _measured = (now, known)
+    return known
+
+
+def stretched(seconds: float) -> float:
+    """Return a short limit as it is to be measured by the clock now."""
+    return seconds * factor()
+
+
+class Stopwatch:
+    """Counts the seconds that an idle machine would have taken; each thread needs its own."""
+
+    __slots__ = ("_last", "_spent")
+
+    def __init__(self, began: float | None = None) -> None:
+        self._last = time.monotonic() if began is None else began
+        self._spent = 0.0
+
+    def read(self) -> float:
+        """Return the seconds so far; to be called often, since the factor changes."""
+        now = time.monotonic()
+        self._spent += (now - self._last) / factor()
+        self._last = now
+        return self._spent
+
+    def wait(self, event: threading.Event, limit: float) -> bool:
+        """Wait for the event until `limit` seconds are counted; say whether it came."""
+        left = limit - (time.monotonic() - self._last)  # most answers come before it is measured
+        while left > 0:
+            if event.wait(min(left, SLICE)):
+                return True
+            left = limit - self.read()
+        return event.is_set()
+
+
+def _runnable() -> float:
+    """Return how many processes and threads run or wait for a processor at this moment."""
+    try:
+        with open("/proc/loadavg", "rb") as file:
+            return float(file.read(128).split()[3].partition(b"/")[0])
+    except (OSError, ValueError, IndexError):
+        pass
+    try:
+        return os.getloadavg()[0]
+    except (OSError, AttributeError):
+        return 0.0
+
+
+def _count() -> float:
+    """Return how many processors this process may use."""
+    if not _processors:
+        try:
+            _processors.append(float(len(os.sched_getaffinity(0))))
+        except (OSError, AttributeError):
+            _processors.append(float(os.cpu_count() or 1))
+    return _processors[0]
+
+
+def _small_share() -> float:
+    """Return how many times a control group allows less than one processor, as for a container."""
+    if len(_processors) < 2:
+        _processors.append(1.0)
+        try:
+            with open("/proc/self/cgroup") as file:
+                group = next(line[3:].strip() for line in file if line.startswith("0::"))
+            with open(f"/sys/fs/cgroup{group.rstrip('/')}/cpu.max") as file:
+                quota, period = map(float, file.read(64).split())
+            _processors[1] = period / quota
+        except (OSError, ValueError, StopIteration, ZeroDivisionError):
+            pass
+    return _processors[1]

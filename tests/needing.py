@@ -1,0 +1,42 @@
+"""What some tests need from the machine. Without it they are skipped; in CI they fail."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from typing import NoReturn
+
+import pytest
+
+PACKAGES = {
+    "age": "age",
+    "age-keygen": "age",
+    "dbus-daemon": "dbus",
+    "docker": "docker.io",
+    "dockerd": "docker.io",
+    "git": "git",
+    "ip": "iproute2",
+    "restic": "restic",
+    "rsync": "rsync",
+    "runc": "docker.io",
+    "setfacl": "acl",
+    "ssh-keygen": "openssh-client",
+    "strace": "strace",
+    "systemctl": "systemd",
+    "systemd-analyze": "systemd",
+}
+"""Which package of Debian each program comes from."""
+
+
+def missing(why: str) -> NoReturn:
+    """Skip the test with the reason; in CI, where everything must be there, fail it."""
+    if os.environ.get("CI"):
+        pytest.fail(f"{why}; CI does not skip for that", pytrace=False)
+    pytest.skip(why)
+
+
+def programs(*names: str) -> None:
+    """Make sure that these programs are installed. `@pytest.mark.needs("age")` does the same."""
+    for name in names:
+        if shutil.which(name) is None:
+            missing(f"{name} is not installed: apt-get install {PACKAGES.get(name, name)}")

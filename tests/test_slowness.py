@@ -1,0 +1,112 @@
+"""Limits in the seconds of an idle machine: more by the clock where processors are shared."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from hermes_doctor import slowness
+from hermes_doctor.home import Home
+from hermes_doctor.model import CouldNotLook
+from hermes_doctor.probes import Probes
+from hermes_doctor.probes.once import once
+from hermes_doctor.probes.supervisors import asking
+from tests import busy
+
+
+@pytest.fixture
+def running(monkeypatch: pytest.MonkeyPatch) -> dict[str, float]:
+    """A machine with two processors; how many processes want to run there can be set."""
+    machine = {"runnable": 1.0}
+    monkeypatch.setattr(slowness, "_FRESH", -1.0)
+    monkeypatch.setattr(slowness, "_processors", [2.0, 1.0])
+    monkeypatch.setattr(slowness, "_runnable", lambda: machine["runnable"])
+    return machine
+
+
+def test_factor(running: dict[str, float]) -> None:
+    """As many times slower as processes share a processor, within bounds."""
+    for runnable, expected in ((0, 1), (2, 1), (3, 1.5), (10, 5), (1000, slowness.MOST)):
+        running["runnable"] = runnable
+        assert slowness.factor() == expected
+        assert slowness.stretched(2.0) == 2.0 * expected
+
+
+def test_a_share_of_a_processor(running: dict[str, float], monkeypatch: pytest.MonkeyPatch) -> None:
+    """A container that is allowed a tenth of a processor has ten times as long."""
+    monkeypatch.setattr(slowness, "_processors", [2.0, 10.0])
+    assert slowness.factor() == 10.0
+
+
+def test_a_real_machine() -> None:
+    """Four busy processes for each processor are seen at once."""
+    with busy.machine(4):
+        time.sleep(2 * slowness._FRESH)
+        assert slowness.factor() >= 4
+
+
+def test_stopwatch(running: dict[str, float]) -> None:
+    """It counts slowly for as long as the machine is busy, and no longer."""
+    running["runnable"] = 20.0
+    clock = slowness.Stopwatch(time.monotonic() - 5.0)
+    assert 0.5 <= clock.read() < 1.0
+    running["runnable"] = 1.0
+    time.sleep(0.05)
+    assert clock.read() > 0.54
+
+
+def test_waiting_ends(running: dict[str, float]) -> None:
+    """A wait ends when the event comes, or when the limit is over, however busy the machine."""
+    running["runnable"] = 6.0
+    never, soon = threading.Event(), threading.Event()
+    soon.set()
+    began = time.monotonic()
+    assert slowness.Stopwatch().wait(soon, 60)
+    assert not slowness.Stopwatch().wait(never, 0.1)
+    assert 0.3 <= time.monotonic() - began < 20
+
+
+class Slow(Probes):
+    """Takes three times its limit by the clock."""
+
+    @once(limit=0.2)
+    def slow(self) -> str:
+        """Answers, but slowly."""
+        time.sleep(0.6)
+        return "here"
+
+
+def test_a_look_on_a_busy_machine(running: dict[str, float], home: Path) -> None:
+    """What would hang on an idle machine is waited for on a busy one."""
+    with pytest.raises(CouldNotLook):
+        Slow(Home(home)).slow()
+    running["runnable"] = 20.0
+    assert Slow(Home(home)).slow() == "here"
+
+
+def test_late_callers_do_not_wait_again(home: Path, running: dict[str, float]) -> None:
+    """A look that hung costs its limit once, not once for each check that asks for it."""
+    probes = Slow(Home(home))
+    with pytest.raises(CouldNotLook):
+        probes.slow()
+    began = time.monotonic()
+    with pytest.raises(CouldNotLook):
+        probes.slow()
+    assert time.monotonic() - began < 0.15
+
+
+def test_a_command_on_a_busy_machine(running: dict[str, float]) -> None:
+    """So with commands; what was written to one is written once."""
+    with pytest.raises(CouldNotLook, match=r"did not answer within 0\.2 s"):
+        asking.ask("sh", "-c", "sleep 0.6; cat", given=b"hello", limit=0.2)
+    running["runnable"] = 40.0
+    assert asking.ask("sh", "-c", "sleep 0.6; cat", given=b"hello", limit=0.2).out == "hello"
+
+
+def test_processors() -> None:
+    """Counted as this process may use them."""
+    assert slowness._count() == len(os.sched_getaffinity(0))
