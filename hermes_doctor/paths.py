@@ -270,14 +270,15 @@ def clean(home: Home, log: Journal) -> None:
         for name in names:
             durable.remove(path.with_name(name))
     if log.end not in (DONE, PARTLY):
-        remove_folders(log)
+        remove_folders(home, log)
 
 
-def remove_folders(log: Journal) -> None:
-    """Remove the folders that a run made outside the home, where nothing else lies in them."""
-    for name in log.folders:
+def remove_folders(home: Home, log: Journal) -> None:
+    """Remove the folders that a run made, the deepest first, where nothing else lies in them."""
+    places = [home.path / name for name in log.folders]
+    for place in sorted(places, key=lambda one: len(one.parts), reverse=True):
         with contextlib.suppress(OSError):
-            durable.remove_folder(Path(name))
+            durable.remove_folder(place)
 
 
 def look(path: Path, *, content: bool = True, like: str | None = None) -> State:

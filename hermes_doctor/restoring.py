@@ -147,7 +147,7 @@ def undo_plan(home: Home, journal: Journal, *, force: bool) -> tuple[Backup, lis
         raise Trouble(f"Run {journal.id} was undone already, by run {journal.undone_by}.")
     if journal.state not in (journals.DONE, journals.PARTLY) or not journal.undoable:
         raise Trouble(f"Run {journal.id} changed nothing ({journal.state}); nothing to undo.")
-    paths.distrust(home, journal.folders, f"The receipt of run {journal.id}")
+    paths.distrust(home, journal.outside, f"The receipt of run {journal.id}")
     vault = Vault(home, journal.root(home))
     backup = vault.load(journal.id)
     records = [record for record in journal.paths if not record.reverted]
