@@ -10,7 +10,7 @@ from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
-from hermes_doctor import durable, rights
+from hermes_doctor import durable, ownership, rights
 from hermes_doctor.files import Snapshot, listing, snapshot
 from hermes_doctor.home import SIDECARS, Home, is_database, main_of
 from hermes_doctor.journal import DONE, PARTLY, Journal, PathRecord, State
@@ -79,10 +79,7 @@ def commit(change: Change, taken: Snapshot, run: str) -> None:
                     raise
         durable.rename(staged(path, run), path)
     else:
-        if change.owner is not None:
-            durable.set_owner(path, *change.owner, from_root=change.from_root)
-        if change.mode is not None:
-            durable.set_mode(path, change.mode)
+        ownership.set_mode_and_owner(path, change.mode, change.owner, from_root=change.from_root)
         with contextlib.suppress(OSError):  # unreadable for us; the journal knows all the same
             durable.sync_file(path)
 
@@ -188,7 +185,7 @@ def _given_back(path: Path, record: PathRecord, backup: Backup, run: str) -> boo
     if os.path.lexists(kept(path, run)):  # the very file, which somebody may have open
         durable.rename(kept(path, run), path)
     elif not same:
-        restore(backup, backup.entry(record.path), path, run)
+        return restore(backup, backup.entry(record.path), path, run)
     return True
 
 
@@ -206,23 +203,20 @@ def _ours(now: State, record: PathRecord) -> bool:
     return matches(now, after)
 
 
-def restore(backup: Backup, entry: Entry | None, path: Path, run: str) -> None:
-    """Give one path back from the vault."""
+def restore(backup: Backup, entry: Entry | None, path: Path, run: str) -> bool:
+    """Restore one path from the vault; False if its owner has to stay what it is."""
     if entry is None:
         raise Trouble(f"backup {backup.id} holds nothing of {path.name}")
     if entry.kind == "absent":
         durable.remove(path)
     elif entry.kind == "mode":
-        now = snapshot(path)
-        with contextlib.suppress(PermissionError):  # it was root's and is its owner's by now
-            if (now.uid, now.gid) != (entry.uid, entry.gid):
-                durable.set_owner(path, entry.uid, entry.gid)
-        durable.set_mode(path, entry.mode)
+        return ownership.restore_mode_and_owner(path, entry)
     else:
         back = returning(path, run)
         durable.remove(back)
         rebuild(backup, entry, back)
         durable.rename(back, path)
+    return True
 
 
 def rebuild(backup: Backup, entry: Entry, new: Path) -> None:
