@@ -20,6 +20,7 @@ from hermes_doctor.api import (
     own_providers,
     references,
     said,
+    said_variable,
     users,
     ways,
 )
@@ -38,13 +39,15 @@ def config_variables(probes: Probes) -> Iterator[Finding]:
         yield Finding(
             code="CFG-UNRESOLVED",
             severity=_severity(found, one) if unset else Severity.INFO,
-            title=f"{said(path)} is sent as it is written, not as the value of {said(one.name)}",
+            title=f"{said(path)} is sent as it is written, not as the value of {_name(found, one)}",
             subject=path,
-            detail=_detail(one) + ("" if unset else " The gateway's service may set it, too."),
+            detail=_detail(found, one)
+            + ("" if unset else " The gateway's service may set it, too."),
             evidence=(
                 Evidence(
                     found.world.document.source(*one.path).place,
-                    f"names {said(one.name)}, which is {'set' if one.is_set else 'not set'}",
+                    f"names {said_variable(found, one.name)}, which is "
+                    f"{'set' if one.is_set else 'not set'}",
                 ),
             ),
             fix="rewrite-setting" if edits else None,
@@ -52,13 +55,21 @@ def config_variables(probes: Probes) -> Iterator[Finding]:
         )
 
 
-def _detail(one: Unfilled) -> str:
+def _name(found: Resolved, one: Unfilled) -> str:
+    """The variable; what may be a key in its place is not shown in a title."""
+    shown = said_variable(found, one.name)
+    return shown if shown == one.name else "a variable"
+
+
+def _detail(found: Resolved, one: Unfilled) -> str:
+    shown = said_variable(found, one.name)
+    name = shown if shown == one.name else "NAME"
     if one.filled and not one.is_set:
-        return f"Put {said(one.name)}=… into .env."
+        return f"Put {name}=… into .env." if name == one.name else "Put the variable into .env."
     if one.filled:
-        return f"Hermes knows the form `${{{said(one.name)}}}` only."
+        return f"Hermes knows the form `${{{name}}}` only."
     if one.secret:
-        return f"Here Hermes fills in nothing: write `key_env: {said(one.name)}` instead."
+        return f"Here Hermes fills in nothing: write `key_env: {name}` instead."
     return "Here the gateway fills in nothing: write the value itself."
 
 

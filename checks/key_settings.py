@@ -21,6 +21,7 @@ from hermes_doctor.api import (
     own_providers,
     pattern,
     said,
+    said_variable,
     users,
     ways,
 )
@@ -50,6 +51,11 @@ def _works(found: Resolved, way: Way | None) -> bool:
     return named or found.world.release.since(0, 15)
 
 
+def _is_name(found: Resolved, text: str) -> bool:
+    """Whether it is the name of a variable: by its look, or because one of that name is set."""
+    return bool(_NAME.fullmatch(text)) and said_variable(found, text) == text
+
+
 def _misnamed(found: Resolved, entry: Own) -> Iterator[Finding]:
     """`api_key_env` counts in the older list only."""
     if entry.path[0] != "providers" or entry.block.get("key_env") or entry.block.get("api_key"):
@@ -77,7 +83,7 @@ def _misnamed(found: Resolved, entry: Own) -> Iterator[Finding]:
         evidence=(
             Evidence(
                 found.world.document.source(*path).place,
-                f"{wrong}: {said(name)}" if _NAME.fullmatch(name) else f"{wrong} is set",
+                f"{wrong}: {said_variable(found, name.strip())}",
             ),
         ),
         fix="rewrite-setting",
@@ -96,7 +102,7 @@ def _secret(found: Resolved, entry: Own) -> Iterator[Finding]:
     inline = "api_key" in entry.block
     bare = named.strip().strip("${}").removeprefix("env:")
     edits: tuple[Edit, ...] = ()
-    if _NAME.fullmatch(bare) and not _LIKE_A_KEY.fullmatch(bare):
+    if _is_name(found, bare):
         edits = (Put(path, bare),)
     elif _LIKE_A_KEY.fullmatch(named.strip()) and not inline:
         edits = (Rename(path, "api_key"),)
@@ -109,7 +115,12 @@ def _secret(found: Resolved, entry: Own) -> Iterator[Finding]:
             "Hermes looks for a variable of that name, finds none and sends no key. The name of "
             "the variable belongs here; the key itself belongs into .env, or under `api_key`."
         ),
-        evidence=(Evidence(found.world.document.source(*path).place, "key_env is no name"),),
+        evidence=(
+            Evidence(
+                found.world.document.source(*path).place,
+                f"key_env: {said_variable(found, named.strip())}",
+            ),
+        ),
         fix="rewrite-setting" if edits else None,
         data={"edits": edits},
     )
@@ -129,7 +140,7 @@ def _of_the_model(found: Resolved, way: Way) -> Iterator[Finding]:
     if wrong and not inline:
         name = str(block[wrong]).strip()
         edits: tuple[Edit, ...] = ()
-        if takes and _NAME.fullmatch(name) and not _LIKE_A_KEY.fullmatch(name):
+        if takes and _is_name(found, name):
             edits = (Put(("model", "api_key"), f"${{{name}}}"), Drop(("model", wrong)))
         yield _finding(found, way, ("model", wrong), edits)
     if raw.get("api_key") and not inline:

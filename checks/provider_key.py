@@ -20,6 +20,7 @@ from hermes_doctor.api import (
     own_providers,
     pattern,
     said,
+    said_variable,
     urls,
     variable,
     ways,
@@ -99,13 +100,15 @@ def _missing(probes: Probes, found: Resolved, way: Way) -> Iterator[Finding]:
         return
     written = found.world.readings.dotenv.values.get(names[0])
     source = written.source if written is not None else way.route.requested.source
+    shown = [said_variable(found, one) for one in names]
+    what = f"{shown[0]}=…" if shown[0] == names[0] else "the variable that `key_env` names"
     yield Finding(
         code="PROVIDER-KEY",
         severity=way.severity if unset else Severity.INFO,
         title=f"no key for {said(_name(way))} is set",
         subject=way.route.path,
-        detail=f"Put {said(names[0])}=… into .env." + _perhaps(unset),
-        evidence=(Evidence(source.place, f"{said(' and '.join(names))} not set"),),
+        detail=f"Put {what} into .env." + _perhaps(unset),
+        evidence=(Evidence(source.place, f"{' and '.join(shown)} not set"),),
         caused_by=_cause(found, way),
     )
 

@@ -16,6 +16,7 @@ A fix is a function that turns one finding into steps, writing nothing:
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
@@ -110,6 +111,7 @@ if TYPE_CHECKING:
         is_unset,
         likely_variable,
         said,
+        said_variable,
         users,
         variable,
         ways,
@@ -291,6 +293,7 @@ __all__ = [
     "replaced_store",
     "responses",
     "said",
+    "said_variable",
     "seconds",
     "service_installation",
     "service_limit",
@@ -401,6 +404,7 @@ _LATER = {
         "is_unset",
         "likely_variable",
         "said",
+        "said_variable",
         "users",
         "variable",
         "ways",
@@ -564,6 +568,21 @@ def _names(id: str, group: str, codes: Sequence[str]) -> None:
 
 def _first_line(function: Callable[..., object]) -> str:
     doc = (function.__doc__ or "").strip()
+    if not doc and sys.flags.optimize >= 2:  # Python has dropped all docstrings
+        doc = _docstring_in_source(function) or function.__name__.replace("_", " ")
     if not doc:
         raise ValueError(f"{function.__name__} needs a docstring: its first line is shown")
     return doc.splitlines()[0]
+
+
+def _docstring_in_source(function: Callable[..., object]) -> str:
+    """The first line of a docstring as the file has it; empty if there is none."""
+    import linecache
+
+    code = function.__code__
+    number = code.co_firstlineno
+    while line := linecache.getline(code.co_filename, number):
+        number += 1
+        if line.lstrip().startswith('"""'):
+            return line.strip().strip('"').strip()
+    return ""

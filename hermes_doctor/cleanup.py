@@ -47,7 +47,7 @@ def clean(home: Home, log: Journal, backup: Backup | None) -> None:
         for name in sorted(names):
             _remove(home, log, path.with_name(name))
     if log.end not in (DONE, PARTLY):
-        paths.remove_folders(log)
+        paths.remove_folders(home, log)
 
 
 def try_again(home: Home, log: Journal) -> bool:

@@ -116,7 +116,7 @@ class Journal:
     paths: list[PathRecord] = field(default_factory=list)
     acts: list[ActRecord] = field(default_factory=list)
     folders: list[str] = field(default_factory=list)
-    """Folders outside the home that had to be made; they go again with what is in them."""
+    """Folders that had to be made, outside the home by their whole path; undo removes them."""
     note: str | None = None
     end: str | None = None
     """While ending: the state that it will end in."""
@@ -128,6 +128,11 @@ class Journal:
     def root(self, home: Home) -> Path:
         """The vault that holds its backup."""
         return Path(self.vault) if self.vault else home.vault
+
+    @property
+    def outside(self) -> list[str]:
+        """Those of the folders that are outside the home."""
+        return [name for name in self.folders if os.path.isabs(name)]
 
     @property
     def final(self) -> bool:

@@ -29,7 +29,6 @@ _SHOWN = frozenset(
         "context_length",
         "default",
         "enabled",
-        "key_env",
         "level",
         "max_tokens",
         "mode",
@@ -41,6 +40,10 @@ _SHOWN = frozenset(
         "transport",
     }
 )
+_NAMES_A_VARIABLE = pattern(r"(?i)(\w+_)?(key|token|secret|password)_?env|env_key|(\w+_)?key_var")
+"""Settings that take the name of a variable, and into which somebody may paste the key itself."""
+_VARIABLE = pattern(r"[A-Z_][A-Z0-9_]{0,99}")
+_REFERENCE = pattern(r"(\$\{(?:env:)?|\$|env:|)(.*?)(\}?)")
 _WORD = pattern(r"""["']?[\w][\w./:-]{0,39}["']?""")
 _PEOPLE = pattern(r"(?i)(\w+_)?allowed_users|allow_from")
 """Lists of ids: they are what an operator agrees to, and no secret."""
@@ -88,6 +91,8 @@ def _line(text: str) -> str:
     bare, comment = _without_comment(value)
     if _PEOPLE.fullmatch(name[0]):
         return head + _people(bare) + comment
+    if _NAMES_A_VARIABLE.fullmatch(name[0]):
+        return head + _reference(bare) + comment
     if _ADDRESS.fullmatch(name[0]) and _URL.fullmatch(bare):
         return head + address(bare) + comment
     number = _NUMBER.fullmatch(bare) and (name[0] in _SHOWN or _COUNTS.search(name[0]))
@@ -115,6 +120,37 @@ def _without_comment(value: str) -> tuple[str, str]:
 def like_a_secret(name: str) -> bool:
     """Whether what stands where a name should is more like a key or a token."""
     return bool(_TOKEN.search(name))
+
+
+def is_variable(name: str) -> bool:
+    """Whether a value has the form of a variable's name, and not that of a short key.
+
+    A name has capitals, and several words or one such as KEY. A word of many letters and digits
+    (`AB12CD34`) is more like a key.
+    """
+    if not _VARIABLE.fullmatch(name) or re.match(_KEY_LIKE, name):
+        return False
+    parts = [part for part in name.split("_") if part]
+    mixed = [part for part in parts if sum(map(str.isdigit, part)) >= 3 and not part.isdigit()]
+    named = len(parts) > 1 or name.endswith(("KEY", "TOKEN", "SECRET"))
+    return (
+        named and not any(len(part) >= 8 for part in mixed) and not name.replace("_", "").isdigit()
+    )
+
+
+def variable(name: str) -> str:
+    """A value that should be the name of a variable; of anything else only how long it is."""
+    return name if is_variable(name) else f"({len(name)}-character value)"
+
+
+def _reference(value: str) -> str:
+    """The same as a settings file has it: in quotes, or as `${NAME}`."""
+    quote = value[:1] if value[:1] in ("'", '"') and value.endswith(value[:1]) else ""
+    inner = value.strip(quote) if quote else value
+    parts = _REFERENCE.fullmatch(inner)
+    if parts and is_variable(parts[2]):
+        return value
+    return variable(inner)
 
 
 def masked_name(name: str) -> str:

@@ -217,6 +217,22 @@ class Report(NamedTuple):
         """Whether some question found no answer."""
         return any(c.status in (Status.UNKNOWN, Status.CRASHED) for c in self.checks)
 
+    def ended(self, status: Status) -> int:
+        """How many checks ended so."""
+        return sum(check.status is status for check in self.checks)
+
+    @property
+    def blind(self) -> str | None:
+        """Why the report says nothing about the home: no check could look. None if one could."""
+        looked = self.ended(Status.OK) + self.ended(Status.PROBLEM)
+        if looked or self.findings or not self.open:
+            return None
+        crashed, unknown = self.ended(Status.CRASHED), self.ended(Status.UNKNOWN)
+        said = [f"{crashed} crashed"] * bool(crashed) + [f"{unknown} could not look"] * bool(
+            unknown
+        )
+        return f"No check could look at {self.home}: {' and '.join(said)}."
+
     def offer(self, finding: Finding) -> FixOffer | None:
         """The fix on offer for this finding."""
         if finding.fix is None or finding.fix not in self.fixes:

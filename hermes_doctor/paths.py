@@ -9,7 +9,7 @@ from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
-from hermes_doctor import durable, rights
+from hermes_doctor import durable, ownership, rights
 from hermes_doctor.files import snapshot
 from hermes_doctor.home import Home, is_database, main_of
 from hermes_doctor.journal import Journal, PathRecord, State
@@ -75,10 +75,7 @@ def set_mode_and_owner(change: Change) -> None:
     for other, known in ((path, change.expect), *change.beside):
         if snapshot(other) != known:
             raise Trouble(f"{other.name} was changed meanwhile")
-    if change.owner is not None:
-        durable.set_owner(path, *change.owner, from_root=change.from_root)
-    if change.mode is not None:
-        durable.set_mode(path, change.mode)
+    ownership.set_mode_and_owner(path, change.mode, change.owner, from_root=change.from_root)
     with contextlib.suppress(OSError):  # unreadable for us; the journal knows all the same
         durable.sync_file(path)
 
@@ -133,23 +130,20 @@ def is_ours(now: State, record: PathRecord) -> bool:
     return matches(now, after)
 
 
-def restore(backup: Backup, entry: Entry | None, path: Path, run: str) -> None:
-    """Give one path back from the vault."""
+def restore(backup: Backup, entry: Entry | None, path: Path, run: str) -> bool:
+    """Restore one path from the vault; False if its owner has to stay what it is."""
     if entry is None:
         raise Trouble(f"backup {backup.id} holds nothing of {path.name}")
     if entry.kind == "absent":
         durable.remove(path)
     elif entry.kind == "mode":
-        now = snapshot(path)
-        with contextlib.suppress(PermissionError):  # it was root's and is its owner's by now
-            if (now.uid, now.gid) != (entry.uid, entry.gid):
-                durable.set_owner(path, entry.uid, entry.gid)
-        durable.set_mode(path, entry.mode)
+        return ownership.restore_mode_and_owner(path, entry)
     else:
         back = returning(path, run)
         durable.remove(back)
         rebuild(backup, entry, back)
         durable.rename(back, path)
+    return True
 
 
 def rebuild(backup: Backup, entry: Entry, new: Path) -> None:
@@ -186,11 +180,12 @@ def written(backup: Backup, entry: Entry, target: int) -> str:
         return ""
 
 
-def remove_folders(log: Journal) -> None:
-    """Remove the folders that a run made outside the home, where nothing else lies in them."""
-    for name in log.folders:
+def remove_folders(home: Home, log: Journal) -> None:
+    """Remove the folders that a run made, the deepest first, where nothing else lies in them."""
+    places = [home.path / name for name in log.folders]
+    for place in sorted(places, key=lambda one: len(one.parts), reverse=True):
         with contextlib.suppress(OSError):
-            durable.remove_folder(Path(name))
+            durable.remove_folder(place)
 
 
 def look(path: Path, *, content: bool = True, like: str | None = None) -> State:

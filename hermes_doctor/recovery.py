@@ -68,12 +68,13 @@ def mark_undone(book: Journals, id: str, by: str) -> None:
     """Write into a run's receipt that another run has taken it back."""
     undone = book.load(id)
     if undone.state != journals.UNDONE:
+        paths.remove_folders(book.home, undone)
         undone.state, undone.undone_by = journals.UNDONE, by
         book.save(undone)
 
 
 def _end(home: Home, book: Journals, journal: Journal, verify: Verify) -> Ended:
-    named = [*(record.path for record in journal.paths), *journal.folders]
+    named = [*(record.path for record in journal.paths), *journal.outside]
     paths.distrust(home, named, f"The receipt of run {journal.id}")
     with interruptible(), uninterrupted():
         text = _finish_or_take_back(home, journal, verify)

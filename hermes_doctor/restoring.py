@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -28,8 +29,18 @@ class Restore(Step):
         if self.entry.kind == "absent":
             return f"remove {self.entry.path}, which was not there then"
         if self.entry.kind == "mode":
-            return f"chmod {self.entry.mode:04o} {self.entry.path}"
+            return self._mode_and_owner()
         return f"put back {self.entry.path} from backup {self.backup.id}"
+
+    def _mode_and_owner(self) -> str:
+        now, entry = snapshot(self.path), self.entry
+        mode = f"chmod {entry.mode:04o} {entry.path}"
+        if now.kind == "absent" or (now.uid, now.gid) == (entry.uid, entry.gid):
+            return mode
+        if _owner_stays(self.path, entry):
+            return mode
+        owner = f"chown {entry.uid}:{entry.gid} {entry.path}"
+        return owner if now.mode & 0o777 == entry.mode else f"{owner}, {mode}"
 
     def changes(self) -> Sequence[Change]:
         now = snapshot(self.path)
@@ -40,7 +51,7 @@ class Restore(Step):
             if now.kind == "absent":
                 return []
             owner = (entry.uid, entry.gid)
-            same = owner == (now.uid, now.gid) or _stays_his(self.path, entry)
+            same = owner == (now.uid, now.gid) or _owner_stays(self.path, entry)
             return [Change(self.path, now, mode=entry.mode, owner=None if same else owner)]
         return [
             Change(
@@ -102,7 +113,11 @@ def proven(home: Home, backup: Backup) -> Verify:
             content = entry.kind != "mode"
             now = paths.look(home.path / record.subject, content=content, like=entry.sha256)
             wanted = paths.state_of(entry)
-            if _stays_his(home.path / record.subject, entry):
+            stays = _owner_stays(home.path / record.subject, entry)
+            if entry.kind == "mode" and stays and (now.uid, now.gid) != (entry.uid, entry.gid):
+                said.append(f"its owner stays uid {now.uid}: {stays}")
+                continue
+            if stays:
                 wanted = replace(wanted, uid=now.uid, gid=now.gid)
             right = paths.matches(now, wanted)
             said.append(None if right else "is not what the backup holds")
@@ -111,11 +126,24 @@ def proven(home: Home, backup: Backup) -> Verify:
     return verify
 
 
-def _stays_his(path: Path, entry: Entry) -> bool:
-    """Whether a file that was given to its owner is not taken from him again: root does not
-    make a file its own because a manifest says so."""
+def _owner_stays(path: Path, entry: Entry) -> str | None:
+    """Why the owner of a file cannot be restored; None if it can.
+
+    Root does not give a file away because a manifest says so, which the home's owner may have
+    forged: a mark on the file has to prove it.
+    """
+    if entry.kind not in ("mode", "symlink"):
+        return None
+    if os.geteuid() != 0:
+        groups = {os.getegid(), *os.getgroups()}
+        mine = entry.uid == os.geteuid() and entry.gid in groups
+        return None if mine else f"only root can give it back to uid {entry.uid}"
     user = rights.of(path)
-    return entry.kind in ("mode", "symlink") and user is not None and entry.uid != user.uid
+    if user is None or entry.uid == user.uid:
+        return None
+    if entry.kind == "mode" and rights.had_owner(path, entry.uid, entry.gid):
+        return None
+    return f"nothing on this disk proves that uid {entry.uid} owned it; give it back with chown"
 
 
 def last_run(book: Journals) -> Journal:
@@ -148,7 +176,7 @@ def undo_plan(home: Home, journal: Journal, *, force: bool) -> tuple[Backup, lis
         raise Trouble(f"Run {journal.id} was undone already, by run {journal.undone_by}.")
     if journal.state not in (journals.DONE, journals.PARTLY) or not journal.undoable:
         raise Trouble(f"Run {journal.id} changed nothing ({journal.state}); nothing to undo.")
-    paths.distrust(home, journal.folders, f"The receipt of run {journal.id}")
+    paths.distrust(home, journal.outside, f"The receipt of run {journal.id}")
     vault = Vault(home, journal.root(home))
     backup = vault.load(journal.id)
     records = [record for record in journal.paths if not record.reverted]

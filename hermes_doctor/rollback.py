@@ -44,11 +44,11 @@ def roll_back(
             if one not in stay and one.is_done():
                 _keep_copy(one.path, one.main, backup)
     for record in reversed(modes):
-        if record in foreign or paths.used_since(home, log, home.path / record.path):
-            left.append(record.path)
-        else:
-            _restore_mode(home.path / record.path, record, backup, log.id)
+        stays = record in foreign or paths.used_since(home, log, home.path / record.path)
+        if not stays and _restore_mode(home.path / record.path, record, backup, log.id):
             record.reverted = True
+        else:
+            left.append(record.path)
     for one in reversed(found):
         alone = _is_used_alone(home, log, one)
         outcome = STAYS if alone else one.back(backup)
@@ -88,9 +88,11 @@ def _is_ours(home: Home, record: PathRecord) -> bool:
     return paths.matches(now, record.before) or paths.is_ours(now, record)
 
 
-def _restore_mode(path: Path, record: PathRecord, backup: Backup, run: str) -> None:
-    if not paths.matches(paths.look(path, content=False), record.before):
-        paths.restore(backup, backup.entry(record.path), path, run)
+def _restore_mode(path: Path, record: PathRecord, backup: Backup, run: str) -> bool:
+    """Restore the mode and the owner of a path; False if its owner has to stay what it is."""
+    if paths.matches(paths.look(path, content=False), record.before):
+        return True
+    return paths.restore(backup, backup.entry(record.path), path, run)
 
 
 def _keep_copy(path: Path, record: PathRecord, backup: Backup) -> None:

@@ -146,6 +146,7 @@ REPORT: dict[str, Any] = {
     "summary": {
         "status": "ok|problem|unknown",
         "counts": {"critical": int, "error": int, "warning": int, "info": int},
+        "checks": {"ok": int, "problem": int, "skipped": int, "unknown": int, "crashed": int},
     },
     "liveness": {
         "stands_on": (str,),
@@ -336,6 +337,7 @@ def test_backup_documents(home: Path) -> None:
     made = support.doctor("backup", "create", *options).json
     more = {"entries": int, "left_out": [str], "excluded": [str], "archive": (str,)}
     more["damaged_before"] = [{"backup": str, "path": str}]
+    more["protected"] = [{"id": str, "why": str}]
     shape(made, {"schema": "hermes-doctor/backup/1", "removed": [str]} | more | one)
     listed = support.doctor("backup", "list", *options).json
     shape(listed, {"schema": "hermes-doctor/backups/1", "vault": str, "backups": [one]})

@@ -344,7 +344,8 @@ def test_every_ending_is_shown(home: Path, odd: Path) -> None:
     assert ended["crashes"][0] == "crashed"
     assert "RuntimeError at odd.py:" in ended["crashes"][1]
     assert "canary" not in done.out
-    assert done.code == 0, "a warning alone is below --fail-on error"
+    assert done.code == 1, "a check crashed, though a warning alone is below --fail-on error"
+    assert done.json["summary"]["checks"]["crashed"] == 1
     text = support.doctor("check", "--home", home, "--plugins", odd).out
     for words in ("doubts could not look: it is dark", "crashes crashed: ", "hangs could not look"):
         assert words in text
@@ -357,13 +358,16 @@ FAIL_ON = [
     ("warning", "ODD-WARNS", 1),
     ("info", "ODD-WARNS", 1),
     ("WARNING", "ODD-WARNS", 1),
-    ("unknown", "ODD-DOUBTS", 1),
+    ("unknown", "ODD-DOUBTS", 2),
     ("unknown", "ODD-WARNS", 0),
-    ("error", "ODD-DOUBTS", 0),
-    ("error,unknown", "ODD-DOUBTS", 1),
-    ("crashed", "ODD-CRASHES", 1),
-    ("crashed", "ODD-DOUBTS", 0),
-    ("critical, crashed", "ODD-CRASHES", 1),
+    ("error", "ODD-DOUBTS", 2),
+    ("crashed", "ODD-CRASHES", 2),
+    ("critical", "ODD-CRASHES,ODD-WARNS", 1),
+    ("critical, crashed", "ODD-CRASHES,ODD-WARNS", 1),
+    ("error", "ODD-DOUBTS,ODD-WARNS", 0),
+    ("crashed", "ODD-DOUBTS,ODD-WARNS", 0),
+    ("error,unknown", "ODD-DOUBTS,ODD-WARNS", 1),
+    ("error", "ODD-DOUBTS,ODD-SKIPS", 2),
     ("unknown", "ODD-SKIPS", 0),
     ("warning,unknown,crashed", "ODD-SKIPS", 0),
 ]
@@ -371,8 +375,10 @@ FAIL_ON = [
 
 @pytest.mark.parametrize(("fail_on", "only", "code"), FAIL_ON)
 def test_fail_on(home: Path, odd: Path, fail_on: str, only: str, code: int) -> None:
-    """The exit code follows --fail-on, with unknown and crashed beside a severity."""
-    done = support.check(home, "--plugins", str(odd), "--fail-on", fail_on, "--only", only)
+    """The exit code follows --fail-on, with unknown beside a severity; a crash is never 0, and
+    where no check could look it is 2."""
+    chosen = [word for code in only.split(",") for word in ("--only", code)]
+    done = support.check(home, "--plugins", str(odd), "--fail-on", fail_on, *chosen)
 
     assert done.code == code
 

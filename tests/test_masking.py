@@ -45,7 +45,8 @@ SECRET = [
 def test_values_are_hidden(text: str) -> None:
     """Nothing that could be a secret passes."""
     assert "canary" not in masking.line(text).replace("- canary: ", "")
-    assert masking.HIDDEN in masking.line(text)
+    shown = masking.line(text)
+    assert masking.HIDDEN in shown or "-character value)" in shown
 
 
 def test_a_comment_hides_itself_and_not_the_value() -> None:

@@ -285,14 +285,20 @@ def test_what_was_root_s_becomes_his(theirs: Path) -> None:
     assert (st.st_uid, st.st_gid, st.st_ino, st.st_mode) == (STRANGER, STRANGER, inode, mode)
 
 
-def test_it_stays_his(theirs: Path) -> None:
-    """An undo does not make it root's again: a receipt is his to write."""
+def test_it_goes_back_by_the_mark_only(theirs: Path) -> None:
+    """An undo does not make it root's again by the receipt, which is his to write: a mark that
+    only root can set has to prove that it was."""
     assert given(theirs, "auth.json").state == "done"
+    mark = os.getxattr(theirs / "auth.json", rights.MARK)
+    os.removexattr(theirs / "auth.json", rights.MARK)
 
     done = support.doctor("undo", "--yes", "--home", theirs)
 
-    assert done.code == 0, done.out + done.err
+    assert done.code == 1, done.out + done.err
     assert (theirs / "auth.json").stat().st_uid == STRANGER
+    os.setxattr(theirs / "auth.json", rights.MARK, mark)
+    assert support.doctor("undo", "--yes", "--home", theirs).code == 0
+    assert (theirs / "auth.json").stat().st_uid == 0
 
 
 def test_a_file_with_a_second_name(theirs: Path, place: Path) -> None:

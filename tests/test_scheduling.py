@@ -201,4 +201,6 @@ def test_a_part_does_not_stand_for_the_whole(home: Path) -> None:
         "schema": "hermes-doctor/prune/1",
         "removed": [whole],
         "kept": [parts[1]["id"], newest],
+        "protected": [],
+        "lost": [],
     }

@@ -544,6 +544,8 @@ def test_prune_keep(home: Path) -> None:
         "schema": "hermes-doctor/prune/1",
         "removed": ids[:3],
         "kept": ids[3:],
+        "protected": [],
+        "lost": [],
     }
     assert not (home / "backups" / "doctor" / ids[0]).exists()
     assert prune(home, "--keep", "2")["removed"] == []
@@ -635,6 +637,8 @@ def test_prune_with_nothing_whole(home: Path) -> None:
         "schema": "hermes-doctor/prune/1",
         "removed": [],
         "kept": ids,
+        "protected": [],
+        "lost": [],
     }
 
 

@@ -1,4 +1,4 @@
-"""`backup prune`: old backups go."""
+"""`backup prune`: remove old backups."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ EPILOG = """\b
 Examples:
   hermes-doctor backup prune --keep 10
   hermes-doctor backup prune --older-than 30d --yes
+  hermes-doctor backup prune ID                     this one, although it is needed
 
 \b
 Exit codes:
@@ -24,10 +25,20 @@ Exit codes:
 
 
 def prune(
-    keep: Annotated[int, typer.Option("--keep", min=1, help="Keep this many of the newest.")] = 10,
+    ids: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[ID]...", help="Remove these backups, even if still needed."),
+    ] = None,
+    keep: Annotated[
+        int | None,
+        typer.Option("--keep", min=1, help="Keep this many of the newest.", show_default="10"),
+    ] = None,
     older_than: Annotated[
-        str, typer.Option("--older-than", help="Only those older than this: 30d, 12h, 4w.")
-    ] = "0d",
+        str | None,
+        typer.Option(
+            "--older-than", help="Only those older than this: 30d, 12h, 4w.", show_default="0d"
+        ),
+    ] = None,
     daily: schedule.DailyOption = 0,
     weekly: schedule.WeeklyOption = 0,
     monthly: schedule.MonthlyOption = 0,
@@ -36,36 +47,64 @@ def prune(
     vault: VaultOption = None,
     json: JsonOption = False,
 ) -> int:
-    """Remove old backups. The newest that verifies stays, and the newest of the whole home."""
-    from hermes_doctor import home as homes, leftovers
+    """Remove old backups; those that are still needed stay.
+
+    The newest that verifies stays, and the newest of the whole home. So does what `undo` or
+    `rollback` of the last 30 days needs, and the last backup with rows that the database lacks.
+    """
+    from hermes_doctor import home as homes, leftovers, outliving
     from hermes_doctor.cli import ending
     from hermes_doctor.cli.options import sure
     from hermes_doctor.interrupts import interruptible
     from hermes_doctor.lock import locked
     from hermes_doctor.model import Trouble
-    from hermes_doctor.outliving import beyond, outlived
     from hermes_doctor.render.lines import row, show
+    from hermes_doctor.render.pruned import protected_lines
     from hermes_doctor.retention import Retention
 
-    age = _age(older_than)
+    age = _age("0d" if older_than is None else older_than)
+    rule = Retention(daily, weekly, monthly)
+    if ids and (rule or keep is not None or older_than is not None):
+        raise Trouble("Name backups or give a rule, not both. Nothing was removed.")
     where = homes.find(home)
+    lost: list[str] = []
     with locked(where), interruptible():
         store = vault_of(home, vault)
         leftovers.tidy(store)
-        rule = Retention(daily, weekly, monthly)
-        doomed = outlived(store, rule) if rule else beyond(store, keep, age)
+        if ids:
+            doomed, lost = outliving.named(store, ids)
+            found = outliving.Pruning(doomed, {})
+        elif rule:
+            found = outliving.outlived(store, rule)
+        else:
+            found = outliving.beyond(store, 10 if keep is None else keep, age)
+        doomed = found.doomed
         if not json:
             show([row(("→ ", "faint"), f"remove backup {one}") for one in doomed])
+            show([row(("! ", "warning"), text, hang=2) for text in lost])
+            show(protected_lines(found))
             if not doomed:
-                show([row("No backup is old enough to go.")])
+                show([row("No backup is removed." if found.protected else _NONE_OLD)])
         if doomed and not yes and (json or not sure(f"Remove {len(doomed)} for good?")):
-            raise Trouble("Removing backups is for good. Nothing was removed. Say --yes.")
+            losses = "".join(f" {text}" for text in lost) if json else ""
+            raise Trouble(f"Removing backups is for good.{losses} Nothing was removed. Say --yes.")
         for one in doomed:
             ending.changed()
             store.discard(one)
     if json:
-        echo("prune", {"removed": doomed, "kept": store.ids()})
+        echo(
+            "prune",
+            {
+                "removed": doomed,
+                "kept": store.ids(),
+                "protected": [{"id": id, "why": why} for id, why in found.protected.items()],
+                "lost": lost,
+            },
+        )
     return 0
+
+
+_NONE_OLD = "No backup is old enough to go."
 
 
 def _age(text: str) -> timedelta:

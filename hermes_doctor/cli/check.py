@@ -29,8 +29,8 @@ Examples:
 \b
 Exit codes:
   0  nothing at or above --fail-on
-  1  findings
-  2  could not run (bad usage, no home)
+  1  findings, or a check crashed
+  2  could not run (bad usage, no home), or no check could look
 """
 
 

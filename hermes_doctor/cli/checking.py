@@ -50,7 +50,7 @@ def run(
             )
         reports.append(asked.narrowed(report, codes))
     _print(reports, json=json, many=all_homes)
-    return int(any(fails(report, threshold) for report in reports))
+    return exit_code(reports, threshold)
 
 
 def _homes(home: Path | None, every: bool) -> list[Home]:
@@ -85,6 +85,16 @@ def _print(reports: Sequence[Report], *, json: bool, many: bool) -> None:
         if number:
             show([BLANK, BLANK])
         show(examined.lines(report))
+    say_blind(reports)
+
+
+def say_blind(reports: Sequence[Report]) -> None:
+    """One clear line for each home that no check could look at."""
+    import sys
+
+    for report in reports:
+        if report.blind:
+            print(f"hermes-doctor: {report.blind}", file=sys.stderr)  # noqa: T201
 
 
 def parse_fail_on(text: str) -> frozenset[str]:
@@ -100,10 +110,20 @@ def parse_fail_on(text: str) -> frozenset[str]:
     return frozenset(words)
 
 
-def fails(report: Report, threshold: frozenset[str]) -> bool:
-    """Whether this report is as bad as --fail-on says."""
-    from hermes_doctor.model import Severity
+def exit_code(reports: Sequence[Report], threshold: frozenset[str]) -> int:
+    """2 if no check could look at any home; 1 for findings, crashes, or a home left unseen."""
+    if reports and all(report.blind for report in reports):
+        return 2
+    return int(any(report.blind or fails(report, threshold) for report in reports))
 
+
+def fails(report: Report, threshold: frozenset[str]) -> bool:
+    """Whether this report is as bad as --fail-on says, or checks crashed: they may have missed
+    anything."""
+    from hermes_doctor.model import Severity, Status
+
+    if report.ended(Status.CRASHED):
+        return True
     ranks = [severity.rank for severity in Severity if severity.value in threshold]
     worst = max(ranks, default=-1)
     return any(f.severity.rank <= worst for f in report.findings) or any(

@@ -15,6 +15,7 @@ from hermes_doctor.lock import locked
 from hermes_doctor.vault import Backup, Vault, total
 
 if TYPE_CHECKING:
+    from hermes_doctor.outliving import Pruning
     from hermes_doctor.retention import Retention
 
 REASON = "by hand"
@@ -42,7 +43,7 @@ def run(
     choice = Choice(tuple(include or ()), tuple(exclude or ()))
     omitted = scope.Omitted()
     sent: Path | None = None
-    doomed: list[str] = []
+    pruned: Pruning | None = None
     with locked(where), interruptible():
         store = Vault(where, vault)
         leftovers.tidy(store)
@@ -64,10 +65,10 @@ def run(
         if rule:
             from hermes_doctor.outliving import outlived
 
-            doomed = outlived(store, rule)
-            for one in doomed:
+            pruned = outlived(store, rule)
+            for one in pruned.doomed:
                 store.discard(one)
-    (_print if json else _show)(made, omitted, sent, doomed)
+    (_print if json else _show)(made, omitted, sent, pruned)
     return int(not made.sound)
 
 
@@ -78,7 +79,7 @@ def _version(home: homes.Home) -> str | None:
     return found.version if found else None
 
 
-def _print(made: Backup, omitted: scope.Omitted, sent: Path | None, doomed: list[str]) -> None:
+def _print(made: Backup, omitted: scope.Omitted, sent: Path | None, pruned: Pruning | None) -> None:
     from hermes_doctor.render.document import dump
 
     document = {
@@ -89,7 +90,10 @@ def _print(made: Backup, omitted: scope.Omitted, sent: Path | None, doomed: list
         "excluded": omitted.unwanted,
         "damaged_before": [{"backup": id, "path": path} for id, path in made.damaged_before],
         "archive": str(sent) if sent else None,
-        "removed": doomed,
+        "removed": pruned.doomed if pruned else [],
+        "protected": [
+            {"id": id, "why": why} for id, why in (pruned.protected if pruned else {}).items()
+        ],
     }
     print(dump(document))  # noqa: T201
 
@@ -110,7 +114,7 @@ def described(backup: Backup) -> dict[str, Any]:
     }
 
 
-def _show(made: Backup, omitted: scope.Omitted, sent: Path | None, doomed: list[str]) -> None:
+def _show(made: Backup, omitted: scope.Omitted, sent: Path | None, pruned: Pruning | None) -> None:
     from hermes_doctor.files import size
     from hermes_doctor.render.lines import row, show, tilde
 
@@ -141,5 +145,9 @@ def _show(made: Backup, omitted: scope.Omitted, sent: Path | None, doomed: list[
         show([row(("! ", "warning"), text, hang=2)])
     if sent:
         show([row(("✓ ", "good"), f"Encrypted into {tilde(sent)}", hang=2)])
-    if doomed:
-        show([row((f"Removed: {', '.join(doomed)}", "faint"), indent=2)])
+    if pruned and pruned.doomed:
+        show([row((f"Removed: {', '.join(pruned.doomed)}", "faint"), indent=2)])
+    if pruned and pruned.protected:
+        from hermes_doctor.render.pruned import protected_lines
+
+        show(protected_lines(pruned))

@@ -35,8 +35,8 @@ Examples:
 Exit codes:
   0  all done and verified, or nothing to do
   1  something is left, was refused or taken back, the plan was only shown,
-     or nothing was found while some check could not look
-  2  could not run; nothing was changed
+     nothing was found while some check could not look, or a check crashed
+  2  could not run, or no check could look; nothing was changed
 """
 ROUNDS = 5
 """Fixes that change the same file come one after the other; more rounds than this never help."""
@@ -173,8 +173,19 @@ def _show(session: Session, *, json: bool) -> int:
             show([repaired.nothing(report)])
         show(repaired.plan_lines(planned, session.apply_command(), session.page_options))
         show(examined.open_questions(report))
+    if report.blind and not planned:
+        return _blind(report, json=json)
     unseen = not planned and report.open
     return int(unseen or _left(planned) or any(p.ready for p in planned))
+
+
+def _blind(report: Report, *, json: bool) -> int:
+    """No check could look, so that there is nothing to go by."""
+    from hermes_doctor.cli.checking import say_blind
+
+    if not json:
+        say_blind([report])
+    return 2
 
 
 def _apply(
@@ -182,6 +193,7 @@ def _apply(
 ) -> int:
     """Rounds of plan, run and look again."""
     from hermes_doctor.cli import ending
+    from hermes_doctor.model import Status
     from hermes_doctor.plan import verifier
     from hermes_doctor.probes import Probes
     from hermes_doctor.render import repaired
@@ -227,7 +239,10 @@ def _apply(
     else:
         _close(session, report, planned, shown, runs, words)
     failed = any(outcome != "verified" for outcome in outcomes.values())
-    failed = failed or (not shown and report.open) or any(run.leaves_files for run in runs)
+    if report.blind and not shown:
+        return _blind(report, json=json)
+    failed = failed or (not shown and report.open) or bool(report.ended(Status.CRASHED))
+    failed = failed or any(run.leaves_files for run in runs)
     return int(failed or _left(planned, {*words.declined, *words.refused}))
 
 

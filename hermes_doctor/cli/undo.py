@@ -37,7 +37,7 @@ def undo(
     """Give back what a run changed, byte for byte. Can be undone itself."""
     import contextlib
 
-    from hermes_doctor import home as homes, paths, recovery, restoring
+    from hermes_doctor import home as homes, recovery, restoring
     from hermes_doctor.cli import asked
     from hermes_doctor.cli.restoring import carry_out, exit_code, recovered
     from hermes_doctor.journal import Journals
@@ -65,7 +65,6 @@ def undo(
             repeat=asked.repeated(asked.named_home(home)),
         )
         if done is not None and done.state == "done":
-            paths.remove_folders(journal)
             with contextlib.suppress(OSError):  # undone it is; the next run writes that down
                 recovery.mark_undone(book, journal.id, done.id)
     return exit_code(done, ended)

@@ -38,10 +38,10 @@ Signals:
 \b
 Exit codes:
   0  told to end; with --once: nothing at or above --fail-on
-  1  with --once: findings
+  1  with --once: findings, or a check crashed
   2  could not run (bad usage, no home); with --once also: the home is
-     away or could not be looked at. A watch goes on while a home that
-     it knows is away.
+     away, or no check could look at it. A watch goes on while a home
+     that it knows is away.
 """
 
 app = typer.Typer(
@@ -130,7 +130,7 @@ def watch(
         _refuse_stray_options(ctx)
         return 0
     from hermes_doctor.cli import asked
-    from hermes_doctor.cli.checking import fails, parse_fail_on
+    from hermes_doctor.cli.checking import exit_code, parse_fail_on, say_blind
     from hermes_doctor.watching import assembly
 
     threshold = parse_fail_on(fail_on)
@@ -163,7 +163,10 @@ def watch(
     report = made.once(loud=json or (sys.stdout is not None and sys.stdout.isatty()))
     if gone is not None and not once and not json:
         raise gone
-    return 2 if report is None else int(fails(report, threshold))
+    if report is None:
+        return 2
+    say_blind([report])
+    return exit_code([report], threshold)
 
 
 def _where(option: Path | None) -> tuple[Home, Trouble | None]:

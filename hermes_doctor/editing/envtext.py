@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 
+from hermes_doctor import masking
 from hermes_doctor.editing.edits import Assign, EnvEdit, Mend, Unset
 from hermes_doctor.model import CannotFix
 from hermes_doctor.values import NamedTuple
@@ -86,7 +87,7 @@ def _statements(text: str) -> Iterator[_Statement]:
 
 def _assigned(text: str, edit: Assign, read: Reader) -> str:
     if not _NAME.fullmatch(edit.name):
-        raise CannotFix(f"{edit.name!r} cannot be the name of a variable")
+        raise CannotFix(f"{masking.variable(edit.name)} cannot be the name of a variable")
     if not edit.value.isprintable() or not edit.value.isascii() or "${" in edit.value:
         raise CannotFix(f"the value for {edit.name} holds what .env cannot take as it is")
     found = [one for one in _statements(text) if one.name == edit.name]

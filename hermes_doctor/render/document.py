@@ -16,7 +16,8 @@ MANY = "hermes-doctor/reports/1"
 
 def of_report(report: Report) -> dict[str, Any]:
     """One home's report as the contract has it."""
-    return {
+    error = {"error": {"message": report.blind, "exit_code": 2}} if report.blind else {}
+    return error | {
         "schema": SCHEMA,
         "version": __version__,
         "home": str(report.home),
@@ -26,6 +27,7 @@ def of_report(report: Report) -> dict[str, Any]:
         "summary": {
             "status": report.status.value,
             "counts": {severity.value: count for severity, count in report.counts.items()},
+            "checks": {status.value: report.ended(status) for status in Status},
         },
         "liveness": {
             "stands_on": report.stands_on.name if report.stands_on else None,
@@ -76,13 +78,17 @@ def _finding(report: Report, finding: Finding) -> dict[str, Any]:
 def of_reports(reports: Sequence[Report]) -> dict[str, Any]:
     """Several homes: the same document for each, under one head."""
     ranked = [Status.PROBLEM, Status.UNKNOWN, Status.OK]
+    blind = " ".join(report.blind or "" for report in reports)
+    every = bool(reports) and all(report.blind for report in reports)
     worst = min((report.status for report in reports), key=ranked.index, default=Status.OK)
-    return {
+    error = {"error": {"message": blind, "exit_code": 2}} if every else {}
+    return error | {
         "schema": MANY,
         "version": __version__,
         "summary": {
             "status": worst.value,
             "counts": {s.value: sum(r.counts[s] for r in reports) for s in Severity},
+            "checks": {s.value: sum(r.ended(s) for r in reports) for s in Status},
         },
         "homes": [of_report(report) for report in reports],
     }
@@ -100,6 +106,7 @@ def of_trouble(message: str, code: int) -> dict[str, Any]:
         "summary": {
             "status": Status.UNKNOWN.value,
             "counts": {severity.value: 0 for severity in Severity},
+            "checks": {status.value: 0 for status in Status},
         },
         "liveness": {"stands_on": None, "rungs": []},
         "checks": [],

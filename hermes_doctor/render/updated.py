@@ -14,6 +14,10 @@ from hermes_doctor.updating.hermes import Installed
 _MARK = {Severity.CRITICAL: "error", Severity.ERROR: "error", Severity.WARNING: "warning"}
 
 
+MOST_CRASHED = 3
+"""Checks that crashed are named up to this number."""
+
+
 def lines(outcome: Outcome, home: Path, options: Callable[[Path], str]) -> Iterator[Line]:
     """The verdict, what was broken, and what to type now."""
     yield row(
@@ -32,6 +36,10 @@ def lines(outcome: Outcome, home: Path, options: Callable[[Path], str]) -> Itera
         yield row(
             ("! ", _MARK.get(one.severity, "faint")), f"{one.code}: {one.title}{subject}", hang=2
         )
+    for text in outcome.crashed[:MOST_CRASHED]:
+        yield row(("? ", "warning"), f"The check {text}", hang=2)
+    if (more := len(outcome.crashed) - MOST_CRASHED) > 0:
+        yield row(("? ", "warning"), f"{more} more checks crashed.", hang=2)
     for number, where in enumerate(outcome.broken):
         text = " " * 23 if number else "  What can be mended:  "
         yield row((text, "faint"), f"hermes-doctor fix{options(where.path)}")
@@ -45,6 +53,8 @@ def versions(outcome: Outcome) -> str:
     text = _versions(before, after)
     if outcome.good:
         return f"{text} Nothing that matters was broken."
+    if outcome.report.blind:
+        return f"{text} {outcome.report.blind}"
     if outcome.as_before:
         return f"{text} The gateway did not come up before, and does not now."
     return f"{text} Something is broken that was not before."
@@ -81,6 +91,7 @@ def document(outcome: Outcome) -> dict[str, Any]:
         "missing": list(outcome.missing),
         "lost": list(outcome.lost),
         "elsewhere": list(outcome.elsewhere),
+        "crashed": list(outcome.crashed),
         "broke": [
             {
                 "code": one.code,

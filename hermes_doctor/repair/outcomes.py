@@ -38,11 +38,24 @@ def tell_left(log: Journal, left: Sequence[str], backup: Backup) -> None:
         item.outcome = "failed"
         item.reason = (
             f"{item.reason}; only partly taken back: {', '.join(stays)} is left as it is, because "
-            f"somebody changed it since"
+            f"{_why_left(log, stays)}"
         )
         kept = paths.given_back(backup)
         if len(stays) < len(mine) and kept.exists():
             item.reason += f"; what the run had written to its other files is kept in {kept}"
+
+
+def _why_left(log: Journal, names: Sequence[str]) -> str:
+    """Why paths could not be restored: of a file that got another owner that may be the reason."""
+    given = [
+        one.path
+        for one in log.paths
+        if paths.only_mode(one)
+        and (one.before.uid, one.before.gid) != (one.after.uid, one.after.gid)
+    ]
+    if set(names) <= set(given):
+        return "its owner cannot be restored, or somebody changed it since"
+    return "somebody changed it since"
 
 
 def left_alone(names: Sequence[str]) -> str:

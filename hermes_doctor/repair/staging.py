@@ -88,11 +88,10 @@ def _joined(parts: joined.Parts, place: Path, alone: State, target: Target) -> S
 
 
 def _make_folder(home: Home, folder: Path, log: Journal, book: Journals) -> None:
-    """A folder that is not there; one outside the home is remembered, to go again."""
+    """Make a folder that is missing; the journal remembers it, so that undo can remove it."""
     missing = [one for one in (folder, *folder.parents) if not one.exists()]
-    outside = [str(one) for one in missing if not one.is_relative_to(home.path)]
-    if outside:
-        log.folders += outside  # the deepest first
+    if missing:
+        log.folders += [home.name_of(one) for one in missing]
         book.save(log)
     durable.make_folder(folder)
 

@@ -117,6 +117,12 @@ def said(text: Any) -> str:
     return shown if len(shown) <= _LONGEST else f"{shown[:_LONGEST]}…"
 
 
+def said_variable(found: Resolved, name: str) -> str:
+    """The name of a variable that settings refer to; of a value that may be a key, its length."""
+    known = name in found.world.variables and not masking.like_a_secret(name)
+    return name if known else masking.variable(name)
+
+
 def credential_pool(found: Resolved, route: Route) -> tuple[str, list[Entry]]:
     """What auth.json holds for a route, and what Hermes calls the provider there."""
     world, asked = found.world, (route.requested.value or "").lower()

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from hermes_doctor import masking
 from hermes_doctor.editing.edits import ConfigEdit, Drop, Put, Rename
 from hermes_doctor.model import Trouble
 from hermes_doctor.settings import custom, spelling, urls
@@ -56,10 +57,23 @@ def find(world: World, wish: Wish) -> Aim:
     if known == wanted:  # which no entry of config.yaml can replace
         return _builtin(world, wish, known)
     if configured:
-        return _for_its_host(world, wish, _configured(wish, *configured))
+        aim = _configured(wish, *configured)
+        _refuse_pasted_key(world, aim)
+        return _for_its_host(world, wish, aim)
     if known not in (None, "custom") and not wish.base_url:
         return _builtin(world, wish, known)
     return _for_its_host(world, wish, _new(wish, wanted))
+
+
+def _refuse_pasted_key(world: World, aim: Aim) -> None:
+    """Refuse an entry that has a key where the name of a variable belongs; it is not shown."""
+    name = aim.variable
+    if name is None or name in world.variables or masking.is_variable(name):
+        return
+    raise Trouble(
+        f"The entry {aim.name} of config.yaml has a {masking.variable(name)[1:-1]} where the name "
+        f"of a variable belongs. Name one: --key-env {usual_variable(aim.name)}"
+    )
 
 
 def _for_its_host(world: World, wish: Wish, aim: Aim) -> Aim:

@@ -14,7 +14,15 @@ from hermes_doctor.handover import START_LIMIT
 from hermes_doctor.home import Home
 from hermes_doctor.journal import ItemRecord
 from hermes_doctor.lock import locked
-from hermes_doctor.model import CannotFix, CouldNotLook, Finding, Report, Severity, Trouble
+from hermes_doctor.model import (
+    CannotFix,
+    CouldNotLook,
+    Finding,
+    Report,
+    Severity,
+    Status,
+    Trouble,
+)
 from hermes_doctor.probes import Probes
 from hermes_doctor.repair import Item, Run
 from hermes_doctor.services import proof
@@ -59,12 +67,19 @@ class Outcome(NamedTuple):
     @property
     def good(self) -> bool:
         """Whether nothing that matters was broken."""
-        return self.gateway_up and not self._is_worse
+        return self.gateway_up and not self._is_worse and not self.report.blind
+
+    @property
+    def crashed(self) -> tuple[str, ...]:
+        """The checks that crashed after the update, and may have missed something."""
+        crashed = [one for one in self.report.checks if one.status is Status.CRASHED]
+        return tuple(f"{one.id} crashed: {one.reason}" for one in crashed)
 
     @property
     def as_before(self) -> bool:
         """Whether all that is wrong is a gateway that was not up before, either."""
-        return not self.gateway_up and not self.update.ran and not self._is_worse
+        worse = self._is_worse or bool(self.report.blind)
+        return not self.gateway_up and not self.update.ran and not worse
 
     @property
     def _is_worse(self) -> bool:

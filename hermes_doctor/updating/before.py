@@ -16,6 +16,7 @@ from hermes_doctor.files import MEGABYTE, size
 from hermes_doctor.home import Home, all_homes
 from hermes_doctor.lock import locked
 from hermes_doctor.model import CannotFix, CouldNotLook, Finding, Severity, Status, Trouble
+from hermes_doctor.plugins import builtin
 from hermes_doctor.probes import Probes, installation
 from hermes_doctor.probes.installation import Installation
 from hermes_doctor.services.commands import owner_of
@@ -62,6 +63,11 @@ def preflight(
         f"{one.id} could not look: {one.reason}"
         for one in results
         if one.group in _STOPPING and one.status is Status.CRASHED
+    ]
+    unseen += [
+        f"the check {one.path.name} of hermes-doctor was not loaded ({one.why}); reinstall it"
+        for one in plugins.broken
+        if one.path.is_relative_to(builtin("checks"))
     ]
     wrong = [
         f"{one.title} ({one.code}, {one.subject})"

@@ -19,6 +19,9 @@ from hermes_doctor.model import CouldNotLook, Trouble
 from hermes_doctor.updating import itself, launcher
 
 FOLDER = "hooks/hermes-doctor"
+_FOLDERS = 3
+"""Of `hooks/hermes-doctor/bin`. The launcher says how many were made for it: `hooks` is removed
+only if it was."""
 _ABOUT = """\
 name: hermes-doctor
 description: A backup before /update, a check after it (hermes-doctor hook remove)
@@ -98,11 +101,14 @@ def files(place: Home, home: Home) -> dict[Path, bytes]:
         doctor=itself.words(), code=str(itself.files()[1]), home=str(home.path)
     )
     folder = place / FOLDER
-    first = launcher.text(here=folder / "bin", home=home.path)
+    path = folder / "bin" / launcher.NAME
+    there = _data(path)
+    made = launcher.folders_made(there) if there is not None else launcher.absent(path.parent)
+    first = launcher.text(min(made, _FOLDERS), here=path.parent, home=home.path)
     return {
         folder / "HOOK.yaml": _ABOUT.encode(),
         folder / "handler.py": handler.encode(),
-        folder / "bin" / launcher.NAME: first.encode(),
+        path: first.encode(),
     }
 
 
@@ -155,16 +161,13 @@ def _remove(place: Home, home: Home) -> bool:
     if folder.is_symlink() or (folder / "bin").is_symlink():
         return False
     found = [path for path in files(place, home) if _is_ours(path)]
+    made = launcher.folders_made(_data(folder / "bin" / launcher.NAME) or b"")
     for path in found:
         durable.remove(path)
     _drop(folder / "__pycache__")
     with suppress(OSError):
-        os.rmdir(folder / "bin")
-    for one in (folder, folder.parent):
-        try:
-            os.rmdir(one)
-        except OSError:
-            break
+        durable.remove_folder(folder / "bin")
+    launcher.remove_folders([folder, folder.parent] if made == _FOLDERS else [folder])
     return bool(found)
 
 
@@ -203,10 +206,8 @@ def _drop(folder: Path) -> None:
     for name in os.listdir(folder):
         if name.startswith("handler."):
             durable.remove(folder / name)
-    try:
-        os.rmdir(folder)
-    except OSError:
-        return
+    with suppress(OSError):
+        durable.remove_folder(folder)
 
 
 def _data(path: Path) -> bytes | None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import re
 import shlex
+from collections.abc import Iterable
 from pathlib import Path
 
 from hermes_doctor import durable
@@ -142,7 +143,7 @@ def install() -> bool:
     itself.refuse()
     refuse()
     there = _data(path)
-    made = _made(there) if there is not None else _absent(path.parent)
+    made = folders_made(there) if there is not None else absent(path.parent)
     durable.make_folder(path.parent)
     durable.save(path, text(made).encode())
     durable.set_mode(path, 0o755)
@@ -155,21 +156,26 @@ def remove() -> bool:
     if not is_ours(path):
         return False
     ours.refuse(path)
-    made = _made(_data(path) or b"")
+    made = folders_made(_data(path) or b"")
     durable.remove(path)
-    for one in [*path.parents][: max(made, 2)]:
+    remove_folders([*path.parents][: max(made, 2)])
+    return True
+
+
+def remove_folders(folders: Iterable[Path]) -> None:
+    """Remove folders that are empty, the deepest first, up to one that is not."""
+    for one in folders:
         try:
-            os.rmdir(one)
+            durable.remove_folder(one)
         except OSError:
             break
-    return True
 
 
 def is_there() -> bool:
     """Whether it lies there as this tool would write it."""
     path = folder() / NAME
     found = _data(path)
-    return found == text(_made(found or b"")).encode() and may_run(path)
+    return found == text(folders_made(found or b"")).encode() and may_run(path)
 
 
 def may_run(path: Path) -> bool:
@@ -190,12 +196,13 @@ def is_of_another() -> bool:
     return not is_there() and LAUNCHER in (_data(folder() / NAME) or b"")
 
 
-def _absent(folder: Path) -> int:
+def absent(folder: Path) -> int:
     """How many folders have to be made for this one to be there."""
     return sum(not os.path.lexists(one) for one in (folder, *folder.parents))
 
 
-def _made(data: bytes) -> int:
+def folders_made(data: bytes) -> int:
+    """How many folders were made for a file, as the file itself says."""
     found = re.search(rb"^# Folders made for it: ([0-9]{1,2})$", data, re.MULTILINE)
     return int(found[1]) if found else 0
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import re
 import shlex
@@ -17,6 +16,7 @@ from hermes_doctor.values import NamedTuple
 
 BEGIN, END = "# >>> hermes-doctor >>>", "# <<< hermes-doctor <<<"
 _MADE = "# This file was made for it.\n"
+_FOLDERS = "# Folders made for it: {}\n"
 _LIMIT = 1 << 20
 _SETS_PATH = re.compile(
     r"""^[ \t]*(?:(?:export|typeset|declare)[ \t]+(?:-\w+[ \t]+)*)?PATH=(?!["']?\$\{?PATH\b)"""
@@ -123,15 +123,16 @@ def _is_passed(text: str) -> bool:
     return _SETS_PATH.search(text[text.find(END) :]) is not None
 
 
-def block(kind: Kind, *, made: bool = False) -> str:
-    """The lines for one shell."""
+def block(kind: Kind, *, made: bool = False, folders: int = 0) -> str:
+    """The lines for one shell; whether the file was made for them, and how many folders."""
     folder = str(launcher.folder())
     if kind.shell == "fish":
         line = f"fish_add_path --path --move --prepend {shlex.quote(folder)}"
     else:
         line = f"PATH={shlex.quote(folder)}:$PATH; export PATH"
     why = "# An update of Hermes gets a backup first. Gone with: hermes-doctor hook remove\n"
-    return f"{BEGIN}\n{why}{_MADE if made else ''}{line}\n{END}\n"
+    notes = (_MADE if made else "") + (_FOLDERS.format(folders) if folders else "")
+    return f"{BEGIN}\n{why}{notes}{line}\n{END}\n"
 
 
 def refuse() -> None:
@@ -159,7 +160,9 @@ def install() -> list[Path]:
         if _has(kind, before) and not _is_passed(before):
             continue
         kept = _without(before)
-        lines = block(kind, made=not kind.file.exists() or (_MADE in before and not kept))
+        made = not kind.file.exists() or (_MADE in before and not kept)
+        folders = _folders(before) if before else launcher.absent(kind.file.parent)
+        lines = block(kind, made=made, folders=folders if made else 0)
         whole = not kept or kept.endswith("\n")
         _write(kind.file, kept + lines if whole else f"{kept}\n{lines[:-1]}")
         changed.append(kind.file)
@@ -177,18 +180,16 @@ def remove() -> list[Path]:
         ours.refuse(kind.file)
         if _MADE in before and not after:
             durable.remove(kind.file)
-            _drop(kind)
+            launcher.remove_folders([*kind.file.parents][: _folders(before)])
         else:
             _write(kind.file, after)
         changed.append(kind.file)
     return changed
 
 
-def _drop(kind: Kind) -> None:
-    """The folder for a file of our own, where nothing else is in it."""
-    if kind.is_ours:
-        with contextlib.suppress(OSError):
-            os.rmdir(kind.file.parent)
+def _folders(text: str) -> int:
+    """How many folders were made for a file; none of a version that did not write that down."""
+    return launcher.folders_made(text.encode("utf-8", "surrogateescape"))
 
 
 def covered() -> list[Kind]:
@@ -198,7 +199,12 @@ def covered() -> list[Kind]:
 
 def _has(kind: Kind, text: str) -> bool:
     found = text + "\n"
-    return any(block(kind, made=made) in found for made in (False, True))
+    numbers = {0, _folders(text)}
+    return any(
+        block(kind, made=made, folders=number) in found
+        for made in (False, True)
+        for number in numbers
+    )
 
 
 def _is_broken(text: str) -> bool:

@@ -13,14 +13,6 @@ pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give fi
 USER = 4242
 
 
-def undo(cured: curing.Cured) -> None:
-    """The mode is what it was; what was given to its owner stays his."""
-    cured.sick = {
-        name: (mode, USER, USER, content) for name, (mode, _, _, content) in cured.sick.items()
-    }
-    cured.undo()
-
-
 @pytest.fixture
 def theirs(home: Path) -> Path:
     """A home of another user, with a log beside the history."""
@@ -45,7 +37,7 @@ def test_gives_back(theirs: Path, name: str) -> None:
     assert (st.st_uid, st.st_gid, st.st_mode & 0o777) == (USER, USER, 0o644)
     assert path.read_bytes() == data
     assert cured.steps == [f"chown {USER}:{USER} {name}: the home belongs to that user"]
-    undo(cured)
+    cured.undo()
 
 
 def test_lets_the_owner_write(theirs: Path) -> None:
@@ -57,7 +49,7 @@ def test_lets_the_owner_write(theirs: Path) -> None:
 
     assert path.stat().st_mode & 0o777 == 0o640
     assert path.stat().st_uid == USER
-    undo(cured)
+    cured.undo()
 
 
 def test_both_at_once(theirs: Path) -> None:
@@ -66,7 +58,7 @@ def test_both_at_once(theirs: Path) -> None:
     os.chown(path, 0, 0)
     path.chmod(0o400)
 
-    undo(curing.cure(theirs, "DB-OWNER", "give-back-owner", "state.db-wal"))
+    curing.cure(theirs, "DB-OWNER", "give-back-owner", "state.db-wal").undo()
 
 
 def test_a_folder_is_nobodys_to_give(theirs: Path) -> None:

@@ -1,0 +1,348 @@
+"""`backup prune` never removes silently what is still needed: receipts, and the last rows."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import sqlite3
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hermes_doctor import vault as vaults
+from hermes_doctor.home import Home
+from hermes_doctor.vault import Vault
+from tests import support
+
+
+def create(home: Path, days: float, *args: str) -> str:
+    """A backup of the whole home that was made so many days ago."""
+    done = support.doctor("backup", "create", "--json", "--home", home, *args)
+    assert done.code in (0, 1), done.err
+    return age(home, done.json["id"], days)
+
+
+def age(home: Path, id: str, days: float) -> str:
+    """Make a backup, and the receipt of its run if there is one, so many days old; its new id."""
+    then = datetime.now(UTC) - timedelta(days=days)
+    new = f"{then:%Y%m%d-%H%M%S}-{then.microsecond // 1000:03d}aa"
+    vault = Vault(Home(home))
+    folder = (vault.root / id).rename(vault.root / new)
+    backup = vaults.parse(folder, (folder / "manifest.json").read_bytes())
+    sealed = vaults.seal(backup._replace(id=new, created_at=then))
+    (folder / "manifest.json").write_bytes(sealed)
+    receipt = vault.root / "runs" / id / "run.json"
+    if receipt.exists():
+        document = json.loads(receipt.read_text())
+        times = {"started_at": then.isoformat(), "ended_at": then.isoformat()}
+        receipt.write_text(json.dumps(document | {"id": new} | times))
+        receipt.parent.rename(vault.root / "runs" / new)
+    return new
+
+
+def prune(home: Path, *args: str) -> dict[str, Any]:
+    """`backup prune --yes --json`."""
+    done = support.doctor("backup", "prune", "--yes", "--json", "--home", home, *args)
+    assert done.code == 0, done.err
+    found: dict[str, Any] = done.json
+    return found
+
+
+def reasons(found: dict[str, Any]) -> dict[str, str]:
+    """Why backups were kept, by id."""
+    return {one["id"]: one["why"] for one in found["protected"]}
+
+
+def write(home: Path, *statements: str, name: str = "state.db") -> None:
+    """Change rows of a database."""
+    with contextlib.closing(sqlite3.connect(home / name)) as db, db:
+        for statement in statements:
+            db.execute(statement)
+
+
+def repaired(home: Path, days: float) -> tuple[str, bytes]:
+    """Repair a damaged state.db so many days ago; the run, and the damaged file."""
+    support.clobber(home / "state.db")
+    damaged = (home / "state.db").read_bytes()
+    done = support.doctor("fix", "--apply", "--yes", "--home", home)
+    [run] = [path.name for path in (home / "backups" / "doctor" / "runs").iterdir()]
+    assert (home / "state.db").read_bytes() != damaged, done.out
+    return age(home, run, days), damaged
+
+
+# -- what receipts need ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("rule", [("--keep", "1"), ("--keep", "1", "--older-than", "1d")])
+def test_the_damaged_original_of_a_repair_stays_for_undo(home: Path, rule: tuple[str, ...]) -> None:
+    """A rule keeps what the undo of a young run needs, says so, and the undo still works."""
+    run, damaged = repaired(home, 20)
+    newer = [create(home, days) for days in (15, 10, 5)]
+
+    found = prune(home, *rule)
+
+    assert found["removed"] == newer[:2]
+    assert "undo of run" in reasons(found)[run]
+    assert support.doctor("undo", run, "--yes", "--home", home).code == 0
+    assert (home / "state.db").read_bytes() == damaged
+
+
+def test_what_is_kept_is_said_in_text(home: Path) -> None:
+    """The operator reads which backup stays, for what, and how to remove it all the same."""
+    run, _ = repaired(home, 20)
+    create(home, 5)
+
+    said = support.doctor("backup", "prune", "--keep", "1", "--yes", "--home", home).out
+
+    assert f"keep backup {run}: needed for the undo of run {run} (fix)" in " ".join(said.split())
+    assert "hermes-doctor backup prune ID" in said
+
+
+def test_the_backup_of_an_undone_run_may_go(home: Path) -> None:
+    """After the undo only the undo's own backup is needed."""
+    support.put(home / ".env", b"\xef\xbb\xbfA=1\n")
+    assert support.doctor("fix", "--apply", "--yes", "--home", home).code == 0
+    [fixed] = [path.name for path in (home / "backups" / "doctor" / "runs").iterdir()]
+    assert support.doctor("undo", "--yes", "--home", home).code == 0
+    [undone] = {path.name for path in (home / "backups" / "doctor" / "runs").iterdir()} - {fixed}
+    create(home, 0)
+
+    found = prune(home, "--keep", "1")
+
+    assert found["removed"] == [fixed]
+    assert list(reasons(found)) == [undone]
+
+
+def test_after_thirty_days_a_receipt_keeps_nothing(home: Path) -> None:
+    """The backup of an old run goes by the rule."""
+    support.put(home / ".env", b"\xef\xbb\xbfA=1\n")
+    assert support.doctor("fix", "--apply", "--yes", "--home", home).code == 0
+    [run] = [path.name for path in (home / "backups" / "doctor" / "runs").iterdir()]
+    old = age(home, run, 31)
+    create(home, 5)
+
+    assert prune(home, "--keep", "1")["removed"] == [old]
+
+
+def test_a_damaged_receipt_keeps_its_backup(home: Path) -> None:
+    """What cannot be read may be needed."""
+    support.put(home / ".env", b"\xef\xbb\xbfA=1\n")
+    assert support.doctor("fix", "--apply", "--yes", "--home", home).code == 0
+    [run] = [path.name for path in (home / "backups" / "doctor" / "runs").iterdir()]
+    support.put(home / "backups" / "doctor" / "runs" / run / "run.json", "{")
+    create(home, 0)
+
+    found = prune(home, "--keep", "1")
+
+    assert found["removed"] == []
+    assert "receipt is damaged" in reasons(found)[run]
+
+
+def test_rollback_of_an_update_keeps_its_backup(home: Path) -> None:
+    """The scheduled retention keeps the backup from before a young update, too."""
+    before = create(home, 20)
+    then = datetime.now(UTC) - timedelta(days=20)
+    record = {
+        "schema": "hermes-doctor/update/1",
+        "id": before,
+        "backup": before,
+        "vault": "",
+        "before": None,
+        "after": None,
+        "started_at": then.isoformat(),
+        "stage": "checked",
+    }
+    support.put(home / "backups" / "doctor" / "updates" / f"{before}.json", json.dumps(record))
+    create(home, 19)
+
+    made = support.doctor("backup", "create", "--daily", "1", "--json", "--home", home).json
+
+    assert before not in made["removed"]
+    assert "rollback of update" in reasons(made)[before]
+
+
+def test_a_named_backup_goes_and_the_loss_is_said(home: Path) -> None:
+    """By its name a needed backup can be removed; first it is said what becomes impossible."""
+    run, _ = repaired(home, 20)
+    create(home, 5)
+
+    asked = support.doctor("backup", "prune", run, "--home", home)
+    assert asked.code == 2
+    assert f"needed for the undo of run {run}" in " ".join(asked.out.split())
+    assert run in Vault(Home(home)).ids()
+    found = prune(home, run)
+
+    assert found["removed"] == [run]
+    assert any(f"undo of run {run}" in text for text in found["lost"])
+    assert run not in Vault(Home(home)).ids()
+
+
+def test_names_and_rules_do_not_mix(home: Path) -> None:
+    """A name with a rule, or an unknown name, is refused and nothing is removed."""
+    first, _ = create(home, 2), create(home, 1)
+
+    for words in ([first, "--keep", "1"], [first, "--daily", "1"], [first, "nothing"]):
+        done = support.doctor("backup", "prune", "--yes", "--home", home, *words)
+        assert done.code == 2, words
+    assert len(Vault(Home(home)).ids()) == 2
+
+
+def test_the_only_backup_by_its_name(home: Path) -> None:
+    """It is said that none is left."""
+    only = create(home, 2)
+
+    assert "No backup of this home is left." in prune(home, only)["lost"]
+
+
+def test_an_interrupted_run_keeps_its_backup_even_if_named(home: Path) -> None:
+    """Without it the home would stay half changed."""
+    run, _ = repaired(home, 1)
+    receipt = home / "backups" / "doctor" / "runs" / run / "run.json"
+    receipt.write_text(json.dumps(json.loads(receipt.read_text()) | {"state": "committing"}))
+
+    done = support.doctor("backup", "prune", run, "--yes", "--home", home)
+
+    assert done.code == 2
+    assert "interrupted" in done.err
+    assert run in Vault(Home(home)).ids()
+
+
+# -- the last rows -----------------------------------------------------------------------------
+
+
+def test_the_last_backup_with_lost_messages_stays(home: Path) -> None:
+    """A session that vanished from state.db is kept in the newest backup that has it."""
+    old = [create(home, days) for days in (9, 8)]
+    write(home, "DELETE FROM messages WHERE id > 40")
+    newer = [create(home, days) for days in (3, 2, 1)]
+
+    found = prune(home, "--keep", "1")
+
+    assert found["removed"] == [old[0], *newer[:2]]
+    assert reasons(found) == {old[1]: "no other backup has 10 messages that state.db no longer has"}
+
+
+def test_a_database_that_began_again(home: Path) -> None:
+    """New messages with the numbers of lost ones do not hide the loss."""
+    old = create(home, 9)
+    write(
+        home,
+        "UPDATE sessions SET id = 's2'",
+        "UPDATE messages SET session_id = 's2'",
+    )
+    create(home, 1)
+
+    assert "50 messages" in reasons(prune(home, "--keep", "1"))[old]
+
+
+def test_the_scheduled_retention_keeps_lost_rows_too(home: Path) -> None:
+    """`backup create --daily N` prunes by the same promise, and says so."""
+    old = create(home, 9)
+    write(home, "DELETE FROM messages")
+    create(home, 3)
+
+    done = support.doctor("backup", "create", "--daily", "2", "--home", home)
+
+    assert old in Vault(Home(home)).ids()
+    assert f"keep backup {old}: no other backup has 50 messages" in " ".join(done.out.split())
+
+
+def test_lost_tasks_count(home: Path) -> None:
+    """The kanban is compared as well."""
+    old = create(home, 9)
+    write(home, "DELETE FROM tasks", name="kanban.db")
+    create(home, 1)
+
+    assert "1 task that kanban.db" in reasons(prune(home, "--keep", "1"))[old]
+
+
+@pytest.mark.parametrize("how", ["missing", "damaged"])
+def test_without_a_live_database_the_last_rows_stay(home: Path, how: str) -> None:
+    """What cannot be compared is kept, once."""
+    write(home, "INSERT INTO sessions (id, source, started_at) VALUES ('s9', 'cli', 1)")
+    first = create(home, 9)
+    write(home, "DELETE FROM messages WHERE id > 40")
+    second = create(home, 8)
+    third = create(home, 7)
+    if how == "missing":
+        (home / "state.db").unlink()
+    else:
+        (home / "state.db").write_bytes(b"\0" * 8192)
+    create(home, 1)
+
+    found = prune(home, "--keep", "1")
+
+    why = "state.db is missing now" if how == "missing" else "state.db cannot be read now"
+    assert found["removed"] == [second]
+    assert third in found["kept"]
+    assert reasons(found)[first] == f"{why}, and no other backup has these 50 messages"
+
+
+def test_a_copy_that_cannot_be_read_stays(home: Path) -> None:
+    """A damaged original of long ago may hold rows that nothing else has."""
+    run, _ = repaired(home, 90)
+    create(home, 1)
+
+    found = prune(home, "--keep", "1")
+
+    assert found["removed"] == []
+    assert "cannot be compared" in reasons(found)[run]
+
+
+def test_a_backup_with_a_write_ahead_log(home: Path) -> None:
+    """Rows that are only in the saved log count, and reading them leaves no file in the vault."""
+    with contextlib.closing(sqlite3.connect(home / "state.db")) as db:
+        db.execute("PRAGMA journal_mode=WAL")
+        db.execute("PRAGMA wal_autocheckpoint=0")
+        with db:
+            support.say(db, "only in the log")
+        log = (home / "state.db-wal").read_bytes()
+        main = (home / "state.db").read_bytes()
+    (home / "state.db-wal").write_bytes(log)
+    (home / "state.db").write_bytes(main)
+    old = create(home, 9)
+    files = sorted(path.name for path in (home / "backups" / "doctor" / old / "files").iterdir())
+    for suffix in ("-wal", "-shm"):
+        (home / f"state.db{suffix}").unlink(missing_ok=True)
+    create(home, 1)
+
+    found = prune(home, "--keep", "1")
+
+    assert "1 message that state.db" in reasons(found)[old]
+    folder = home / "backups" / "doctor" / old / "files"
+    assert sorted(path.name for path in folder.iterdir()) == files
+
+
+def test_sessions_that_hermes_deletes_by_itself_keep_nothing(home: Path) -> None:
+    """With sessions.auto_prune old sessions are expected to vanish."""
+    old = create(home, 9)
+    write(home, "DELETE FROM messages", "DELETE FROM sessions")
+    with (home / "config.yaml").open("a") as file:
+        file.write("\nsessions:\n  auto_prune: true\n  retention_days: 90\n")
+    create(home, 1)
+
+    assert prune(home, "--keep", "1")["removed"] == [old]
+
+
+def test_a_copy_in_blocks_is_compared(home: Path) -> None:
+    """A large database that is kept as a base and changes is put together for the comparison."""
+    write(
+        home,
+        "INSERT INTO messages (session_id, role, content, timestamp) "
+        "VALUES ('s1', 'user', hex(randomblob(9000000)), 1)",
+    )
+    create(home, 12)
+    write(home, "UPDATE messages SET content = 'new' WHERE id = 1")
+    old = create(home, 9)
+    blocks = Vault(Home(home)).load(old).entry("state.db")
+    assert blocks is not None
+    assert blocks.blocks
+    write(home, "DELETE FROM messages WHERE id < 10")
+    create(home, 1, "--full")
+
+    found = prune(home, "--keep", "1")
+
+    assert "9 messages" in reasons(found)[old]
+    assert not list((home / "backups" / "doctor").glob("*.partial"))
