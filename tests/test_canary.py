@@ -332,7 +332,7 @@ def test_no_parser_tells(tmp_path: Path, break_: Callable[[str], str]) -> None:
     for args in (("check",), ("fix", "--json")):
         told = _in_a_pipe(*args, "--home", home)
         assert secret.leaks(told) == []
-        assert "crashed" not in told, told
+        assert "crashed" not in told.replace('"crashed": 0', ""), told
 
 
 @pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "utf-32"])

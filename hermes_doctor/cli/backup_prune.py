@@ -15,7 +15,7 @@ EPILOG = """\b
 Examples:
   hermes-doctor backup prune --keep 10
   hermes-doctor backup prune --older-than 30d --yes
-  hermes-doctor backup prune ID                     this one, although it is needed
+  hermes-doctor backup prune ID           this one, although it is needed
 
 \b
 Exit codes:
