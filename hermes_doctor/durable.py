@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import IO
 
 from hermes_doctor import digests, ondisk, rights
-from hermes_doctor.files import StrPath, open_regular
+from hermes_doctor.files import StrPath, open_regular, walk
 from hermes_doctor.rights import acting_at, acting_for
 
 CHUNK = 1024 * 1024
@@ -65,7 +65,7 @@ def sync_folder(folder: Path) -> None:
 
 def settle(folder: Path, fresh: Collection[StrPath] | None = None) -> None:
     """Everything below a folder onto the disk; where much is `fresh`, all of its disk at once."""
-    found = [(Path(base), files) for base, _, files in os.walk(folder)]
+    found = [(Path(base), files) for base, _, files in walk(folder)]
     if fresh is None:
         fresh = [base / file for base, files in found for file in files]
     if len(fresh) + len(found) > FEW and _sync_disk(folder):

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from hermes_doctor.files import Snapshot
+from hermes_doctor.missing import Missing, of_document
 from hermes_doctor.model import Trouble
 from hermes_doctor.values import NOTHING, NamedTuple
 
@@ -73,11 +74,18 @@ class Backup(NamedTuple):
     """The backup before it, whose copies it has names of its own for."""
     left_out: tuple[str, ...] = ()
     """What the operator did not want in it, or only wanted: `--include` and `--exclude`."""
+    missing: tuple[Missing, ...] = ()
+    """What should be in it and could not be read; then it is not `whole`."""
     lines: tuple[bytes, ...] = ()
     """The entries as they are written, where they were read."""
     damaged_before: tuple[tuple[str, str], ...] = ()
     """When it was made: which backup before it holds a copy that is not what was saved, and of
     what. Here that was saved anew."""
+
+    @property
+    def of_home(self) -> bool:
+        """Whether it is a backup of the home, and not of the few paths that a run changed."""
+        return bool(self.whole or self.left_out or self.missing)
 
     @property
     def size(self) -> int:
@@ -135,7 +143,7 @@ def seal(backup: Backup, earlier: Backup | None = None) -> bytes:
 
     An entry that is one of an earlier backup's is written as it was there.
     """
-    document = {
+    document: dict[str, Any] = {
         "schema": SCHEMA,
         "id": backup.id,
         "created_at": backup.created_at.isoformat(),
@@ -147,6 +155,8 @@ def seal(backup: Backup, earlier: Backup | None = None) -> bytes:
         "shares": backup.shares,
         "left_out": list(backup.left_out),
     }
+    if backup.missing:
+        document["missing"] = [one.document for one in backup.missing]
     known = zip(earlier.entries, earlier.lines, strict=False) if earlier else ()
     lines = _lines(backup.entries, {id(entry): line for entry, line in known})
     closing = hashlib.sha256(_head(document) + lines).hexdigest()
@@ -159,6 +169,7 @@ def parse(folder: Path, data: bytes) -> Backup:
         document: dict[str, Any] = json.loads(data)
         if not _is_sealed(document, data):
             raise ValueError("seal")
+        _insist(document)
         entries = entries_of(document["entries"])
         lines = tuple(data.partition(b"[\n")[2].removesuffix(b"\n]}\n").split(b",\n"))
         return Backup(
@@ -173,12 +184,25 @@ def parse(folder: Path, data: bytes) -> Backup:
             whole=document.get("whole") is True,
             shares=document.get("shares"),
             left_out=tuple(document.get("left_out", ())),
+            missing=of_document(document.get("missing", ())),
             lines=lines if len(lines) == len(entries) else (),
         )
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError):
         raise Trouble(
             f"The manifest of backup {folder.name} is damaged ({folder / MANIFEST})."
         ) from None
+
+
+def _insist(document: Mapping[str, Any]) -> None:
+    """Refuse a head whose fields are not what this tool writes."""
+    texts = [document[name] for name in ("id", "created_at", "home", "reason", "tool")]
+    texts += [text for text in (document["hermes"], document.get("shares")) if text is not None]
+    texts += document.get("left_out", ())
+    if not all(isinstance(text, str) for text in texts) or not _can_be_names("".join(texts)):
+        raise ValueError("a text is not one")
+    made = datetime.fromisoformat(document["created_at"])
+    if made.tzinfo is None or not 1971 <= made.year <= 9998:
+        raise ValueError("not a time")
 
 
 def _is_sealed(document: Mapping[str, Any], data: bytes) -> bool:
@@ -213,7 +237,8 @@ def entries_of(found: Iterable[Mapping[str, Any]]) -> tuple[Entry, ...]:
         or any(set(map(type, values)) - _TYPES[name] for name, values in held.items())
         or {type(value) for seen in set(held["seen"]) for value in seen} - {int}
         or set(held["kind"]) - {"file", "symlink", "absent", "mode"}
-        or any(mode & ~0o777 for mode in set(held["mode"]))  # of a forged one, root sets no user id
+        or any(not least <= one <= most for name, least, most in _RANGES for one in set(held[name]))
+        or any(abs(number) > MOST for seen in set(held["seen"]) for number in seen)
         or not all(names)
         or any(".." in name.split("/") for name in names if ".." in name)
         or not _can_be_names("".join((*names, *filter(None, held["target"]))))
@@ -224,6 +249,17 @@ def entries_of(found: Iterable[Mapping[str, Any]]) -> tuple[Entry, ...]:
 
 
 _FIELDS = itemgetter(*Entry._fields)
+MOST = 2**63 - 1
+_RANGES = (
+    ("size", 0, MOST),
+    ("mode", 0, 0o777),  # a forged manifest must not make root set a user id bit
+    ("uid", -1, 2**32 - 2),
+    ("gid", -1, 2**32 - 2),
+    ("mtime_ns", -MOST, MOST),
+    ("read_at", 0, MOST),
+    ("examined_at", 0, MOST),
+)
+"""The numbers that a system can hold; the functions that take others raise OverflowError."""
 _USUAL = Entry._field_defaults
 _TEXT: set[type] = {str}
 _NUMBER: set[type] = {int}

@@ -179,10 +179,10 @@ class Earlier:
     def link(self, old: StrPath, new: StrPath) -> bool:
         """A second name for a copy; False on a drive, or with rights, that cannot."""
         folder = os.fspath(new).rpartition("/")[0]
-        if folder not in self._folders:
-            durable.make_folder(Path(folder), lasting=False)
-            self._folders[folder] = rights.of(old) is None and rights.of(new) is None
         try:
+            if folder not in self._folders:
+                durable.make_folder(Path(folder), lasting=False)
+                self._folders[folder] = rights.of(old) is None and rights.of(new) is None
             durable.share(old, new, own=self._folders[folder])
         except OSError:  # no room for a name is no room for the copy either, which will say so
             return False

@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from hermes_doctor import __version__, blocks, digests, durable, rights
-from hermes_doctor.files import MEGABYTE, listing, read, size, snapshot
+from hermes_doctor.files import MEGABYTE, listing, read, size, snapshot, walk
 from hermes_doctor.home import Home
 from hermes_doctor.interrupts import uninterrupted
 from hermes_doctor.manifest import (
@@ -24,6 +24,7 @@ from hermes_doctor.manifest import (
     parse,
     seal,
 )
+from hermes_doctor.missing import Missing
 from hermes_doctor.model import CouldNotLook, Trouble
 from hermes_doctor.saving import Saving
 from hermes_doctor.sharing import Earlier
@@ -181,12 +182,14 @@ class Vault:
         whole: bool = False,
         full: bool = False,
         left_out: Sequence[str] = (),
+        missing: Sequence[Missing] = (),
         progress: Progress | None = None,
     ) -> Backup:
         """Copy, verify by hash, seal. Until the last rename it is no backup, only a .partial.
 
         What has not changed since the last backup of the whole home is shared with that one, unless
-        a full one is asked for.
+        a full one is asked for. `missing` is what could not be listed or opened; what cannot be
+        read while it is saved is added to it. A backup that lacks anything is not `whole`.
         """
         id = id or self.next_id()
         self.prepare()
@@ -205,6 +208,7 @@ class Vault:
                 wrong = saving.read_back()
             if wrong:
                 raise Trouble(f"The backup could not be verified: {wrong[0]}. Nothing was changed.")
+            lacking = (*missing, *saving.missing)
             backup = Backup(
                 folder=partial,
                 id=id,
@@ -214,7 +218,8 @@ class Vault:
                 hermes=hermes,
                 tool=__version__,
                 entries=entries,
-                whole=whole,
+                whole=whole and not lacking,
+                missing=lacking,
                 shares=earlier.backup.id if earlier.backup and earlier.shared else None,
                 left_out=tuple(left_out),
             )
@@ -242,7 +247,7 @@ class Vault:
                 backup = self.load(id)
             except Trouble:
                 continue
-            if (backup.whole or backup.left_out) and backup.home == str(self.home.path):
+            if backup.of_home and backup.home == str(self.home.path):
                 return backup
         return None
 
@@ -267,13 +272,14 @@ class Vault:
             durable.remove(folder)
             return
         durable.remove(folder / MANIFEST)
-        for base, folders, files in os.walk(folder, topdown=False):
-            for file in files:
-                durable.remove(Path(base) / file)
-            for sub in folders:
-                path = Path(base) / sub
-                durable.remove(path) if path.is_symlink() else durable.remove_folder(path)
-        durable.remove_folder(folder)
+        folders = []
+        for base, below, files in walk(folder):
+            folders.append(base)
+            links = [name for name in below if os.path.islink(f"{base}/{name}")]
+            for name in (*files, *links):
+                durable.remove(Path(f"{base}/{name}"))
+        for base in reversed(folders):
+            durable.remove_folder(Path(base))
 
 
 def _marks(copy: Path, entry: Entry) -> tuple[object, ...]:
@@ -292,7 +298,7 @@ def _marks(copy: Path, entry: Entry) -> tuple[object, ...]:
 def check_room(place: Path, wanted: int) -> None:
     """Refuse when less than `wanted` bytes (and a margin) are free where `place` lies."""
     disk = os.statvfs(place)
-    free = disk.f_frsize * (disk.f_bfree if os.geteuid() == 0 else disk.f_bavail)
+    free = disk.f_frsize * disk.f_bavail  # what is reserved for root is not ours to fill
     if free < wanted + MARGIN:
         raise Trouble(
             f"The disk of {place} has {size(free)} free, and {size(wanted + MARGIN)} are needed. "

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hermes_doctor import beside, blocks, child, durable, rights, sharing
-from hermes_doctor.home import Home, is_database
+from hermes_doctor.home import SIDECARS, Home, is_database
 from hermes_doctor.manifest import Entry, Source
+from hermes_doctor.missing import Missing
 from hermes_doctor.model import CannotFix, CouldNotLook, Trouble
 from hermes_doctor.saving.database import Databases, groups
 from hermes_doctor.saving.file import Files
 from hermes_doctor.saving.partial import Partial, Progress
+from hermes_doctor.saving.unreadable import unreadable
 from hermes_doctor.sharing import Earlier
 
 if TYPE_CHECKING:
@@ -37,6 +39,8 @@ class Saving:
         self.made = Partial(partial, earlier, progress)
         self.files = Files(self.made)
         self.databases = Databases(home, self.files)
+        self.missing: list[Missing] = []
+        """What could not be read."""
         self._processes = ExitStack()
 
     def __enter__(self) -> Self:
@@ -117,8 +121,23 @@ class Saving:
         return [f"{name}: the copy is not what was saved" for name in wrong]
 
     def group(self, group: Sequence[Source]) -> list[Entry]:
-        """A database with its sidecars, or a single file."""
-        return self.databases.save(group)
+        """A database with its sidecars, or a single file.
+
+        What cannot be read is noted as missing; a database then as a whole, since one without its
+        log is not the same. A run never does without a path that it is about to change.
+        """
+        try:
+            return self.databases.save(group)
+        except (CouldNotLook, OSError) as error:
+            why = unreadable(group, error) if group[0].patient else None
+            if why is None:
+                raise
+        for source in group:
+            for suffix in ("", *SIDECARS) if is_database(source.place) else ("",):
+                with suppress(OSError):  # a path too long for a copy
+                    self.made.drop(source.name + suffix)
+        self.missing += [Missing(source.name, why) for source in group]
+        return []
 
 
 def _reads(one: tuple[str, str]) -> bool:
