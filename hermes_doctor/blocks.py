@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hermes_doctor import digests, durable
+from hermes_doctor import digests, durable, holes
 from hermes_doctor.files import MEGABYTE, open_regular
 from hermes_doctor.manifest import BASE, CHANGED, Entry
 from hermes_doctor.model import CouldNotLook
@@ -255,8 +255,17 @@ def opened(path: Path) -> Iterator[int]:
 
 
 def copy(folder: Path, target: int, like: str | None) -> str:
-    """Write the file that two parts stand for; its digest, made `like` another."""
-    return _summed(folder, like, lambda chunk: durable.write(target, chunk))
+    """Write the file that two parts stand for; its digest, made `like` another.
+
+    Zeros become holes where the whole copy has holes.
+    """
+    with opened(folder / BASE) as base:
+        is_sparse = holes.is_sparse(os.fstat(base))
+    if not is_sparse:
+        return _summed(folder, like, lambda chunk: durable.write(target, chunk))
+    found = _summed(folder, like, lambda chunk: durable.write_or_skip(target, chunk))
+    durable.end_here(target)
+    return found
 
 
 def digest_of(copy: Path, entry: Entry, progress: durable.Progress | None = None) -> str:

@@ -46,7 +46,7 @@ def test_what_several_links_lead_to(home: Path, tmp_path: Path) -> None:
 
 
 def test_a_link_that_leads_to_where_the_home_lies(home: Path) -> None:
-    """The home is saved in its own place, its backups nowhere, and what lies beside it stays out."""
+    """The home is saved in its own place, its backups and what lies beside it nowhere."""
     (home / "up").symlink_to(home.parent)
     support.put(home.parent / "beside", "x")
     first = back_up(home)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hermes_doctor import beside, blocks, child, durable, rights, sharing
+from hermes_doctor import beside, blocks, child, durable, holes, rights, sharing
 from hermes_doctor.home import SIDECARS, Home, is_database
 from hermes_doctor.manifest import Entry, Source
 from hermes_doctor.missing import Missing
@@ -27,6 +28,10 @@ MANY = 64
 """From so many files on."""
 OVERHEAD = 256 * 1024
 """Bytes that can be saved in the time that any file takes at least."""
+
+
+LARGE = 64 * 1024
+"""From this size on it is worth asking whether a file has holes."""
 
 
 class Saving:
@@ -96,7 +101,7 @@ class Saving:
             log = sharing.log_of(source.path) if source.live else ()
             if self.earlier.unchanged(source.name, sharing.marks(taken, log)):
                 continue
-            whole = taken.size + (log[2] if log else 0) if source.content else 0
+            whole = _room_of(source) + (log[2] if log else 0) if source.content else 0
             base = self.earlier.base(source.name, whole)
             size += int(whole * blocks.MOST) if base else whole
         return size
@@ -138,6 +143,16 @@ class Saving:
                     self.made.drop(source.name + suffix)
         self.missing += [Missing(source.name, why) for source in group]
         return []
+
+
+def _room_of(source: Source) -> int:
+    """Bytes that a copy of a file takes: of a sparse one those that are not in holes."""
+    if source.expect.size < LARGE:
+        return source.expect.size
+    try:
+        return holes.allocated(os.lstat(source.place))
+    except OSError:
+        return source.expect.size
 
 
 def _reads(one: tuple[str, str]) -> bool:
