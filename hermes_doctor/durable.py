@@ -10,8 +10,9 @@ from __future__ import annotations
 import base64
 import contextlib
 import errno
+import itertools
 import os
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
@@ -65,15 +66,16 @@ def sync_folder(folder: Path) -> None:
 
 def settle(folder: Path, fresh: Collection[StrPath] | None = None) -> None:
     """Everything below a folder onto the disk; where much is `fresh`, all of its disk at once."""
-    found = [(Path(base), files) for base, _, files in walk(folder)]
-    if fresh is None:
-        fresh = [base / file for base, files in found for file in files]
-    if len(fresh) + len(found) > FEW and _sync_disk(folder):
+    few = itertools.islice(walk(folder), FEW + 1)
+    count = sum(1 + (len(files) if fresh is None else 0) for _, _, files in few)
+    if count + len(fresh or ()) > FEW and _sync_disk(folder):
         return
-    for path in fresh:
+    for path in fresh or ():
         sync_file(Path(path))
-    for base, _ in found:
-        sync_folder(base)
+    for base, _, files in walk(folder):
+        for file in files if fresh is None else ():
+            sync_file(Path(base) / file)
+        sync_folder(Path(base))
 
 
 def _sync_disk(folder: Path) -> bool:
@@ -204,12 +206,28 @@ def fresh(path: StrPath, mode: int = FILE_MODE, *, lasting: bool = True) -> Iter
         os.close(fd)
 
 
+def append(path: Path, data: bytes) -> None:
+    """Add to a file of the tool's own that is not finished."""
+    with acting_for(path) as here:
+        fd = os.open(here, os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        write(fd, data)
+    finally:
+        os.close(fd)
+
+
 def save(path: Path, data: bytes) -> None:
     """A small private file of the tool's own, replaced atomically."""
+    save_all(path, [data])
+
+
+def save_all(path: Path, data: Iterable[bytes]) -> None:
+    """The same of a file whose bytes come piece by piece."""
     temp = path.with_name(path.name + ".new")
     remove(temp)
     with fresh(temp) as fd:
-        write(fd, data)
+        for chunk in data:
+            write(fd, chunk)
     try:
         rename(temp, path)
     except OSError:

@@ -17,6 +17,8 @@ from hermes_doctor.values import NOTHING, NamedTuple
 
 SCHEMA = "hermes-doctor/backup/1"
 MANIFEST = "manifest.json"
+OPENING = b', "entries": [\n'
+"""The end of the head."""
 BASE, CHANGED = "base", "changed"
 """The two parts of a copy that is kept in blocks."""
 
@@ -67,7 +69,7 @@ class Backup(NamedTuple):
     reason: str
     hermes: str | None
     tool: str
-    entries: tuple[Entry, ...]
+    entries: Sequence[Entry]
     whole: bool = False
     """Of everything in the home, not only of what one run was about to change."""
     shares: str | None = None
@@ -90,16 +92,30 @@ class Backup(NamedTuple):
     @property
     def size(self) -> int:
         """Bytes of all copies."""
-        return sum(entry.size for entry in self.entries if entry.kind == "file")
+        known = getattr(self.entries, "size", None)
+        return (
+            known
+            if isinstance(known, int)
+            else sum(entry.size for entry in self.entries if entry.kind == "file")
+        )
 
     def entry(self, path: str) -> Entry | None:
         """The entry of one path."""
+        find = getattr(self.entries, "find", None)
+        if find is not None:
+            found: Entry | None = find(path)
+            return found
         return next((one for one in self.entries if one.path == path), None)
 
     @property
     def sound(self) -> bool:
         """Whether every database was sound when it was copied, as far as SQLite was asked."""
-        return all(entry.integrity in (None, "ok") for entry in self.entries)
+        known = getattr(self.entries, "sound", None)
+        return (
+            known
+            if isinstance(known, bool)
+            else all(entry.integrity in (None, "ok") for entry in self.entries)
+        )
 
     def copy_of(self, entry: Entry) -> Path:
         """Where the copy of an entry lies; a folder with its parts if it is kept in blocks."""
@@ -143,6 +159,15 @@ def seal(backup: Backup, earlier: Backup | None = None) -> bytes:
 
     An entry that is one of an earlier backup's is written as it was there.
     """
+    document = head_document(backup)
+    known = zip(earlier.entries, earlier.lines, strict=False) if earlier and earlier.lines else ()
+    lines = _lines(backup.entries, {id(entry): line for entry, line in known})
+    closing = hashlib.sha256(head_of(document) + lines).hexdigest()
+    return head_of(document | {"seal": closing}) + lines
+
+
+def head_document(backup: Backup) -> dict[str, Any]:
+    """All that is written of a backup but its entries and the seal."""
     document: dict[str, Any] = {
         "schema": SCHEMA,
         "id": backup.id,
@@ -157,10 +182,11 @@ def seal(backup: Backup, earlier: Backup | None = None) -> bytes:
     }
     if backup.missing:
         document["missing"] = [one.document for one in backup.missing]
-    known = zip(earlier.entries, earlier.lines, strict=False) if earlier else ()
-    lines = _lines(backup.entries, {id(entry): line for entry, line in known})
-    closing = hashlib.sha256(_head(document) + lines).hexdigest()
-    return _head(document | {"seal": closing}) + lines
+    return document
+
+
+DAMAGE = (ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError)
+"""What reading a damaged manifest raises."""
 
 
 def parse(folder: Path, data: bytes) -> Backup:
@@ -169,28 +195,36 @@ def parse(folder: Path, data: bytes) -> Backup:
         document: dict[str, Any] = json.loads(data)
         if not _is_sealed(document, data):
             raise ValueError("seal")
-        _insist(document)
         entries = entries_of(document["entries"])
         lines = tuple(data.partition(b"[\n")[2].removesuffix(b"\n]}\n").split(b",\n"))
-        return Backup(
-            folder=folder,
-            id=document["id"],
-            created_at=datetime.fromisoformat(document["created_at"]),
-            home=document["home"],
-            reason=document["reason"],
-            hermes=document["hermes"],
-            tool=document["tool"],
-            entries=entries,
-            whole=document.get("whole") is True,
-            shares=document.get("shares"),
-            left_out=tuple(document.get("left_out", ())),
-            missing=of_document(document.get("missing", ())),
-            lines=lines if len(lines) == len(entries) else (),
-        )
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError):
-        raise Trouble(
-            f"The manifest of backup {folder.name} is damaged ({folder / MANIFEST})."
-        ) from None
+        made = backup_of(folder, document, entries)
+        return made._replace(lines=lines if len(lines) == len(entries) else ())
+    except DAMAGE:
+        raise damaged(folder) from None
+
+
+def damaged(folder: Path) -> Trouble:
+    """What to say of a manifest that cannot be relied on."""
+    return Trouble(f"The manifest of backup {folder.name} is damaged ({folder / MANIFEST}).")
+
+
+def backup_of(folder: Path, document: Mapping[str, Any], entries: Sequence[Entry]) -> Backup:
+    """The backup that the head of a manifest tells of."""
+    _insist(document)
+    return Backup(
+        folder=folder,
+        id=document["id"],
+        created_at=datetime.fromisoformat(document["created_at"]),
+        home=document["home"],
+        reason=document["reason"],
+        hermes=document["hermes"],
+        tool=document["tool"],
+        entries=entries,
+        whole=document.get("whole") is True,
+        shares=document.get("shares"),
+        left_out=tuple(document.get("left_out", ())),
+        missing=of_document(document.get("missing", ())),
+    )
 
 
 def _insist(document: Mapping[str, Any]) -> None:
@@ -208,10 +242,10 @@ def _insist(document: Mapping[str, Any]) -> None:
 def _is_sealed(document: Mapping[str, Any], data: bytes) -> bool:
     """By the bytes themselves: those after the head are never read and written again to compare."""
     rest = {name: value for name, value in document.items() if name != "entries"}
-    head = _head(rest)
+    head = head_of(rest)
     if data.startswith(head):
         closing = rest.pop("seal")
-        sealed = hashlib.sha256(_head(rest))
+        sealed = hashlib.sha256(head_of(rest))
         sealed.update(memoryview(data)[len(head) :])
         return bool(closing == sealed.hexdigest())
     opened = {name: value for name, value in document.items() if name != "seal"}
@@ -299,20 +333,20 @@ def _are_attributes(found: Mapping[str, object]) -> bool:
     return texts and not any(name.startswith(("security.", "trusted.")) for name in found)
 
 
-def _head(rest: Mapping[str, Any]) -> bytes:
+def head_of(rest: Mapping[str, Any]) -> bytes:
     """All but the entries, up to where they begin."""
     head = json.dumps(rest, sort_keys=True, ensure_ascii=True)
-    return f'{head[:-1]}, "entries": [\n'.encode("ascii")
+    return head[:-1].encode("ascii") + OPENING
 
 
 def _lines(entries: Sequence[Entry], known: Mapping[int, bytes]) -> bytes:
     """An entry a line, which can be read."""
-    fresh = iter(_written([entry for entry in entries if id(entry) not in known]))
+    fresh = iter(written([entry for entry in entries if id(entry) not in known]))
     found = [known[id(entry)] if id(entry) in known else next(fresh) for entry in entries]
     return b",\n".join(found) + b"\n]}\n"
 
 
-def _written(entries: Sequence[Entry]) -> list[bytes]:
+def written(entries: Sequence[Entry]) -> list[bytes]:
     """Each entry by itself, without what is as usual; all in one go, which is quick.
 
     Where one ends and the next begins no text in an entry can look like: there its quotes would

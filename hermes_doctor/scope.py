@@ -14,7 +14,8 @@ from hermes_doctor.home import SIDECARS, Home, is_database
 from hermes_doctor.missing import DENIED, Missing, because
 from hermes_doctor.model import CouldNotLook
 from hermes_doctor.rights import acting_for, remembered
-from hermes_doctor.vault import BEGUN, MANIFEST, PARTIAL, Source
+from hermes_doctor.saving.sources import Found, Sources
+from hermes_doctor.vault import BEGUN, MANIFEST, PARTIAL
 
 REBUILT = frozenset(
     {
@@ -86,7 +87,7 @@ def everything(
     vault: Path | None = None,
     choice: Choice = EVERYTHING,
     omitted: Omitted | None = None,
-) -> list[Source]:
+) -> Sources:
     """Every path to copy; databases that are in use are marked to go through SQLite.
 
     What is left out is added to `omitted`.
@@ -96,11 +97,11 @@ def everything(
 
     # A vault may be any folder of the home, and hold what is no part of it.
     places = {vault, vault.resolve()} if vault else set()
+    omitted = Omitted() if omitted is None else omitted
+    sources = Sources(str(home.path))
     with remembered():
-        omitted = Omitted() if omitted is None else omitted
-        walked = _walk(home, places, choice, omitted)
-        found = list(_with_targets(home, places, walked, omitted))
-    databases = [Path(place) for _, place, _ in found if _is_main(place)]
+        walked = _with_targets(home, places, _walk(home, places, choice, omitted), omitted)
+        databases = [Path(place) for place in sources.add(walked) if _is_main(place)]
     beside = {side: path for path in databases for side in _sides(path)}
     held = processes.openers([*databases, *beside])
     live = {beside.get(path, path) for path in held} | {p for p in databases if in_use(p)}
@@ -108,12 +109,8 @@ def everything(
     live = {path for path in live if _begins_as_one(path)}
     # The copy through SQLite has what the log holds.
     merged = {str(side) for path in live for side in _sides(path)}
-    names = {str(path) for path in live}
-    return [
-        Source(name, place, taken, live=place in names, patient=True)
-        for name, place, taken in found
-        if place not in merged
-    ]
+    sources.know_live({str(path) for path in live}, merged)
+    return sources
 
 
 def _begins_as_one(path: Path) -> bool:
@@ -128,10 +125,6 @@ def _begins_as_one(path: Path) -> bool:
 
 def _is_main(place: str) -> bool:
     return is_database(place) and not place.endswith(SIDECARS)
-
-
-Found = tuple[str, str, Snapshot]
-"""Its name in a backup, where it lies, and what it is."""
 
 
 KERNEL = (Path("/proc"), Path("/sys"))

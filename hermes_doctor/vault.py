@@ -9,24 +9,27 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from hermes_doctor import __version__, blocks, digests, durable, rights
+from hermes_doctor import __version__, blocks, digests, durable, pages, rights
 from hermes_doctor.files import MEGABYTE, listing, read, size, snapshot, walk
 from hermes_doctor.home import Home
 from hermes_doctor.interrupts import uninterrupted
 from hermes_doctor.manifest import (
     BASE,
     CHANGED,
+    DAMAGE,
     MANIFEST,
     SCHEMA,
     Backup,
     Entry,
     Source,
+    damaged,
     parse,
     seal,
 )
 from hermes_doctor.missing import Missing
 from hermes_doctor.model import CouldNotLook, Trouble
 from hermes_doctor.saving import Saving
+from hermes_doctor.saving.lines import Lines
 from hermes_doctor.sharing import Earlier
 
 __all__ = ["MANIFEST", "SCHEMA", "Backup", "Entry", "Source", "Vault", "parse", "seal"]
@@ -34,6 +37,8 @@ __all__ = ["MANIFEST", "SCHEMA", "Backup", "Entry", "Source", "Vault", "parse", 
 PARTIAL = ".partial"
 BEGUN = "home"
 """A file in a backup that names the home it is of, before there is a manifest."""
+SMALL = 2 * MEGABYTE
+"""Bytes of a manifest that is read as a whole."""
 MARGIN = 4 * MEGABYTE
 """Room that must be left on a disk beside what is copied."""
 
@@ -98,15 +103,27 @@ class Vault:
                 f"There is no backup {id!r} in {self.root}. See: hermes-doctor backup list"
             )
         folder = self.root / id
-        try:
-            data, _ = read(folder / MANIFEST, 256 * MEGABYTE)
-        except (CouldNotLook, OSError):
-            raise Trouble(f"The manifest of backup {id} cannot be read ({folder}).") from None
-        backup = parse(folder, data)
+        backup = self._read(folder)
         stranger = os.geteuid() == 0 and self.owner != 0 and backup.home != str(self.home.path)
         if stranger and not self.root.resolve().is_relative_to(self.home.path):
             raise Trouble(f"Backup {id} in {self.root} is one of {backup.home}, another home.")
         return backup
+
+    def _read(self, folder: Path) -> Backup:
+        """A backup by its manifest; the entries of a large one stay on the disk."""
+        try:
+            if snapshot(folder / MANIFEST).size > SMALL:
+                try:
+                    if found := pages.load(folder):
+                        return found
+                except DAMAGE:
+                    raise damaged(folder) from None
+            data, _ = read(folder / MANIFEST, 256 * MEGABYTE)
+        except (CouldNotLook, OSError):
+            raise Trouble(
+                f"The manifest of backup {folder.name} cannot be read ({folder})."
+            ) from None
+        return parse(folder, data)
 
     def is_ours(self, id: str) -> bool:
         """Whether a backup is this home's; a vault elsewhere may serve several homes."""
@@ -223,9 +240,14 @@ class Vault:
                 shares=earlier.backup.id if earlier.backup and earlier.shared else None,
                 left_out=tuple(left_out),
             )
-            durable.save(partial / MANIFEST, seal(backup, earlier.backup))
+            if isinstance(entries, Lines):
+                entries.finish(backup)
+            else:
+                durable.save(partial / MANIFEST, seal(backup, earlier.backup))
             durable.rename(partial, folder)
             durable.sync_folder(self.root)
+            if isinstance(entries, Lines):
+                backup = backup._replace(entries=self._read(folder).entries)
         except BaseException as error:
             with uninterrupted(), contextlib.suppress(OSError):
                 self.discard(id + PARTIAL)
