@@ -217,6 +217,16 @@ def _parse(document: dict[str, Any]) -> Journal:
     return journal
 
 
+def _insist_on(state: State) -> None:
+    """Refuse numbers that no system has, which its calls would not take."""
+    numbers = ((state.mode, 0, 0o7777), (state.uid, -1, 2**32 - 2), (state.gid, -1, 2**32 - 2))
+    for number, least, most in numbers:
+        if number is not None and (type(number) is not int or not least <= number <= most):
+            raise ValueError("a number that cannot be")
+    if not all(text is None or isinstance(text, str) for text in (state.sha256, state.target)):
+        raise ValueError("a text is not one")
+
+
 _STATES = FINAL | {BACKING_UP, STAGING, COMMITTING, VERIFYING, ENDING}
 _ID = re.compile(r"[0-9A-Za-z][0-9A-Za-z-]*")
 
@@ -230,6 +240,10 @@ def _insist(journal: Journal) -> None:
     texts += [s.kind for r in journal.paths for s in (r.before, r.after)]
     if not all(isinstance(text, str) for text in texts):
         raise ValueError("a text is none")
+    for state in (s for r in journal.paths for s in (r.before, r.after)):
+        _insist_on(state)
+    if not all(type(r.reverted) is bool for r in (*journal.paths, *journal.acts)):
+        raise ValueError("a mark is not one")
     if journal.end is not None and journal.end not in list(FINAL):
         raise ValueError("an unknown end")
     if journal.state not in list(_STATES) or journal.kind not in ("fix", "undo", "restore"):

@@ -138,13 +138,12 @@ class Vault:
         self,
         backup: Backup,
         progress: Progress | None = None,
-        known: dict[tuple[object, ...], str] | None = None,
+        known: dict[bytes, str] | None = None,
     ) -> list[str]:
         """Everything that is no longer as it was written; empty when the backup is whole.
 
         `known` are the copies that were read already, which several backups may share.
         """
-        known = {} if known is None else known
         wrong = []
         for entry in backup.entries:
             if entry.kind != "file":
@@ -152,8 +151,8 @@ class Vault:
             copy = backup.copy_of(entry)
             try:
                 marks = _marks(copy, entry)
-                found = known.get(marks) or blocks.digest_of(copy, entry, progress)
-                if _marks(copy, entry) == marks:  # else it was another that was read
+                found = (known or {}).get(marks) or blocks.digest_of(copy, entry, progress)
+                if known is not None and _marks(copy, entry) == marks:  # else another was read
                     known[marks] = found
             except (FileNotFoundError, NotADirectoryError):
                 wrong.append(f"{entry.path}: the copy is missing")
@@ -304,17 +303,22 @@ class Vault:
             durable.remove_folder(Path(base))
 
 
-def _marks(copy: Path, entry: Entry) -> tuple[object, ...]:
+def _marks(copy: Path, entry: Entry) -> bytes:
     """What is the same for two names of one copy that is summed up alike, and for nothing else.
 
-    A number of a file may be used again, and its time be set; when that was done cannot.
+    A number of a file may be used again, and its time be set; when that was done cannot. Of many
+    copies these are kept, so it is a short hash.
     """
+    import hashlib
+
     parts = (copy / BASE, copy / CHANGED) if entry.blocks else (copy,)
     found = [os.lstat(part) for part in parts]
     by_pieces = (entry.sha256 or "").startswith(digests.PREFIX)
-    return by_pieces, *(
-        (st.st_dev, st.st_ino, st.st_size, st.st_mtime_ns, st.st_ctime_ns) for st in found
+    marks = (
+        by_pieces,
+        *((st.st_dev, st.st_ino, st.st_size, st.st_mtime_ns, st.st_ctime_ns) for st in found),
     )
+    return hashlib.blake2b(repr(marks).encode(), digest_size=16).digest()
 
 
 def check_room(place: Path, wanted: int) -> None:

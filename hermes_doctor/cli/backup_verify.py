@@ -114,7 +114,7 @@ def _verified(
     from hermes_doctor.trial import tried
 
     results: list[tuple[str, list[str]]] = []
-    known: dict[tuple[object, ...], str] = {}
+    known: dict[bytes, str] | None = {} if len(ids) > 1 else None
     with away.at_work(store) if deep else interruptible():
         for one in ids:
             try:
