@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING
 
 from hermes_doctor.files import MEGABYTE
 from hermes_doctor.home import SIDECARS, is_database
-from hermes_doctor.manifest import Entry, Source, entries_of
+from hermes_doctor.manifest import Entry, Source
 from hermes_doctor.missing import Missing
 from hermes_doctor.model import CannotFix
+from hermes_doctor.valid_entries import entries_of
 
 if TYPE_CHECKING:
     from hermes_doctor.child import Child

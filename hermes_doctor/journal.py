@@ -242,7 +242,8 @@ def _insist(journal: Journal) -> None:
         raise ValueError("a text is none")
     for state in (s for r in journal.paths for s in (r.before, r.after)):
         _insist_on(state)
-    if not all(type(r.reverted) is bool for r in (*journal.paths, *journal.acts)):
+    marks = [r.reverted for r in journal.paths] + [a.reverted for a in journal.acts]
+    if not all(type(mark) is bool for mark in marks):
         raise ValueError("a mark is not one")
     if journal.end is not None and journal.end not in list(FINAL):
         raise ValueError("an unknown end")

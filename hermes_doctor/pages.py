@@ -18,8 +18,9 @@ from pathlib import Path
 from typing import Any, overload
 
 from hermes_doctor.files import Snapshot, open_regular, snapshot
-from hermes_doctor.manifest import MANIFEST, OPENING, Backup, Entry, backup_of, entries_of, head_of
+from hermes_doctor.manifest import MANIFEST, OPENING, Backup, Entry, backup_of, head_of
 from hermes_doctor.model import CouldNotLook, Trouble
+from hermes_doctor.valid_entries import entries_of
 from hermes_doctor.values import NamedTuple
 
 PAGE = 128

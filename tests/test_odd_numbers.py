@@ -54,7 +54,7 @@ def test_a_uid_that_no_system_has(home: Path) -> None:
 
 
 @pytest.mark.parametrize("value", ODD, ids=lambda value: repr(value)[:20])
-def test_odd_manifests(home: Path, value: object) -> None:
+def test_odd_manifests(home: Path, value: Any) -> None:
     """Every field of an entry and of the head with every kind of value, and the seal that fits."""
     for field in FIELDS:
         use(home, forging.manifest(home, forging.entry("notes.txt", **{field: value})))
