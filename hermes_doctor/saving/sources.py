@@ -14,9 +14,9 @@ from hermes_doctor.model import Trouble
 
 Found = tuple[str, str, Snapshot]
 """The name of a path in a backup, where it is, and what it is."""
-AT_ONCE = 8192
+AT_ONCE = 4096
 """Paths that are saved together, and kept as objects."""
-KEPT = 16 * MEGABYTE
+KEPT = 4 * MEGABYTE
 """Bytes of names and marks that stay in memory; what is more goes into a temporary file."""
 _KINDS = ("file", "symlink")
 _HEAD = struct.Struct("<B8qI")
@@ -56,7 +56,7 @@ class Sources(Sequence[Source]):
             import tempfile
 
             few, self._few = self._few, None
-            self._file = tempfile.SpooledTemporaryFile(max_size=KEPT)
+            self._file = tempfile.SpooledTemporaryFile(max_size=KEPT)  # noqa: SIM115
             for source in few:
                 self._write(source.name, source.expect)
 
