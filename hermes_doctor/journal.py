@@ -219,7 +219,7 @@ def _parse(document: dict[str, Any]) -> Journal:
 
 def _insist_on(state: State) -> None:
     """Refuse numbers that no system has, which its calls would not take."""
-    numbers = ((state.mode, 0, 0o7777), (state.uid, -1, 2**32 - 2), (state.gid, -1, 2**32 - 2))
+    numbers = ((state.mode, 0, 0o177777), (state.uid, -1, 2**32 - 2), (state.gid, -1, 2**32 - 2))
     for number, least, most in numbers:
         if number is not None and (type(number) is not int or not least <= number <= most):
             raise ValueError("a number that cannot be")
