@@ -32,6 +32,7 @@ bench: $(VENV)/dev
 	$(BIN)/python -m benchmarks.watch
 	$(BIN)/python -m benchmarks.live_backup
 	$(BIN)/python -m benchmarks.home_backup
+	$(BIN)/python -m benchmarks.memory
 	$(BIN)/python -m benchmarks.logs
 
 screenshot: $(VENV)/dev

@@ -192,7 +192,7 @@ def take_in(vault: Vault, path: Path, lock: Lock) -> Backup:
             place = place_of(partial, entry.path)
             durable.make_folder(place.parent)
             with durable.fresh(place, lasting=False) as fd:
-                found, _ = durable.drain(stream, fd, like=entry.sha256)
+                found, _ = durable.drain(stream, fd, like=entry.sha256, skip_zeros=True)
             if found != entry.sha256:
                 raise Trouble(f"{path.name} is damaged: {entry.path} is not what was saved.")
         if left:

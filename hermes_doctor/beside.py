@@ -14,8 +14,10 @@ from typing import TYPE_CHECKING
 
 from hermes_doctor.files import MEGABYTE
 from hermes_doctor.home import SIDECARS, is_database
-from hermes_doctor.manifest import Entry, Source, entries_of
+from hermes_doctor.manifest import Entry, Source
+from hermes_doctor.missing import Missing
 from hermes_doctor.model import CannotFix
+from hermes_doctor.valid_entries import entries_of
 
 if TYPE_CHECKING:
     from hermes_doctor.child import Child
@@ -53,6 +55,7 @@ class Beside:
         self._saving.made.fresh |= set(told["fresh"])
         self._saving.earlier.shared |= told["shared"]
         self._saving.earlier.wrong |= set(told["wrong"])
+        self._saving.missing += [Missing(*one) for one in told["missing"]]
         return [*entries_of(told["entries"])]
 
     def _again(self) -> list[Entry]:
@@ -102,6 +105,7 @@ def _told(saving: Saving, groups: Groups, say: Callable[[str], None]) -> str:
     made = saving.made
     made.progress = progress if made.progress else None
     made.unread, made.fresh, saving.earlier.shared = {}, set(), False
+    saving.missing = []
     made.alone = True
     try:
         entries = [entry for group in groups for entry in saving.group(group)]
@@ -115,6 +119,7 @@ def _told(saving: Saving, groups: Groups, say: Callable[[str], None]) -> str:
             "fresh": list(made.fresh),
             "shared": saving.earlier.shared,
             "wrong": list(saving.earlier.wrong),
+            "missing": saving.missing,
         }
     )
 

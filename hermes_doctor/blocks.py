@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hermes_doctor import digests, durable
+from hermes_doctor import digests, durable, holes
 from hermes_doctor.files import MEGABYTE, open_regular
 from hermes_doctor.manifest import BASE, CHANGED, Entry
 from hermes_doctor.model import CouldNotLook
@@ -32,6 +32,8 @@ LEAST = 16 * MEGABYTE
 MOST = 0.3
 """Of a file; when more is different a new whole copy is made."""
 BLOCK = 4096
+KEPT = 4 * MEGABYTE
+"""Of a file that is mapped, so much stays in memory behind the place that is read."""
 CHUNK = digests.PIECE
 _MAGIC = b"hermes-doctor/blocks/1\n"
 _RUN = struct.Struct(">QQ")
@@ -88,15 +90,19 @@ class Mapped:
         here, there = self._base, self._other[1]
         if end > min(len(here), len(there)):
             return False
+        here.let_go(start)
+        there.let_go(start)
         return not self._differ(here.address + start, there.address + start, end - start)
 
     def has(self, data: bytes, at: int) -> bool:
         """Whether these bytes stand there in the base."""
         here = self._base
+        here.let_go(at)
         return at + len(data) <= len(here) and not self._differ(here.address + at, data, len(data))
 
     def stretch(self, where: range) -> memoryview:
         """What stands there in the base."""
+        self._base.let_go(where.start)
         return memoryview(self._base.held)[where.start : where.stop]
 
 
@@ -108,6 +114,19 @@ class Map:
 
         self.held = held
         self.address = addressof(c_char.from_buffer(held)) if len(held) else 0
+        self._gone = 0
+
+    def let_go(self, start: int) -> None:
+        """Have the kernel take back the memory of what lies well before, if it is much.
+
+        It is read in order; a page that is needed again comes from the file again.
+        """
+        import mmap
+
+        until = (start - KEPT) // mmap.PAGESIZE * mmap.PAGESIZE
+        if until - self._gone >= KEPT and hasattr(self.held, "madvise"):
+            self.held.madvise(mmap.MADV_DONTNEED, self._gone, until - self._gone)
+            self._gone = until
 
     def __len__(self) -> int:
         return len(self.held)
@@ -255,8 +274,17 @@ def opened(path: Path) -> Iterator[int]:
 
 
 def copy(folder: Path, target: int, like: str | None) -> str:
-    """Write the file that two parts stand for; its digest, made `like` another."""
-    return _summed(folder, like, lambda chunk: durable.write(target, chunk))
+    """Write the file that two parts stand for; its digest, made `like` another.
+
+    Zeros become holes where the whole copy has holes.
+    """
+    with opened(folder / BASE) as base:
+        is_sparse = holes.is_sparse(os.fstat(base))
+    if not is_sparse:
+        return _summed(folder, like, lambda chunk: durable.write(target, chunk))
+    found = _summed(folder, like, lambda chunk: durable.write_or_skip(target, chunk))
+    durable.end_here(target)
+    return found
 
 
 def digest_of(copy: Path, entry: Entry, progress: durable.Progress | None = None) -> str:

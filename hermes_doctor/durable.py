@@ -10,14 +10,15 @@ from __future__ import annotations
 import base64
 import contextlib
 import errno
+import itertools
 import os
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
-from hermes_doctor import digests, ondisk, renameat2, rights
-from hermes_doctor.files import StrPath, open_regular
+from hermes_doctor import digests, holes, ondisk, renameat2, rights
+from hermes_doctor.files import StrPath, open_regular, walk
 from hermes_doctor.rights import acting_at, acting_for
 
 CHUNK = 1024 * 1024
@@ -65,15 +66,16 @@ def sync_folder(folder: Path) -> None:
 
 def settle(folder: Path, fresh: Collection[StrPath] | None = None) -> None:
     """Everything below a folder onto the disk; where much is `fresh`, all of its disk at once."""
-    found = [(Path(base), files) for base, _, files in os.walk(folder)]
-    if fresh is None:
-        fresh = [base / file for base, files in found for file in files]
-    if len(fresh) + len(found) > FEW and _sync_disk(folder):
+    few = itertools.islice(walk(folder), FEW + 1)
+    count = sum(1 + (len(files) if fresh is None else 0) for _, _, files in few)
+    if count + len(fresh or ()) > FEW and _sync_disk(folder):
         return
-    for path in fresh:
+    for path in fresh or ():
         sync_file(Path(path))
-    for base, _ in found:
-        sync_folder(base)
+    for base, _, files in walk(folder):
+        for file in files if fresh is None else ():
+            sync_file(Path(base) / file)
+        sync_folder(Path(base))
 
 
 def _sync_disk(folder: Path) -> bool:
@@ -221,12 +223,28 @@ def fresh(path: StrPath, mode: int = FILE_MODE, *, lasting: bool = True) -> Iter
         os.close(fd)
 
 
+def append(path: Path, data: bytes) -> None:
+    """Add to a file of the tool's own that is not finished."""
+    with acting_for(path) as here:
+        fd = os.open(here, os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        write(fd, data)
+    finally:
+        os.close(fd)
+
+
 def save(path: Path, data: bytes) -> None:
     """A small private file of the tool's own, replaced atomically."""
+    save_all(path, [data])
+
+
+def save_all(path: Path, data: Iterable[bytes]) -> None:
+    """The same of a file whose bytes come piece by piece."""
     temp = path.with_name(path.name + ".new")
     remove(temp)
     with fresh(temp) as fd:
-        write(fd, data)
+        for chunk in data:
+            write(fd, chunk)
     try:
         rename(temp, path)
     except OSError:
@@ -242,7 +260,25 @@ def copy(
     with acting_for(source) as here:
         fd = open_regular(here, follow=False)
     with os.fdopen(fd, "rb", buffering=0) as file:
+        if holes.is_sparse(os.fstat(fd)):
+            return _copy_sparse(fd, target, progress, like)
         return drain(file, target, progress, like=like)
+
+
+def _copy_sparse(
+    source: int, target: int, progress: Progress | None, like: str | None = None
+) -> tuple[str, int]:
+    """Copy a file with holes into an empty one; its digest, made `like` another, and size."""
+    digest = digests.like(like)
+
+    def seen(piece: bytes | memoryview) -> None:
+        digest.update(piece)
+        if progress:
+            progress(len(piece))
+
+    total = holes.copy(source, target, place, seen)
+    os.lseek(target, total, os.SEEK_SET)
+    return digest.hexdigest(), total
 
 
 def copy_read_back(
@@ -256,7 +292,10 @@ def copy_read_back(
     with acting_at(source) as here:
         fd = open_regular(here, follow=False)
     with os.fdopen(fd, "rb", buffering=0) as file:
-        most = os.fstat(fd).st_size
+        known = os.fstat(fd)
+        most = known.st_size
+        if holes.is_sparse(known):
+            return (*_copy_sparse(fd, target, progress), False)
         if most < DIRECT or not ondisk.past_memory(target):
             return (*drain(file, target, progress, most), False)
         digest, total, held = digests.sha256(), 0, True
@@ -288,34 +327,60 @@ def _write_past_memory(fd: int, data: memoryview) -> bool:
     return True
 
 
+def write_or_skip(fd: int, data: bytes | memoryview) -> None:
+    """All of the data; zeros become a hole. The end of the file has to be set afterwards."""
+    if holes.is_empty(data):
+        os.lseek(fd, len(data), os.SEEK_CUR)
+    else:
+        write(fd, data)
+
+
+def end_here(fd: int) -> None:
+    """Let a file end where it was last written to, or where zeros were skipped."""
+    os.ftruncate(fd, os.lseek(fd, 0, os.SEEK_CUR))
+
+
 def drain(
     source: IO[bytes],
     target: int,
     progress: Progress | None = None,
     most: int | None = None,
     like: str | None = None,
+    *,
+    skip_zeros: bool = False,
 ) -> tuple[str, int]:
     """Everything of a stream into an open descriptor; its digest, made `like` another, and size.
 
-    Not much more than `most`: somebody may add to a file as fast as it is read.
+    Not much more than `most`: somebody may add to a file as fast as it is read. With `skip_zeros`,
+    long runs of zeros become holes.
     """
     digest = digests.like(like)
     total = 0
     while (most is None or total <= most) and (chunk := source.read(CHUNK)):
-        write(target, chunk)
+        (write_or_skip if skip_zeros else write)(target, chunk)
         digest.update(chunk)
         total += len(chunk)
         if progress:
             progress(len(chunk))
+    if skip_zeros:
+        end_here(target)
     return digest.hexdigest(), total
 
 
 def transfer(source: int, target: int, start: int, length: int) -> None:
     """Bring a part of a file to the same place in another, inside the kernel where possible.
 
-    Where the source ends before, so does what is brought.
+    Where the source ends before, so does what is brought. Holes stay holes.
     """
     end = start + length
+    if length > 0 and holes.is_sparse(os.fstat(source)):
+        for at, piece, is_hole in holes.chunks(source, start, end):
+            if not is_hole:
+                place(target, bytes(piece), at)
+            start = at + len(piece)
+        if os.fstat(target).st_size < start:
+            os.ftruncate(target, start)
+        return
     while start < end and (count := _moved(source, target, start, end - start)):
         start += count
 

@@ -232,7 +232,7 @@ def rsync(vault: Vault, target: str) -> None:
     """
     if target.startswith("-"):
         raise Trouble(f"{target} is no place to send backups to.")
-    words = ["-aH", "--exclude=*.partial", "--exclude=/runs", "--exclude=.*.new"]
+    words = ["-aHS", "--exclude=*.partial", "--exclude=/runs", "--exclude=.*.new"]
     way = ["--", f"{vault.root}/", target]
     progress = ["--info=progress2"] if _tells(_run(["rsync", "--version"])) else []
     _run(["rsync", *words, *progress, *way], heard=_hear_rsync)

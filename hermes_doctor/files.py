@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -196,6 +196,39 @@ def _folder(path: Path) -> Iterator[int]:
         yield fd
     finally:
         os.close(fd)
+
+
+def walk(
+    top: StrPath, onerror: Callable[[OSError], None] | None = None
+) -> Iterator[tuple[str, list[str], list[str]]]:
+    """Like `os.walk`, but for trees of any depth: `os.walk` fails at 1,000 nested folders.
+
+    Symlinks are never followed. The caller may remove folders from the list to skip them.
+    """
+    waiting = [os.fspath(top)]
+    while waiting:
+        base = waiting.pop()
+        folders: list[str] = []
+        others: list[str] = []
+        try:
+            with os.scandir(base) as entries:
+                for entry in entries:
+                    is_folder = entry.is_dir(follow_symlinks=False) or _leads_to_folder(entry)
+                    (folders if is_folder else others).append(entry.name)
+        except OSError as error:
+            if onerror is not None:
+                onerror(error)
+            continue
+        yield base, folders, others
+        paths = [os.path.join(base, name) for name in reversed(folders)]
+        waiting += [path for path in paths if not os.path.islink(path)]
+
+
+def _leads_to_folder(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_symlink() and entry.is_dir()
+    except OSError:
+        return False
 
 
 def user_home() -> Path:

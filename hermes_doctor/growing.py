@@ -11,7 +11,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from hermes_doctor import durable
+from hermes_doctor import durable, holes
 from hermes_doctor.blocks import CHUNK, opened
 from hermes_doctor.files import snapshot
 
@@ -28,11 +28,14 @@ def copy(
     first, second = hashlib.sha256(), hashlib.sha256()
     with opened(path) as fd:
         begun = os.fstat(fd)
+        is_sparse = holes.is_sparse(begun)
         for chunk in _beginning(fd, begun.st_size):
             first.update(chunk)
-            durable.write(target, chunk)
+            (durable.write_or_skip if is_sparse else durable.write)(target, chunk)
             if progress:
                 progress(len(chunk))
+        if is_sparse:
+            durable.end_here(target)
         for chunk in _beginning(fd, begun.st_size):
             second.update(chunk)
         shorter = os.fstat(fd).st_size < begun.st_size

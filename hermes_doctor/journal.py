@@ -235,6 +235,16 @@ def _parse(document: dict[str, Any]) -> Journal:
     return journal
 
 
+def _insist_on(state: State) -> None:
+    """Refuse numbers that no system has, which its calls would not take."""
+    numbers = ((state.mode, 0, 0o177777), (state.uid, -1, 2**32 - 2), (state.gid, -1, 2**32 - 2))
+    for number, least, most in numbers:
+        if number is not None and (type(number) is not int or not least <= number <= most):
+            raise ValueError("a number is out of its range")
+    if not all(text is None or isinstance(text, str) for text in (state.sha256, state.target)):
+        raise ValueError("a text is not one")
+
+
 _STATES_OF_PATH = ("before", "after", "joined_before", "joined_after")
 _STATES = FINAL | {BACKING_UP, STAGING, COMMITTING, VERIFYING, ENDING}
 _ID = re.compile(r"[0-9A-Za-z][0-9A-Za-z-]*")
@@ -246,9 +256,17 @@ def _insist(journal: Journal) -> None:
     texts += [r.path for r in journal.paths] + journal.folders + journal.kept + journal.unremoved
     texts += [t for a in journal.acts for t in (a.kind, *a.words, *a.words.values())]
     texts += [t for i in journal.items for t in (i.fix, i.code, i.subject, i.check, i.outcome)]
-    texts += [s.kind for r in journal.paths for s in (r.before, r.after)]
+    states = [s for r in journal.paths for name in _STATES_OF_PATH if (s := getattr(r, name))]
+    if not all(isinstance(state, State) for state in states):
+        raise ValueError("a state is not one")
+    texts += [state.kind for state in states]
     if not all(isinstance(text, str) for text in texts):
         raise ValueError("a text is none")
+    for state in states:
+        _insist_on(state)
+    marks = [r.reverted for r in journal.paths] + [a.reverted for a in journal.acts]
+    if not all(type(mark) is bool for mark in marks):
+        raise ValueError("a mark is not one")
     if journal.end is not None and journal.end not in list(FINAL):
         raise ValueError("an unknown end")
     if journal.state not in list(_STATES) or journal.kind not in ("fix", "undo", "restore"):

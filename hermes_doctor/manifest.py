@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
-from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
 from hermes_doctor.files import Snapshot
+from hermes_doctor.missing import Missing, of_document
 from hermes_doctor.model import Trouble
 from hermes_doctor.values import NOTHING, NamedTuple
 
 SCHEMA = "hermes-doctor/backup/1"
 MANIFEST = "manifest.json"
+OPENING = b', "entries": [\n'
+"""The end of the head."""
 BASE, CHANGED = "base", "changed"
 """The two parts of a copy that is kept in blocks."""
 
@@ -66,13 +68,15 @@ class Backup(NamedTuple):
     reason: str
     hermes: str | None
     tool: str
-    entries: tuple[Entry, ...]
+    entries: Sequence[Entry]
     whole: bool = False
     """Of everything in the home, not only of what one run was about to change."""
     shares: str | None = None
     """The backup before it, whose copies it has names of its own for."""
     left_out: tuple[str, ...] = ()
     """What the operator did not want in it, or only wanted: `--include` and `--exclude`."""
+    missing: tuple[Missing, ...] = ()
+    """What should be in it and could not be read; then it is not `whole`."""
     lines: tuple[bytes, ...] = ()
     """The entries as they are written, where they were read."""
     damaged_before: tuple[tuple[str, str], ...] = ()
@@ -80,18 +84,37 @@ class Backup(NamedTuple):
     what. Here that was saved anew."""
 
     @property
+    def of_home(self) -> bool:
+        """Whether it is a backup of the home, and not of the few paths that a run changed."""
+        return bool(self.whole or self.left_out or self.missing)
+
+    @property
     def size(self) -> int:
         """Bytes of all copies."""
-        return sum(entry.size for entry in self.entries if entry.kind == "file")
+        known = getattr(self.entries, "size", None)
+        return (
+            known
+            if isinstance(known, int)
+            else sum(entry.size for entry in self.entries if entry.kind == "file")
+        )
 
     def entry(self, path: str) -> Entry | None:
         """The entry of one path."""
+        find = getattr(self.entries, "find", None)
+        if find is not None:
+            found: Entry | None = find(path)
+            return found
         return next((one for one in self.entries if one.path == path), None)
 
     @property
     def sound(self) -> bool:
         """Whether every database was sound when it was copied, as far as SQLite was asked."""
-        return all(entry.integrity in (None, "ok") for entry in self.entries)
+        known = getattr(self.entries, "sound", None)
+        return (
+            known
+            if isinstance(known, bool)
+            else all(entry.integrity in (None, "ok") for entry in self.entries)
+        )
 
     def copy_of(self, entry: Entry) -> Path:
         """Where the copy of an entry lies; a folder with its parts if it is kept in blocks."""
@@ -135,7 +158,16 @@ def seal(backup: Backup, earlier: Backup | None = None) -> bytes:
 
     An entry that is one of an earlier backup's is written as it was there.
     """
-    document = {
+    document = head_document(backup)
+    known = zip(earlier.entries, earlier.lines, strict=False) if earlier and earlier.lines else ()
+    lines = _lines(backup.entries, {id(entry): line for entry, line in known})
+    closing = hashlib.sha256(head_of(document) + lines).hexdigest()
+    return head_of(document | {"seal": closing}) + lines
+
+
+def head_document(backup: Backup) -> dict[str, Any]:
+    """All that is written of a backup but its entries and the seal."""
+    document: dict[str, Any] = {
         "schema": SCHEMA,
         "id": backup.id,
         "created_at": backup.created_at.isoformat(),
@@ -147,47 +179,74 @@ def seal(backup: Backup, earlier: Backup | None = None) -> bytes:
         "shares": backup.shares,
         "left_out": list(backup.left_out),
     }
-    known = zip(earlier.entries, earlier.lines, strict=False) if earlier else ()
-    lines = _lines(backup.entries, {id(entry): line for entry, line in known})
-    closing = hashlib.sha256(_head(document) + lines).hexdigest()
-    return _head(document | {"seal": closing}) + lines
+    if backup.missing:
+        document["missing"] = [one.document for one in backup.missing]
+    return document
+
+
+DAMAGE = (ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError)
+"""What reading a damaged manifest raises."""
 
 
 def parse(folder: Path, data: bytes) -> Backup:
     """A manifest read back; one flipped bit anywhere in it is noticed."""
+    from hermes_doctor.valid_entries import entries_of
+
     try:
         document: dict[str, Any] = json.loads(data)
         if not _is_sealed(document, data):
             raise ValueError("seal")
         entries = entries_of(document["entries"])
         lines = tuple(data.partition(b"[\n")[2].removesuffix(b"\n]}\n").split(b",\n"))
-        return Backup(
-            folder=folder,
-            id=document["id"],
-            created_at=datetime.fromisoformat(document["created_at"]),
-            home=document["home"],
-            reason=document["reason"],
-            hermes=document["hermes"],
-            tool=document["tool"],
-            entries=entries,
-            whole=document.get("whole") is True,
-            shares=document.get("shares"),
-            left_out=tuple(document.get("left_out", ())),
-            lines=lines if len(lines) == len(entries) else (),
-        )
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        raise Trouble(
-            f"The manifest of backup {folder.name} is damaged ({folder / MANIFEST})."
-        ) from None
+        made = backup_of(folder, document, entries)
+        return made._replace(lines=lines if len(lines) == len(entries) else ())
+    except DAMAGE:
+        raise damaged(folder) from None
+
+
+def damaged(folder: Path) -> Trouble:
+    """What to say of a manifest that cannot be relied on."""
+    return Trouble(f"The manifest of backup {folder.name} is damaged ({folder / MANIFEST}).")
+
+
+def backup_of(folder: Path, document: Mapping[str, Any], entries: Sequence[Entry]) -> Backup:
+    """The backup that the head of a manifest tells of."""
+    _insist(document)
+    return Backup(
+        folder=folder,
+        id=document["id"],
+        created_at=datetime.fromisoformat(document["created_at"]),
+        home=document["home"],
+        reason=document["reason"],
+        hermes=document["hermes"],
+        tool=document["tool"],
+        entries=entries,
+        whole=document.get("whole") is True,
+        shares=document.get("shares"),
+        left_out=tuple(document.get("left_out", ())),
+        missing=of_document(document.get("missing", ())),
+    )
+
+
+def _insist(document: Mapping[str, Any]) -> None:
+    """Refuse a head whose fields are not what this tool writes."""
+    texts = [document[name] for name in ("id", "created_at", "home", "reason", "tool")]
+    texts += [text for text in (document["hermes"], document.get("shares")) if text is not None]
+    texts += document.get("left_out", ())
+    if not all(isinstance(text, str) for text in texts) or not can_be_names("".join(texts)):
+        raise ValueError("a text is not one")
+    made = datetime.fromisoformat(document["created_at"])
+    if made.tzinfo is None or not 1971 <= made.year <= 9998:
+        raise ValueError("not a time")
 
 
 def _is_sealed(document: Mapping[str, Any], data: bytes) -> bool:
     """By the bytes themselves: those after the head are never read and written again to compare."""
     rest = {name: value for name, value in document.items() if name != "entries"}
-    head = _head(rest)
+    head = head_of(rest)
     if data.startswith(head):
         closing = rest.pop("seal")
-        sealed = hashlib.sha256(_head(rest))
+        sealed = hashlib.sha256(head_of(rest))
         sealed.update(memoryview(data)[len(head) :])
         return bool(closing == sealed.hexdigest())
     opened = {name: value for name, value in document.items() if name != "seal"}
@@ -195,61 +254,7 @@ def _is_sealed(document: Mapping[str, Any], data: bytes) -> bool:
     return bool(document["seal"] == closing) and _formerly(document) == data
 
 
-def entries_of(found: Iterable[Mapping[str, Any]]) -> tuple[Entry, ...]:
-    """Entries whose every field is what this tool writes; ValueError where one is not.
-
-    They are looked at field by field, not one by one: a home has thousands.
-    """
-    every = [{**_USUAL, **fields} for fields in found]
-    if not every:
-        return ()
-    for fields in every:
-        fields["seen"] = tuple(fields["seen"])
-    entries = tuple(map(Entry._make, map(_FIELDS, every)))
-    held = dict(zip(Entry._fields, zip(*entries, strict=True), strict=True))
-    names: tuple[str, ...] = held["path"]
-    if (
-        {len(fields) for fields in every} != {len(held)}  # or it has a field that is none of ours
-        or any(set(map(type, values)) - _TYPES[name] for name, values in held.items())
-        or {type(value) for seen in set(held["seen"]) for value in seen} - {int}
-        or set(held["kind"]) - {"file", "symlink", "absent", "mode"}
-        or any(mode & ~0o777 for mode in set(held["mode"]))  # of a forged one, root sets no user id
-        or not all(names)
-        or any(".." in name.split("/") for name in names if ".." in name)
-        or not _can_be_names("".join((*names, *filter(None, held["target"]))))
-        or not all(_are_attributes(found) for found in held["xattrs"] if found)
-    ):
-        raise ValueError("not an entry")
-    return entries
-
-
-_FIELDS = itemgetter(*Entry._fields)
-_USUAL = Entry._field_defaults
-_TEXT: set[type] = {str}
-_NUMBER: set[type] = {int}
-_MAYBE: set[type] = {str, type(None)}
-_TYPES: Mapping[str, set[type]] = {
-    "path": _TEXT,
-    "kind": _TEXT,
-    "size": _NUMBER,
-    "mode": _NUMBER,
-    "uid": _NUMBER,
-    "gid": _NUMBER,
-    "mtime_ns": _NUMBER,
-    "sha256": _MAYBE,
-    "target": _MAYBE,
-    "xattrs": {dict, type(NOTHING)},
-    "method": _TEXT,
-    "integrity": _MAYBE,
-    "blocks": {bool},
-    "seen": {tuple},
-    "read_at": _NUMBER,
-    "examined_at": _NUMBER,
-    "pieces": _TEXT,
-}
-
-
-def _can_be_names(text: str) -> bool:
+def can_be_names(text: str) -> bool:
     """Whether a disk could have names of these characters."""
     try:
         return b"\0" not in text.encode("utf-8", "surrogateescape")
@@ -257,32 +262,26 @@ def _can_be_names(text: str) -> bool:
         return False
 
 
-def _are_attributes(found: Mapping[str, object]) -> bool:
-    """Extended attributes that belong to a file, not to the machine."""
-    texts = all(isinstance(text, str) for text in found.values())  # names are, in JSON
-    return texts and not any(name.startswith(("security.", "trusted.")) for name in found)
-
-
-def _head(rest: Mapping[str, Any]) -> bytes:
+def head_of(rest: Mapping[str, Any]) -> bytes:
     """All but the entries, up to where they begin."""
     head = json.dumps(rest, sort_keys=True, ensure_ascii=True)
-    return f'{head[:-1]}, "entries": [\n'.encode("ascii")
+    return head[:-1].encode("ascii") + OPENING
 
 
 def _lines(entries: Sequence[Entry], known: Mapping[int, bytes]) -> bytes:
     """An entry a line, which can be read."""
-    fresh = iter(_written([entry for entry in entries if id(entry) not in known]))
+    fresh = iter(written([entry for entry in entries if id(entry) not in known]))
     found = [known[id(entry)] if id(entry) in known else next(fresh) for entry in entries]
     return b",\n".join(found) + b"\n]}\n"
 
 
-def _written(entries: Sequence[Entry]) -> list[bytes]:
+def written(entries: Sequence[Entry]) -> list[bytes]:
     """Each entry by itself, without what is as usual; all in one go, which is quick.
 
     Where one ends and the next begins no text in an entry can look like: there its quotes would
     be escaped.
     """
-    usual = [_USUAL.get(name, ...) for name in Entry._fields]
+    usual = [Entry._field_defaults.get(name, ...) for name in Entry._fields]
     every = [
         {
             n: value

@@ -11,7 +11,7 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
-from hermes_doctor import threads
+from hermes_doctor import holes, threads
 
 if TYPE_CHECKING:
     import mmap
@@ -30,7 +30,12 @@ def blocks(fd: int) -> Iterator[memoryview]:
 
     What was given is overwritten by the next, and by what else the thread reads that way.
     """
-    size = os.fstat(fd).st_size
+    known = os.fstat(fd)
+    size = known.st_size
+    if holes.is_sparse(known):
+        _forget(fd)
+        yield from (memoryview(piece) for _, piece, _ in holes.chunks(fd, 0, size))
+        return
     if size >= LARGE:
         yield from _ahead(fd)
         return

@@ -42,7 +42,7 @@ def outlived(store: Vault, rule: Retention) -> Pruning:
             backup = store.load(id)
         except Trouble:
             continue
-        if (backup.whole or backup.left_out) and backup.home == str(store.home.path):
+        if backup.of_home and backup.home == str(store.home.path):
             # A part of the home, or an unsound one, is no replacement for the day's whole one.
             kinds.setdefault((backup.whole, backup.sound), []).append((id, backup.created_at))
     kept = {id for known in kinds.values() for id in rule.kept(known)}

@@ -19,6 +19,8 @@ from hermes_doctor.model import Trouble
 from hermes_doctor.values import NamedTuple
 
 _NOBODY = 65534
+REMEMBERED = 20_000
+"""Folders that are remembered at most."""
 
 
 class Rights(NamedTuple):
@@ -73,6 +75,8 @@ def of(path: StrPath) -> Rights | None:
     except _Missing:
         return None  # nobody's yet: whoever makes it owns it
     if _known is not None and named.startswith("/"):
+        if len(_known) >= REMEMBERED:
+            _known.clear()
         _known[named] = found
     return found
 

@@ -9,11 +9,13 @@ from pathlib import Path
 
 from hermes_doctor import rights
 from hermes_doctor.belongings import Choice
-from hermes_doctor.files import Snapshot, snapshot
+from hermes_doctor.files import Snapshot, snapshot, walk
 from hermes_doctor.home import SIDECARS, Home, is_database
-from hermes_doctor.model import CouldNotLook, Trouble
+from hermes_doctor.missing import DENIED, Missing, because
+from hermes_doctor.model import CouldNotLook
 from hermes_doctor.rights import acting_for, remembered
-from hermes_doctor.vault import BEGUN, MANIFEST, PARTIAL, Source
+from hermes_doctor.saving.sources import Found, Sources
+from hermes_doctor.vault import BEGUN, MANIFEST, PARTIAL
 
 REBUILT = frozenset(
     {
@@ -53,6 +55,10 @@ class Omitted:
         """Logs, caches, code and copies, but for the backups of the vault."""
         self.unwanted: list[str] = []
         """Files that the choice leaves out."""
+        self.missing: list[Missing] = []
+        """Files and folders that should be in the backup and cannot be read."""
+        self.unfollowed: list[str] = []
+        """Symlinks to folders that hold the home or belong to the kernel: saved as links only."""
 
 
 def _passed_over(home: Home, folder: Path, name: str) -> bool:
@@ -81,7 +87,7 @@ def everything(
     vault: Path | None = None,
     choice: Choice = EVERYTHING,
     omitted: Omitted | None = None,
-) -> list[Source]:
+) -> Sources:
     """Every path to copy; databases that are in use are marked to go through SQLite.
 
     What is left out is added to `omitted`.
@@ -91,10 +97,11 @@ def everything(
 
     # A vault may be any folder of the home, and hold what is no part of it.
     places = {vault, vault.resolve()} if vault else set()
+    omitted = Omitted() if omitted is None else omitted
+    sources = Sources(str(home.path))
     with remembered():
-        walked = _walk(home, places, choice, omitted or Omitted())
-        found = list(_with_targets(home, places, walked))
-    databases = [Path(place) for _, place, _ in found if _is_main(place)]
+        walked = _with_targets(home, places, _walk(home, places, choice, omitted), omitted)
+        databases = [Path(place) for place in sources.add(walked) if _is_main(place)]
     beside = {side: path for path in databases for side in _sides(path)}
     held = processes.openers([*databases, *beside])
     live = {beside.get(path, path) for path in held} | {p for p in databases if in_use(p)}
@@ -102,12 +109,8 @@ def everything(
     live = {path for path in live if _begins_as_one(path)}
     # The copy through SQLite has what the log holds.
     merged = {str(side) for path in live for side in _sides(path)}
-    names = {str(path) for path in live}
-    return [
-        Source(name, place, taken, live=place in names, patient=True)
-        for name, place, taken in found
-        if place not in merged
-    ]
+    sources.know_live({str(path) for path in live}, merged)
+    return sources
 
 
 def _begins_as_one(path: Path) -> bool:
@@ -124,11 +127,14 @@ def _is_main(place: str) -> bool:
     return is_database(place) and not place.endswith(SIDECARS)
 
 
-Found = tuple[str, str, Snapshot]
-"""Its name in a backup, where it lies, and what it is."""
+KERNEL = (Path("/proc"), Path("/sys"))
+RUNNING = (Path("/dev"), Path("/run"))
+"""Folders that hold nobody's files, but what the kernel and running programs show."""
 
 
-def _with_targets(home: Home, vaults: set[Path], found: Iterable[Found]) -> Iterator[Found]:
+def _with_targets(
+    home: Home, vaults: set[Path], found: Iterable[Found], omitted: Omitted
+) -> Iterator[Found]:
     """The paths, and behind each symlink that leads out of the home what it leads to, once."""
     known: set[str] = set()
     for one in found:
@@ -141,26 +147,50 @@ def _with_targets(home: Home, vaults: set[Path], found: Iterable[Found]) -> Iter
             continue  # it leads nowhere
         if real.is_relative_to(home.path):
             continue  # it is saved in its own place
-        behind = [real, *_sides(real)]
-        for base, folders, files in os.walk(real) if real.is_dir() else ():
-            here = Path(base)
-            folders[:] = sorted(
-                name
-                for name in folders
-                if name not in ANYWHERE
-                and here / name != home.path  # saved in its own place
-                and not _is_ours(here, name, vaults)
-                and not (here in vaults and BESIDE.fullmatch(name))
-            )
-            behind += [
-                here / name
-                for name in sorted(files)
-                if not (here in vaults and BESIDE.fullmatch(name))
-            ]
-        fresh = [path for path in behind if str(path) not in known]
-        known.update(map(str, fresh))
-        seen = [(home.name_of(path), str(path), snapshot(path)) for path in fresh]
-        yield from (one for one in seen if _lent(home, one[2]))
+        if home.path.is_relative_to(real) or _is_systems(real):
+            omitted.unfollowed.append(one[0])
+            continue
+        for path in _behind(home, real, vaults, omitted):
+            name = str(path)
+            if name in known:
+                continue
+            known.add(name)
+            try:
+                taken = snapshot(path)
+            except CouldNotLook as why:
+                omitted.missing.append(Missing(home.name_of(path), _without_name(why)))
+                continue
+            if _lent(home, taken):
+                yield home.name_of(path), name, taken
+
+
+def _is_systems(real: Path) -> bool:
+    return real in RUNNING or any(map(real.is_relative_to, KERNEL))
+
+
+def _behind(home: Home, real: Path, vaults: set[Path], omitted: Omitted) -> Iterator[Path]:
+    """What a symlink leads to: a file and what belongs to it, or all files of a folder."""
+    yield from (real, *_sides(real))
+    if not real.is_dir():
+        return
+
+    def failed(error: OSError) -> None:
+        if not isinstance(error, (FileNotFoundError, NotADirectoryError)):
+            omitted.missing.append(Missing.folder(home.name_of(Path(error.filename)), error))
+
+    for base, folders, files in walk(real, failed):
+        here = Path(base)
+        folders[:] = sorted(
+            name
+            for name in folders
+            if name not in ANYWHERE
+            and here / name != home.path  # saved in its own place
+            and not _is_ours(here, name, vaults)
+            and not (here in vaults and BESIDE.fullmatch(name))
+        )
+        for name in sorted(files):
+            if not (here in vaults and BESIDE.fullmatch(name)):
+                yield here / name
 
 
 def _lent(home: Home, taken: Snapshot) -> bool:
@@ -171,16 +201,15 @@ def _lent(home: Home, taken: Snapshot) -> bool:
 
 def _walk(home: Home, vaults: set[Path], choice: Choice, omitted: Omitted) -> Iterator[Found]:
     """The files of the home, profiles included, in a stable order."""
-    unreadable: list[Path] = []
     me = os.geteuid()
     passed: set[Path] = set()
     """Folders that are left out anyway, and looked into only for what is asked for."""
 
     def failed(error: OSError) -> None:
-        if not isinstance(error, (FileNotFoundError, NotADirectoryError)):  # gone meanwhile
-            unreadable.append(Path(error.filename))
+        if not isinstance(error, (FileNotFoundError, NotADirectoryError)):  # gone by now
+            omitted.missing.append(Missing.folder(home.name_of(Path(error.filename)), error))
 
-    for base, folders, files in os.walk(home.path, onerror=failed):
+    for base, folders, files in walk(home.path, failed):
         here = Path(base)
         top = here == home.path or here.parent == home.path / "profiles"
         out = here in passed
@@ -206,7 +235,7 @@ def _walk(home: Home, vaults: set[Path], choice: Choice, omitted: Omitted) -> It
             if over or out:
                 passed.add(here / folder)
         folders[:] = wanted
-        links = [name for name in folders if (here / name).is_symlink()]
+        links = [name for name in folders if os.path.islink(f"{base}/{name}")]
         ours = me == 0 and rights.of(f"{base}/any") is None  # what root may read, all of it
         for file in sorted(files + links):
             if (file[0] == "." and OURS.fullmatch(file)) or (top and file in MOMENTARY):
@@ -218,8 +247,8 @@ def _walk(home: Home, vaults: set[Path], choice: Choice, omitted: Omitted) -> It
                 continue
             try:
                 taken = snapshot(place)
-            except CouldNotLook:
-                unreadable.append(Path(place))
+            except CouldNotLook as why:
+                omitted.missing.append(Missing(name, _without_name(why)))
                 continue
             if taken.kind == "symlink":
                 yield name, place, taken
@@ -228,23 +257,20 @@ def _walk(home: Home, vaults: set[Path], choice: Choice, omitted: Omitted) -> It
                 if ours or mine or _readable(place):
                     yield name, place, taken
                 elif os.path.lexists(place):
-                    unreadable.append(Path(place))
-    if unreadable:
-        more = f" and {len(unreadable) - 1} more" if len(unreadable) > 1 else ""
-        uid = os.stat(home.path).st_uid
-        what_to_do = "Run it as the home's owner, or with sudo."
-        if os.geteuid() == 0:
-            what_to_do = f"Give it to the home's owner first: chown {uid} {unreadable[0]}"
-        raise Trouble(
-            f"The home's owner may not read {unreadable[0]}{more}, so the backup would be "
-            f"incomplete. No backup was made. {what_to_do}"
-        )
+                    omitted.missing.append(Missing(name, DENIED))
 
 
 def _readable(place: str) -> bool:
     """Whether we may read it, root with no more rights than the owner of the place has."""
     with acting_for(Path(place)) as here:
         return os.access(here, os.R_OK, effective_ids=True)
+
+
+def _without_name(why: CouldNotLook) -> str:
+    """The reason alone, of a message that starts with the name of the file."""
+    if isinstance(why.__cause__, OSError):
+        return because(why.__cause__)
+    return str(why).rpartition(": ")[2]
 
 
 def _sides(path: Path) -> list[Path]:

@@ -29,6 +29,7 @@ from hermes_doctor import blocks, durable, reusing, rights, threads
 from hermes_doctor.files import Snapshot, StrPath, read_head, snapshot
 from hermes_doctor.manifest import BASE, CHANGED, Backup, Entry, within
 from hermes_doctor.model import CannotFix, CouldNotLook
+from hermes_doctor.pages import Pages
 
 Log = tuple[int, ...]
 SETTLED = 60 * 10**9
@@ -71,9 +72,14 @@ class Earlier:
 
     def __init__(self, backup: Backup | None) -> None:
         self.backup = backup
-        files = [one for one in (backup.entries if backup else ()) if one.kind == "file"]
-        self._entries = {entry.path: entry for entry in files}
-        self.due = _due(files)
+        entries = backup.entries if backup else ()
+        if isinstance(entries, Pages):
+            self._entry: Callable[[str], Entry | None] = lambda name: _file(entries.find(name))
+            self.due = entries.longest_ago(SHARE)
+        else:
+            files = [one for one in entries if one.kind == "file"]
+            self._entry = {entry.path: entry for entry in files}.get
+            self.due = _due(files)
         """The copies whose turn it is to be read again, by the names of what they are of."""
         self._folders: dict[str, bool] = {}
         """Where names were made, and whether with our own rights."""
@@ -86,18 +92,18 @@ class Earlier:
 
     def unchanged(self, name: str, marks: tuple[int, ...]) -> Entry | None:
         """The entry of a file that is still the same by all that can be seen of it."""
-        entry = self._entries.get(name)
+        entry = self._entry(name)
         if entry is None or entry.seen[1:] != marks:
             return None
         return entry if marks[0] < entry.seen[0] - SETTLED else None
 
     def like(self, name: str) -> Entry | None:
         """The entry of the same name."""
-        return self._entries.get(name)
+        return self._entry(name)
 
     def base(self, name: str, size: int) -> Path | None:
         """An earlier whole copy, for a file of that size to be compared with."""
-        entry = self._entries.get(name)
+        entry = self._entry(name)
         if self.backup is None or entry is None or min(size, entry.size) < blocks.LEAST:
             return None
         place = self.backup.copy_of(entry)
@@ -106,7 +112,7 @@ class Earlier:
 
     def known(self, name: str) -> reusing.Known:
         """The sums of the pieces of what `base` gives, as far as they can be relied on."""
-        entry = self._entries.get(name)
+        entry = self._entry(name)
         if self.backup is None or entry is None:
             return ()
         return reusing.known(self.backup.copy_of(entry), entry)
@@ -141,7 +147,7 @@ class Earlier:
         Threads would do, but for Python, which lets only one of them work. Not `beside`, each is
         read when it is needed.
         """
-        due = [self._entries[name] for name in sorted(self.due)]
+        due = [entry for name in sorted(self.due) if (entry := self._entry(name))]
         if not due or not beside:
             yield lambda: None
             return
@@ -179,10 +185,10 @@ class Earlier:
     def link(self, old: StrPath, new: StrPath) -> bool:
         """A second name for a copy; False on a drive, or with rights, that cannot."""
         folder = os.fspath(new).rpartition("/")[0]
-        if folder not in self._folders:
-            durable.make_folder(Path(folder), lasting=False)
-            self._folders[folder] = rights.of(old) is None and rights.of(new) is None
         try:
+            if folder not in self._folders:
+                durable.make_folder(Path(folder), lasting=False)
+                self._folders[folder] = rights.of(old) is None and rights.of(new) is None
             durable.share(old, new, own=self._folders[folder])
         except OSError:  # no room for a name is no room for the copy either, which will say so
             return False
@@ -192,6 +198,11 @@ class Earlier:
         """A folder for names was removed; for the next one it has to be made again."""
         self._folders.pop(os.fspath(folder), None)
 
+    def forget(self, most: int) -> None:
+        """Let go of what can be found out again, if it is much."""
+        if len(self._folders) > most:
+            self._folders.clear()
+
     def _is_untouched(self, copy: StrPath, entry: Entry) -> bool:
         """Whether nobody has written to a copy since its backup was made, so far as it tells."""
         try:
@@ -200,6 +211,10 @@ class Earlier:
             return False
         as_long = entry.blocks or taken.st_size == entry.size
         return S_ISREG(taken.st_mode) and taken.st_mtime_ns <= self._made and as_long
+
+
+def _file(entry: Entry | None) -> Entry | None:
+    return entry if entry is not None and entry.kind == "file" else None
 
 
 def _is_file(copy: Path) -> bool:

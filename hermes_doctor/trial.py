@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 
-from hermes_doctor import durable, paths
+from hermes_doctor import durable, holes, paths
 from hermes_doctor.belongings import STORES, matches
 from hermes_doctor.child import with_rights_of
 from hermes_doctor.files import MEGABYTE, read
@@ -32,7 +33,7 @@ OTHER = ("skills", "memories", "sessions")
 def tried(vault: Vault, backup: Backup, progress: Progress | None = None) -> list[str]:
     """Everything that is wrong with what a backup gives back."""
     groups = _groups(backup)
-    vault.room(max((sum(entry.size for entry in group) for group in groups), default=0))
+    vault.room(max((sum(_room(backup, one) for one in group) for group in groups), default=0))
     name = vault.next_id() + PARTIAL
     scratch = vault.root / name
     durable.make_folder(scratch)
@@ -43,6 +44,14 @@ def tried(vault: Vault, backup: Backup, progress: Progress | None = None) -> lis
     finally:
         with uninterrupted(), contextlib.suppress(OSError):
             vault.discard(name)
+
+
+def _room(backup: Backup, entry: Entry) -> int:
+    """Bytes that a file takes when it is restored; of a sparse one those that are not in holes."""
+    try:
+        return entry.size if entry.blocks else holes.allocated(os.lstat(backup.copy_of(entry)))
+    except OSError:
+        return entry.size
 
 
 def _groups(backup: Backup) -> list[list[Entry]]:

@@ -9,23 +9,27 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from hermes_doctor import __version__, blocks, digests, durable, rights
-from hermes_doctor.files import MEGABYTE, listing, read, size, snapshot
+from hermes_doctor import __version__, blocks, digests, durable, pages, rights
+from hermes_doctor.files import MEGABYTE, listing, read, size, snapshot, walk
 from hermes_doctor.home import Home
 from hermes_doctor.interrupts import uninterrupted
 from hermes_doctor.manifest import (
     BASE,
     CHANGED,
+    DAMAGE,
     MANIFEST,
     SCHEMA,
     Backup,
     Entry,
     Source,
+    damaged,
     parse,
     seal,
 )
+from hermes_doctor.missing import Missing
 from hermes_doctor.model import CouldNotLook, Trouble
 from hermes_doctor.saving import Saving
+from hermes_doctor.saving.lines import Lines
 from hermes_doctor.sharing import Earlier
 
 __all__ = ["MANIFEST", "SCHEMA", "Backup", "Entry", "Source", "Vault", "parse", "seal"]
@@ -33,6 +37,8 @@ __all__ = ["MANIFEST", "SCHEMA", "Backup", "Entry", "Source", "Vault", "parse", 
 PARTIAL = ".partial"
 BEGUN = "home"
 """A file in a backup that names the home it is of, before there is a manifest."""
+SMALL = 2 * MEGABYTE
+"""Bytes of a manifest that is read as a whole."""
 MARGIN = 4 * MEGABYTE
 """Room that must be left on a disk beside what is copied."""
 
@@ -97,15 +103,27 @@ class Vault:
                 f"There is no backup {id!r} in {self.root}. See: hermes-doctor backup list"
             )
         folder = self.root / id
-        try:
-            data, _ = read(folder / MANIFEST, 256 * MEGABYTE)
-        except (CouldNotLook, OSError):
-            raise Trouble(f"The manifest of backup {id} cannot be read ({folder}).") from None
-        backup = parse(folder, data)
+        backup = self._read(folder)
         stranger = os.geteuid() == 0 and self.owner != 0 and backup.home != str(self.home.path)
         if stranger and not self.root.resolve().is_relative_to(self.home.path):
             raise Trouble(f"Backup {id} in {self.root} is one of {backup.home}, another home.")
         return backup
+
+    def _read(self, folder: Path) -> Backup:
+        """A backup by its manifest; the entries of a large one stay on the disk."""
+        try:
+            if snapshot(folder / MANIFEST).size > SMALL:
+                try:
+                    if found := pages.load(folder):
+                        return found
+                except DAMAGE:
+                    raise damaged(folder) from None
+            data, _ = read(folder / MANIFEST, 256 * MEGABYTE)
+        except (CouldNotLook, OSError):
+            raise Trouble(
+                f"The manifest of backup {folder.name} cannot be read ({folder})."
+            ) from None
+        return parse(folder, data)
 
     def is_ours(self, id: str) -> bool:
         """Whether a backup is this home's; a vault elsewhere may serve several homes."""
@@ -120,13 +138,12 @@ class Vault:
         self,
         backup: Backup,
         progress: Progress | None = None,
-        known: dict[tuple[object, ...], str] | None = None,
+        known: dict[bytes, str] | None = None,
     ) -> list[str]:
         """Everything that is no longer as it was written; empty when the backup is whole.
 
         `known` are the copies that were read already, which several backups may share.
         """
-        known = {} if known is None else known
         wrong = []
         for entry in backup.entries:
             if entry.kind != "file":
@@ -134,8 +151,8 @@ class Vault:
             copy = backup.copy_of(entry)
             try:
                 marks = _marks(copy, entry)
-                found = known.get(marks) or blocks.digest_of(copy, entry, progress)
-                if _marks(copy, entry) == marks:  # else it was another that was read
+                found = (known or {}).get(marks) or blocks.digest_of(copy, entry, progress)
+                if known is not None and _marks(copy, entry) == marks:  # else another was read
                     known[marks] = found
             except (FileNotFoundError, NotADirectoryError):
                 wrong.append(f"{entry.path}: the copy is missing")
@@ -181,12 +198,14 @@ class Vault:
         whole: bool = False,
         full: bool = False,
         left_out: Sequence[str] = (),
+        missing: Sequence[Missing] = (),
         progress: Progress | None = None,
     ) -> Backup:
         """Copy, verify by hash, seal. Until the last rename it is no backup, only a .partial.
 
         What has not changed since the last backup of the whole home is shared with that one, unless
-        a full one is asked for.
+        a full one is asked for. `missing` is what could not be listed or opened; what cannot be
+        read while it is saved is added to it. A backup that lacks anything is not `whole`.
         """
         id = id or self.next_id()
         self.prepare()
@@ -205,6 +224,7 @@ class Vault:
                 wrong = saving.read_back()
             if wrong:
                 raise Trouble(f"The backup could not be verified: {wrong[0]}. Nothing was changed.")
+            lacking = (*missing, *saving.missing)
             backup = Backup(
                 folder=partial,
                 id=id,
@@ -214,13 +234,19 @@ class Vault:
                 hermes=hermes,
                 tool=__version__,
                 entries=entries,
-                whole=whole,
+                whole=whole and not lacking,
+                missing=lacking,
                 shares=earlier.backup.id if earlier.backup and earlier.shared else None,
                 left_out=tuple(left_out),
             )
-            durable.save(partial / MANIFEST, seal(backup, earlier.backup))
+            if isinstance(entries, Lines):
+                entries.finish(backup)
+            else:
+                durable.save(partial / MANIFEST, seal(backup, earlier.backup))
             durable.rename(partial, folder)
             durable.sync_folder(self.root)
+            if isinstance(entries, Lines):
+                backup = backup._replace(entries=self._read(folder).entries)
         except BaseException as error:
             with uninterrupted(), contextlib.suppress(OSError):
                 self.discard(id + PARTIAL)
@@ -242,7 +268,7 @@ class Vault:
                 backup = self.load(id)
             except Trouble:
                 continue
-            if (backup.whole or backup.left_out) and backup.home == str(self.home.path):
+            if backup.of_home and backup.home == str(self.home.path):
                 return backup
         return None
 
@@ -267,32 +293,38 @@ class Vault:
             durable.remove(folder)
             return
         durable.remove(folder / MANIFEST)
-        for base, folders, files in os.walk(folder, topdown=False):
-            for file in files:
-                durable.remove(Path(base) / file)
-            for sub in folders:
-                path = Path(base) / sub
-                durable.remove(path) if path.is_symlink() else durable.remove_folder(path)
-        durable.remove_folder(folder)
+        folders = []
+        for base, below, files in walk(folder):
+            folders.append(base)
+            links = [name for name in below if os.path.islink(f"{base}/{name}")]
+            for name in (*files, *links):
+                durable.remove(Path(f"{base}/{name}"))
+        for base in reversed(folders):
+            durable.remove_folder(Path(base))
 
 
-def _marks(copy: Path, entry: Entry) -> tuple[object, ...]:
+def _marks(copy: Path, entry: Entry) -> bytes:
     """What is the same for two names of one copy that is summed up alike, and for nothing else.
 
-    A number of a file may be used again, and its time be set; when that was done cannot.
+    A number of a file may be used again, and its time be set; when that was done cannot. Of many
+    copies these are kept, so it is a short hash.
     """
+    import hashlib
+
     parts = (copy / BASE, copy / CHANGED) if entry.blocks else (copy,)
     found = [os.lstat(part) for part in parts]
     by_pieces = (entry.sha256 or "").startswith(digests.PREFIX)
-    return by_pieces, *(
-        (st.st_dev, st.st_ino, st.st_size, st.st_mtime_ns, st.st_ctime_ns) for st in found
+    marks = (
+        by_pieces,
+        *((st.st_dev, st.st_ino, st.st_size, st.st_mtime_ns, st.st_ctime_ns) for st in found),
     )
+    return hashlib.blake2b(repr(marks).encode(), digest_size=16).digest()
 
 
 def check_room(place: Path, wanted: int) -> None:
     """Refuse when less than `wanted` bytes (and a margin) are free where `place` lies."""
     disk = os.statvfs(place)
-    free = disk.f_frsize * (disk.f_bfree if os.geteuid() == 0 else disk.f_bavail)
+    free = disk.f_frsize * disk.f_bavail  # what is reserved for root is not ours to fill
     if free < wanted + MARGIN:
         raise Trouble(
             f"The disk of {place} has {size(free)} free, and {size(wanted + MARGIN)} are needed. "

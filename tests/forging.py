@@ -34,8 +34,17 @@ def entry(path: str, kind: str = "file", **fields: Any) -> dict[str, Any]:
     } | fields
 
 
-def manifest(home: Path, *entries: dict[str, Any], id: str = ID, vault: Path | None = None) -> Path:
-    """A backup with these entries, correctly sealed, and a copy of each file."""
+def manifest(
+    home: Path,
+    *entries: dict[str, Any],
+    id: str = ID,
+    vault: Path | None = None,
+    head: dict[str, Any] | None = None,
+) -> Path:
+    """A backup with these entries, correctly sealed, and a copy of each file.
+
+    `head` has fields for its head.
+    """
     folder = (vault or home / "backups" / "doctor") / id
     (folder / "files" / "sessions").mkdir(parents=True, exist_ok=True)  # a way that can be climbed
     for one in entries:
@@ -54,7 +63,7 @@ def manifest(home: Path, *entries: dict[str, Any], id: str = ID, vault: Path | N
         "tool": "0",
         "hermes": None,
         "entries": list(entries),
-    }
+    } | (head or {})
     document["seal"] = hashlib.sha256(_canonical(document)).hexdigest()
     support.put(folder / "manifest.json", _canonical(document))
     return folder

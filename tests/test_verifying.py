@@ -30,7 +30,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_read_once(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The second of two that share everything costs no reading."""
     backups = [back_up(home), back_up(home)]
-    known: dict[tuple[object, ...], str] = {}
+    known: dict[bytes, str] = {}
     store = Vault(Home(home))
     assert store.verify(backups[0], known=known) == []
     monkeypatch.setattr(blocks, "digest_of", lambda *_: pytest.fail("it is read again"))
@@ -40,7 +40,7 @@ def test_read_once(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_written_to_after_it_was_read(home: Path) -> None:
     """The same file by number, length and time is another: it is read again."""
     first, second = back_up(home), back_up(home)
-    known: dict[tuple[object, ...], str] = {}
+    known: dict[bytes, str] = {}
     store = Vault(Home(home))
     assert store.verify(first, known=known) == []
     unseen(first.copy_of(entry(first, "config.yaml")), b"other")
@@ -70,7 +70,7 @@ def test_the_same_number_on_another_device(home: Path, monkeypatch: pytest.Monke
 def test_summed_up_in_two_ways(home: Path) -> None:
     """A copy that one backup knows by its pieces, and another plainly, is whole in both."""
     first, second = back_up(home), back_up(home)
-    known: dict[tuple[object, ...], str] = {}
+    known: dict[bytes, str] = {}
     data = (home / LONG).read_bytes()
     each = [digests.of(data[at : at + PIECE]) for at in range(0, len(data), PIECE)]
     forge(home, LONG, lambda one: one._replace(sha256=digests.joined(each)))

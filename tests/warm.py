@@ -26,7 +26,7 @@ from typing import Any, NoReturn
 
 ROOT = Path(__file__).parent.parent
 LATE = (
-    *("bz2", "difflib", "getpass", "hashlib", "lzma", "pwd", "shlex", "zipfile", "zlib"),
+    *("bz2", "ctypes", "difflib", "getpass", "hashlib", "lzma", "pwd", "shlex", "zipfile", "zlib"),
     *("dotenv", "psutil", "rich.console", "rich.markdown", "rich.text"),
     *("typer._click.decorators", "typer._click.exceptions"),
     *("encodings.cp437", "encodings.idna", "encodings.utf_8_sig", "encodings.utf_16"),

@@ -104,8 +104,16 @@ def back_up(home: Path, progress: Callable[[int], None] | None = None) -> Backup
     """`backup create` in this process, so that something can happen meanwhile."""
     where = Home(home)
     store = Vault(where)
-    sources = scope.everything(where, store.root)
-    return store.create(sources, reason="a test", hermes=None, whole=True, progress=progress)
+    omitted = scope.Omitted()
+    sources = scope.everything(where, store.root, omitted=omitted)
+    return store.create(
+        sources,
+        reason="a test",
+        hermes=None,
+        whole=True,
+        missing=omitted.missing,
+        progress=progress,
+    )
 
 
 def versions(backup: Backup, name: str, work: Path) -> list[tuple[int, int]]:

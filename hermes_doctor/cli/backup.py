@@ -53,7 +53,7 @@ Examples:
 \b
 Exit codes:
   0  made and verified
-  1  made, but a database in it was damaged already
+  1  made, but a database in it was damaged already, or files could not be read
   2  no backup was made
 """
 )
@@ -130,6 +130,7 @@ def list_(
     from hermes_doctor.cli.asked import named_home, repeated
     from hermes_doctor.cli.creating import described
     from hermes_doctor.files import size
+    from hermes_doctor.missing import listed
     from hermes_doctor.model import Trouble
     from hermes_doctor.render.lines import row, show, tilde
 
@@ -161,6 +162,9 @@ def list_(
             if one.home != str(store.home.path):
                 text += f"  (of {tilde(one.home)})"
             show([row((id, "strong"), text, hang=2)])
+            if one.missing:
+                text = f"incomplete, not in it: {listed(one.missing)}"
+                show([row(("! ", "warning"), text, indent=2, hang=2)])
     return 0
 
 

@@ -59,6 +59,7 @@ def restore(
     from hermes_doctor.cli.asked import named_home, repeated
     from hermes_doctor.cli.restoring import carry_out, exit_code, recovered
     from hermes_doctor.lock import locked
+    from hermes_doctor.missing import listed
     from hermes_doctor.model import Trouble
     from hermes_doctor.render.lines import row, show
     from hermes_doctor.vault import Vault
@@ -93,6 +94,9 @@ def restore(
         if left and not json:
             text = f"Left as it is, since it lies outside of the home: {', '.join(left)}"
             show([row(("! ", "warning"), f"{text}. Name it to have it too.", hang=2)])
+        if backup.missing and not paths and not json:
+            text = f"Backup {id} is incomplete. These stay as they are: {listed(backup.missing)}"
+            show([row(("! ", "warning"), text, hang=2)])
         if not wanted:
             raise Trouble(f"Backup {id} holds nothing to bring back. Nothing was changed.")
         wrong = store.verify(backup._replace(entries=tuple(wanted)))

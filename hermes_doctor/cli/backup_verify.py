@@ -12,6 +12,7 @@ from hermes_doctor.cli.options import HomeOption, JsonOption, VaultOption
 from hermes_doctor.cli.vaults import echo, vault_of
 
 if TYPE_CHECKING:
+    from hermes_doctor.missing import Missing
     from hermes_doctor.vault import Vault
 
 IdArgument = Annotated[
@@ -30,7 +31,7 @@ Examples:
 \b
 Exit codes:
   0  whole
-  1  damaged
+  1  damaged, or files could not be read when it was made
   2  could not run
 """
 
@@ -55,49 +56,70 @@ def verify(
 ) -> int:
     """Read a backup back and compare every byte with its manifest."""
     from hermes_doctor.archive import Lock
+    from hermes_doctor.missing import listed
     from hermes_doctor.render.lines import row, show
 
     store = vault_of(home, vault)
     lock = Lock(passphrase_file=passphrase_file, identity=identity)
     results = away.verified_others(store, id, lock, every=hermes)
+    lacking: dict[str, tuple[Missing, ...]] = {}
     if results is None:
         ids = store.ids() if every else [_chosen(store, id, home, vault)]
-        results = _verified(store, ids, deep=deep, quiet=json)
+        results = _verified(store, ids, lacking, deep=deep, quiet=json)
     if json:
         echo(
             "verification",
             {
                 "backups": [
-                    {"id": one, "whole": not wrong, "wrong": wrong} for one, wrong in results
+                    {
+                        "id": one,
+                        "whole": not wrong,
+                        "wrong": wrong,
+                        "missing": [lack.document for lack in lacking.get(one, ())],
+                    }
+                    for one, wrong in results
                 ]
             },
         )
     else:
         for one, wrong in results:
-            if not wrong:
+            missing = lacking.get(one)
+            if not wrong and missing:
+                text = f"Backup {one} reads as it was saved, but is incomplete: {listed(missing)}"
+                show([row(("! ", "warning"), text, hang=2)])
+            elif not wrong:
                 tried = ", and everything in it can be had back" if deep else ""
                 show([row(("✓ ", "good"), f"Backup {one} is whole{tried}.", hang=2)])
             show([row(("✗ ", "error"), f"Backup {one}: {text}", hang=2) for text in wrong])
         if not results:
             show([row("There is none.")])
-    return int(any(wrong for _, wrong in results))
+    return int(any(wrong for _, wrong in results) or any(lacking.values()))
 
 
 def _verified(
-    store: Vault, ids: Sequence[str], *, deep: bool, quiet: bool
+    store: Vault,
+    ids: Sequence[str],
+    lacking: dict[str, tuple[Missing, ...]],
+    *,
+    deep: bool,
+    quiet: bool,
 ) -> list[tuple[str, list[str]]]:
-    """What is wrong with each backup; what they share is read once."""
+    """What is wrong with each backup; what they share is read once.
+
+    What could not be read when one was made is added to `lacking`.
+    """
     from hermes_doctor.cli.copying import bar
     from hermes_doctor.interrupts import interruptible
     from hermes_doctor.model import Trouble
     from hermes_doctor.trial import tried
 
     results: list[tuple[str, list[str]]] = []
-    known: dict[tuple[object, ...], str] = {}
+    known: dict[bytes, str] | None = {} if len(ids) > 1 else None
     with away.at_work(store) if deep else interruptible():
         for one in ids:
             try:
                 backup = store.load(one)
+                lacking[one] = backup.missing
                 with bar(f"verifying {one}", backup.size, quiet=quiet) as progress:
                     wrong = (
                         tried(store, backup, progress)

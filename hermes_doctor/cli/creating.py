@@ -12,6 +12,7 @@ from hermes_doctor.cli import ending
 from hermes_doctor.cli.copying import bar, sending_bar
 from hermes_doctor.interrupts import interruptible
 from hermes_doctor.lock import locked
+from hermes_doctor.missing import listed
 from hermes_doctor.vault import Backup, Vault, total
 
 if TYPE_CHECKING:
@@ -56,6 +57,7 @@ def run(
                 whole=not omitted.unwanted,
                 full=full,
                 left_out=choice.words,
+                missing=omitted.missing,
                 progress=progress,
             )
         ending.changed()
@@ -69,7 +71,7 @@ def run(
             for one in pruned.doomed:
                 store.discard(one)
     (_print if json else _show)(made, omitted, sent, pruned)
-    return int(not made.sound)
+    return int(not made.sound or bool(made.missing))
 
 
 def _version(home: homes.Home) -> str | None:
@@ -88,6 +90,7 @@ def _print(made: Backup, omitted: scope.Omitted, sent: Path | None, pruned: Prun
         "entries": len(made.entries),
         "left_out": omitted.folders,
         "excluded": omitted.unwanted,
+        "not_followed": omitted.unfollowed,
         "damaged_before": [{"backup": id, "path": path} for id, path in made.damaged_before],
         "archive": str(sent) if sent else None,
         "removed": pruned.doomed if pruned else [],
@@ -110,6 +113,7 @@ def described(backup: Backup) -> dict[str, Any]:
         "bytes": backup.size,
         "whole": backup.whole,
         "shares": backup.shares,
+        "missing": [one.document for one in backup.missing],
         "folder": str(backup.folder),
     }
 
@@ -119,14 +123,23 @@ def _show(made: Backup, omitted: scope.Omitted, sent: Path | None, pruned: Pruni
     from hermes_doctor.render.lines import row, show, tilde
 
     text = f"Backup {made.id}: {len(made.entries)} files, {size(made.size)}, verified."
-    mark = ("✓ ", "good") if made.sound else ("! ", "warning")
+    mark = ("✓ ", "good") if made.sound and not made.missing else ("! ", "warning")
     show([row(mark, f"{text} {tilde(made.folder)}", hang=2)])
+    if made.missing:
+        count = f"{len(made.missing)} path{'s' if made.missing[1:] else ''}"
+        text = f"Incomplete: {count} could not be read and {'are' if made.missing[1:] else 'is'} "
+        text += f"not in it: {listed(made.missing)}"
+        show([row(("! ", "warning"), text, hang=2)])
     if made.shares:
         text = f"What did not change is shared with backup {made.shares}."
         show([row((text, "faint"), indent=2)])
     if omitted.folders:
         names = ", ".join(omitted.folders)
         text = f"Left out (logs, caches, code, copies that Hermes made): {names}"
+        show([row((text, "faint"), indent=2)])
+    if omitted.unfollowed:
+        names = ", ".join(omitted.unfollowed)
+        text = f"Saved as links only, since they lead to the home or to the system: {names}"
         show([row((text, "faint"), indent=2)])
     if unwanted := omitted.unwanted:
         text = f"Left out as you asked: {len(unwanted)} file{'s' if unwanted[1:] else ''}"

@@ -109,6 +109,7 @@ def carry_out(
                 | repaired.run_document(done)
                 | {"recovered": [one.text for one in ended]}
                 | ({"left": list(left)} if left else {})
+                | ({"missing": [o.document for o in backup.missing]} if backup.missing else {})
             )
         )
     else:

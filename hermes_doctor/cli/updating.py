@@ -162,6 +162,7 @@ def _backed_up(
             vault=vault,
             command=command,
             progress=lambda total: stack.enter_context(bar("backing up", total, quiet=quiet)),
+            warn=lambda text: say("! ", "warning", text),
         )
 
 

@@ -811,10 +811,10 @@ class Probes:
 
     @once(limit=2)
     def space(self) -> Space:
-        """What is left on the disk of this home, for the user as whom its gateway runs."""
+        """What is left on the disk of this home for ordinary processes."""
         from hermes_doctor.probes import space
 
-        return space.of(self.home.path, root=self.gateway_user().uid == 0)
+        return space.of(self.home.path)
 
     @once(limit=2)
     def logs(self) -> list[LogFile]:

@@ -21,8 +21,8 @@ class Space(NamedTuple):
     read_only: bool
 
 
-def of(folder: Path, *, root: bool = False) -> Space:
-    """The disk that a folder lies on; root may use what is kept back from others."""
+def of(folder: Path) -> Space:
+    """The disk of a folder; blocks that are reserved for root do not count as free."""
     if not hasattr(os, "statvfs"):
         import shutil
 
@@ -32,12 +32,11 @@ def of(folder: Path, *, root: bool = False) -> Space:
         told = os.statvfs(folder)
     except OSError as error:
         raise CouldNotLook(reason(error, folder)) from error
-    blocks, nodes = (told.f_bfree, told.f_ffree) if root else (told.f_bavail, told.f_favail)
     return Space(
         total=told.f_blocks * told.f_frsize,
-        free=blocks * told.f_frsize,
+        free=told.f_bavail * told.f_frsize,
         inodes=told.f_files,
-        inodes_free=nodes,
+        inodes_free=told.f_favail,
         read_only=bool(told.f_flag & os.ST_RDONLY),
     )
 

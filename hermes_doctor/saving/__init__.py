@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hermes_doctor import beside, blocks, child, durable, rights, sharing
-from hermes_doctor.home import Home, is_database
+from hermes_doctor import beside, blocks, child, durable, holes, rights, sharing
+from hermes_doctor.home import SIDECARS, Home, is_database
 from hermes_doctor.manifest import Entry, Source
+from hermes_doctor.missing import Missing
 from hermes_doctor.model import CannotFix, CouldNotLook, Trouble
 from hermes_doctor.saving.database import Databases, groups
 from hermes_doctor.saving.file import Files
+from hermes_doctor.saving.lines import Lines
 from hermes_doctor.saving.partial import Partial, Progress
+from hermes_doctor.saving.sources import AT_ONCE, batches
+from hermes_doctor.saving.unreadable import unreadable
 from hermes_doctor.sharing import Earlier
 
 if TYPE_CHECKING:
@@ -27,6 +32,10 @@ OVERHEAD = 256 * 1024
 """Bytes that can be saved in the time that any file takes at least."""
 
 
+LARGE = 64 * 1024
+"""From this size on it is worth asking whether a file has holes."""
+
+
 class Saving:
     """One backup while it is made."""
 
@@ -37,6 +46,8 @@ class Saving:
         self.made = Partial(partial, earlier, progress)
         self.files = Files(self.made)
         self.databases = Databases(home, self.files)
+        self.missing: list[Missing] = []
+        """What could not be read."""
         self._processes = ExitStack()
 
     def __enter__(self) -> Self:
@@ -46,8 +57,17 @@ class Saving:
         """Its processes end with it; one that was heard, whenever it likes until then."""
         self._processes.close()
 
-    def all(self, sources: Sequence[Source]) -> tuple[Entry, ...]:
-        """The entries of all sources, in their order; then what else belongs to them."""
+    def all(self, sources: Sequence[Source]) -> Sequence[Entry]:
+        """The entries of all sources, in their order; then what else belongs to them.
+
+        Those of a large home are in no particular order, and on the disk.
+        """
+        if len(sources) > AT_ONCE:
+            lines = Lines(self.made.folder)
+            for found in self._found(sources):
+                lines.add(found)
+                self.made.put_away()
+            return lines
         saved = {entry.path: entry for found in self._found(sources) for entry in found}
         names = dict.fromkeys((*(source.name for source in sources), *saved))
         return tuple(saved[name] for name in names if name in saved)
@@ -55,34 +75,50 @@ class Saving:
     def _found(self, sources: Sequence[Source]) -> Iterator[list[Entry]]:
         """Databases one by one, then what can be shared; of many others several at once."""
         own = self._own_rights(sources)
-        kinds: tuple[list[Source], list[Source]] = ([], [])
-        for source in sources:
-            kinds[is_database(source.place)].append(source)
-        files, databases = kinds[0], groups(kinds[1])
+        databases = groups(source for source in sources if is_database(source.place))
         large = [group for group in databases if own and self._is_large(group)]
         slow = self._processes.enter_context(beside.saved(self, large))
         yield from (self.group(group) for group in databases if group not in large)
-        due = self.earlier.due
         with self.earlier.reading_again(beside=own) as read:
-            shared = {s.name: self.files.unchanged(s) for s in files if s.name not in due}
-            read()
-            shared |= {s.name: self.files.unchanged(s) for s in files if s.name in due}
+            files = (source for source in sources if not is_database(source.place))
+            for batch in batches(files):
+                yield from self._batch(batch, read, slow, own=own)
+        yield slow.finished()
+
+    def _batch(
+        self, files: list[Source], read: Callable[[], None], slow: beside.Beside, *, own: bool
+    ) -> Iterator[list[Entry]]:
+        """Share what can be shared, last what is being read again, and save the others."""
+        due = self.earlier.due
+        shared = {s.name: self.files.unchanged(s) for s in files if s.name not in due}
+        read()
+        shared |= {s.name: self.files.unchanged(s) for s in files if s.name in due}
         yield [entry for entry in shared.values() if entry]
         mine, *theirs = _shares([s for s in files if not shared[s.name]], SHARES if own else 1)
-        others = [self._processes.enter_context(beside.saved(self, share)) for share in theirs]
-        for group in mine:
-            yield self.group(group)
-            for other in (slow, *others):
-                other.listen()
-        yield from (other.finished() for other in (*others, slow))
+        with ExitStack() as processes:
+            others = [processes.enter_context(beside.saved(self, share)) for share in theirs]
+            saved = []
+            for group in mine:
+                saved += self.group(group)
+                for other in (slow, *others):
+                    other.listen()
+            yield saved
+            yield from (other.finished() for other in others)
 
     def _is_large(self, group: Sequence[Source]) -> bool:
         return any(source.content and source.expect.size >= blocks.LEAST for source in group)
 
     def _own_rights(self, sources: Sequence[Source]) -> bool:
         """Whether all is read and written with our own rights: others are the whole process's."""
-        folders = {source.place.rpartition("/")[0] for source in sources}
-        return all(rights.of(f"{folder}/any") is None for folder in (*folders, self.made.folder))
+        if os.geteuid() != 0:
+            return True
+        known = ""
+        for source in sources:
+            folder = source.place.rpartition("/")[0]
+            if folder != known and rights.of(f"{folder}/any") is not None:
+                return False
+            known = folder
+        return rights.of(f"{self.made.folder}/any") is None
 
     def wanted(self, sources: Sequence[Source]) -> int:
         """Bytes for which there must be room; a live database's log is merged into its copy."""
@@ -92,15 +128,18 @@ class Saving:
             log = sharing.log_of(source.path) if source.live else ()
             if self.earlier.unchanged(source.name, sharing.marks(taken, log)):
                 continue
-            whole = taken.size + (log[2] if log else 0) if source.content else 0
+            whole = _room_of(source) + (log[2] if log else 0) if source.content else 0
             base = self.earlier.base(source.name, whole)
             size += int(whole * blocks.MOST) if base else whole
         return size
 
     def read_back(self) -> list[str]:
         """What of all that was written does not read as it was meant."""
-        written = list(self.made.unread.items())
-        count = SHARES if self._own_rights([]) and len(written) > MANY else 1
+        own = self._own_rights([])
+        return [text for written in self.made.written_all() for text in self._wrong(written, own)]
+
+    def _wrong(self, written: list[tuple[str, str]], own: bool) -> list[str]:
+        count = SHARES if own and len(written) > MANY else 1
         shares = [written[number::count] for number in range(count)]
         try:
             answers = child.spread(shares, lambda share: "".join("01"[_reads(o)] for o in share))
@@ -117,8 +156,33 @@ class Saving:
         return [f"{name}: the copy is not what was saved" for name in wrong]
 
     def group(self, group: Sequence[Source]) -> list[Entry]:
-        """A database with its sidecars, or a single file."""
-        return self.databases.save(group)
+        """A database with its sidecars, or a single file.
+
+        What cannot be read is noted as missing; a database then as a whole, since one without its
+        log is not the same. A run never does without a path that it is about to change.
+        """
+        try:
+            return self.databases.save(group)
+        except (CouldNotLook, OSError) as error:
+            why = unreadable(group, error) if group[0].patient else None
+            if why is None:
+                raise
+        for source in group:
+            for suffix in ("", *SIDECARS) if is_database(source.place) else ("",):
+                with suppress(OSError):  # a path too long for a copy
+                    self.made.drop(source.name + suffix)
+        self.missing += [Missing(source.name, why) for source in group]
+        return []
+
+
+def _room_of(source: Source) -> int:
+    """Bytes that a copy of a file takes: of a sparse one those that are not in holes."""
+    if source.expect.size < LARGE:
+        return source.expect.size
+    try:
+        return holes.allocated(os.lstat(source.place))
+    except OSError:
+        return source.expect.size
 
 
 def _reads(one: tuple[str, str]) -> bool:

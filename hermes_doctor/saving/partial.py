@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import itertools
+import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from hermes_doctor import durable
 from hermes_doctor.files import StrPath
 from hermes_doctor.manifest import BASE, CHANGED, place_of, within
+from hermes_doctor.saving.lines import chunks
 from hermes_doctor.sharing import Earlier
 
 Progress = Callable[[int], None]
+MANY = 4096
+"""Files that are remembered in memory."""
+UNREAD = "unread-"
+"""What the names of the lists of files start with that are to be read back."""
 
 
 class Partial:
@@ -28,6 +35,8 @@ class Partial:
         self.alone = False
         """Whether this process does nothing else, and may end by what it meets."""
         self._folders: set[str] = set()
+        self._away = 0
+        """How many lists of `unread` were put away."""
 
     def begin_blocks(self, name: str, base: Path | None) -> Path | None:
         """Where the changes of a file go, beside a name for what they are against."""
@@ -50,6 +59,28 @@ class Partial:
         self.fresh.add(os.fspath(copy))
         if not read_back:
             self.unread[os.fspath(copy)] = sha256
+
+    def put_away(self) -> None:
+        """Move what is remembered of many files to the disk, where it takes no memory."""
+        if len(self.unread) > MANY:
+            listed = json.dumps(list(self.unread.items())).encode()
+            durable.save(self.folder / f"{UNREAD}{self._away}", listed)
+            self._away += 1
+            self.unread = {}
+        if len(self.fresh) > MANY:  # then the whole disk is synced anyway
+            self.fresh = set(itertools.islice(self.fresh, durable.FEW + 1))
+        if len(self._folders) > MANY:
+            self._folders.clear()
+        self.earlier.forget(MANY)
+
+    def written_all(self) -> Iterator[list[tuple[str, str]]]:
+        """What was written and not read back so far, each with its hash, in lists."""
+        for number in range(self._away):
+            path = self.folder / f"{UNREAD}{number}"
+            yield [(copy, sha256) for copy, sha256 in json.loads(b"".join(chunks(path)))]
+            durable.remove(path)
+        if self.unread:
+            yield list(self.unread.items())
 
     def drop(self, name: str) -> None:
         """Take away what was saved of a path."""

@@ -21,6 +21,8 @@ from hermes_doctor.files import MEGABYTE
 
 Question = Callable[[sqlite3.Connection], bool]
 LARGE = 256 * MEGABYTE
+MAPPED = 32 * MEGABYTE
+"""What SQLite may map of a file; pages that are mapped count as memory of the process."""
 OK, DAMAGED = "ok", "damaged"
 _BY_TABLE = (3, 33)
 """The first SQLite that can be asked about one table."""
@@ -64,7 +66,7 @@ def name_of(error: Exception) -> str:
 def _asked(path: Path, question: Question) -> str:
     try:
         with contextlib.closing(sqlite3.connect(address(path, "&immutable=1"), uri=True)) as here:
-            here.execute(f"PRAGMA mmap_size={1 << 40}")
+            here.execute(f"PRAGMA mmap_size={MAPPED}")
             return OK if question(here) else DAMAGED
     except (sqlite3.Error, UnicodeDecodeError) as error:
         return name_of(error)

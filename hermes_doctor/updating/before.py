@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hermes_doctor import examination, leftovers, scope
+from hermes_doctor import examination, leftovers, missing, scope
 from hermes_doctor.files import MEGABYTE, size
 from hermes_doctor.home import Home, all_homes
 from hermes_doctor.lock import locked
@@ -161,20 +161,34 @@ def back_up(
     vault: Path | None = None,
     command: Sequence[str] = (),
     progress: Callable[[int], Progress | None] = lambda _: None,
+    warn: Callable[[str], None] = lambda _: None,
 ) -> Update:
-    """A verified backup of everything that cannot be rebuilt, and the record of what was there."""
+    """A verified backup of everything that cannot be rebuilt, and the record of what was there.
+
+    Without a database, a setting or a secret in it there is no update; of another file that cannot
+    be read there is a warning.
+    """
     with locked(home):
         store = Vault(home, vault)
         leftovers.tidy(store)
-        sources = scope.everything(home, store.root)
+        omitted = scope.Omitted()
+        sources = scope.everything(home, store.root, omitted=omitted)
         found = concerned(home, command)
         made = store.create(
             sources,
             reason="before an update of Hermes",
             hermes=found.version if found else None,
             whole=True,
+            missing=omitted.missing,
             progress=progress(total(sources)),
         )
+    if lacking := missing.needed(made.missing):
+        raise Trouble(
+            f"The backup {made.id} is incomplete. It lacks what a rollback needs: "
+            f"{missing.listed(lacking)}. Let the home's owner read it, then try again."
+        )
+    if made.missing:
+        warn(f"The backup {made.id} is incomplete, not in it: {missing.listed(made.missing)}")
     if not made.sound:
         damaged = ", ".join(e.path for e in made.entries if e.integrity not in (None, "ok"))
         raise Trouble(
