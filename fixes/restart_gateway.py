@@ -65,13 +65,19 @@ _CODES = [
 ]
 
 
-@fix(id="restart-gateway", codes=_CODES, safety=Safety.CONFIRM, unattended=True)
+@fix(
+    id="restart-gateway",
+    codes=_CODES,
+    safety=Safety.CONFIRM,
+    then="save-deleted-log",
+    unattended=True,
+)
 def restart_gateway(probes: Probes, finding: Finding) -> Iterator[Step]:
     """Let the gateway finish what it is at, stop it, and start it again."""
     service = gateway_service(probes)
     pid = service.running()
     if pid is None:
-        raise CannotFix("it runs no more")
+        raise CannotFix("it is not running any more")
     named = finding.data.get("pid")
     if isinstance(named, int) and named != pid:
         raise CannotFix(f"process {named} is not the gateway, and is not ours to end")
@@ -80,15 +86,20 @@ def restart_gateway(probes: Probes, finding: Finding) -> Iterator[Step]:
 
 
 def _kept(probes: Probes, pid: int) -> Iterator[Step]:
-    """What it has written into files that lost their names would be gone with it."""
+    """Keep databases without a name: what the gateway writes into one until it stops is lost.
+
+    A deleted log alone is saved by the engine, before it stops the gateway.
+    """
     found: dict[Path, list[tuple[str, str]]] = {}
     for lost in probes.lost_files():
-        others = [one for one in probes.held().holders(lost.database) if one not in (pid, lost.pid)]
+        others = [one for one in probes.held().holders(lost.database) if one != pid]
+        others += [lost.pid] if lost.pid != pid else []
         if others:
             name = probes.home.name_of(lost.database)
-            raise CannotFix(f"process {others[0]} has {name} open too: end that one first")
-        if lost.pid == pid and lost.fate != "renamed":
+            raise CannotFix(f"process {others[0]} has {name} open too: stop that one first")
+        if lost.fate != "renamed":
             suffix = lost.path.name.removeprefix(lost.database.name)
             found.setdefault(lost.database, []).append((suffix, lost.fd))
     for path, fds in found.items():
-        yield SaveLost(path, pid, tuple(sorted(fds)), why="nothing else holds what is in it")
+        if any(not suffix for suffix, _ in fds):
+            yield SaveLost(path, pid, tuple(sorted(fds)), why="nothing else holds what is in it")

@@ -113,6 +113,8 @@ class Journal:
     acts: list[ActRecord] = field(default_factory=list)
     folders: list[str] = field(default_factory=list)
     """Folders outside the home that had to be made; they go again with what is in them."""
+    saved: list[str] = field(default_factory=list)
+    """Backups of files without a name, made before the gateway was stopped."""
     note: str | None = None
     end: str | None = None
     """While ending: the state that it will end in."""
@@ -224,7 +226,7 @@ _ID = re.compile(r"[0-9A-Za-z][0-9A-Za-z-]*")
 def _insist(journal: Journal) -> None:
     """Types and names are what this tool writes; anything else was not written by it."""
     texts = [journal.id, journal.kind, journal.home, journal.vault, journal.started_at]
-    texts += [r.path for r in journal.paths] + journal.folders
+    texts += [r.path for r in journal.paths] + journal.folders + journal.saved
     texts += [t for a in journal.acts for t in (a.kind, *a.words, *a.words.values())]
     texts += [t for i in journal.items for t in (i.fix, i.code, i.subject, i.check, i.outcome)]
     texts += [s.kind for r in journal.paths for s in (r.before, r.after)]

@@ -163,6 +163,7 @@ def run_document(journal: Journal) -> dict[str, Any]:
         "backup": str(journal.backup),
         "note": journal.note,
         "gateway": journal.gateway,
+        "saved": journal.saved,
         "items": [_item(item) for item in journal.items],
     }
 
