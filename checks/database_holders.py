@@ -32,7 +32,7 @@ def database_holders(probes: Probes) -> Iterator[Finding]:
                     "writes goes into the old one and is gone when it ends."
                 ),
                 evidence=(Evidence(f"/proc/{lost.pid}/fd/{lost.fd}", f"{name}, {lost.fate}"),),
-                fix="restart-gateway" if lost.pid in _gateways(probes) else "save-deleted-log",
+                fix=_fix(probes, lost.pid),
                 data={"pid": lost.pid, "fd": lost.fd, "path": lost.path},
             )
         elif (lost.database, lost.pid) not in replaced:
@@ -48,7 +48,7 @@ def database_holders(probes: Probes) -> Iterator[Finding]:
                 evidence=(
                     Evidence(f"/proc/{lost.pid}/fd/{lost.fd}", f"{lost.path.name}, deleted"),
                 ),
-                fix="restart-gateway" if lost.pid in _gateways(probes) else "save-deleted-log",
+                fix=_fix(probes, lost.pid),
                 data={"pid": lost.pid, "fd": lost.fd, "path": lost.path},
             )
     for one in probes.stuck_locks():
@@ -79,6 +79,10 @@ def database_holders(probes: Probes) -> Iterator[Finding]:
             fix="restart-gateway" if own and not one.working else None,
             data={"pid": one.pid, "stopped": one.stopped},
         )
+
+
+def _fix(probes: Probes, pid: int) -> str:
+    return "restart-after-saving" if pid in _gateways(probes) else "save-deleted-log"
 
 
 def _severity(*, stopped: bool, working: bool, own: bool) -> Severity:

@@ -97,10 +97,12 @@ def _judged(step: SaveDeleted, saved: Saved, path: Path, images: Images) -> Sequ
             f"were written into it since. {kept}"
         )
     what = f"lacked {_counted(lost)}" if said.second == OK else "was damaged"
-    since = "" if exact else f" at {saved.backup.created_at.astimezone():%H:%M:%S}"
+    then = "when the gateway stopped"
+    if wanted is before:
+        then = f"at {saved.backup.created_at.astimezone():%H:%M:%S}, before the gateway stopped"
     step.said.append(
         f"{path.name} {what} after the gateway had stopped; it is restored to what it held, "
-        f"together with its deleted log,{since or ' when the gateway stopped'}"
+        f"together with its deleted log, {then}"
     )
     why = "the deleted log holds rows that are not in it"
     return ReplaceDatabase(path, _Rebuild(room / WANTED), why, snapshot(path)).changes()

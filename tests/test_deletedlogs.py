@@ -15,6 +15,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -43,7 +44,8 @@ def write(count):
     for _ in range(count):
         number += 1
         db.execute(
-            "INSERT INTO messages (session_id, role, content, timestamp) VALUES ('s1', 'user', ?, 1)",
+            "INSERT INTO messages (session_id, role, content, timestamp)"
+            " VALUES ('s1', 'user', ?, 1)",
             (f"late {number} " * 8,),
         )
 
@@ -54,7 +56,8 @@ if sys.argv[2] == "damage":
     db.execute("DELETE FROM messages WHERE id % 3 = 0")
     db.execute("VACUUM")
 else:
-    insert = "INSERT INTO messages (session_id, role, content, timestamp) VALUES ('s2', 'user', ?, 1)"
+    columns = "(session_id, role, content, timestamp)"
+    insert = f"INSERT INTO messages {columns} VALUES ('s2', 'user', ?, 1)"
     for n in range(5):
         db.execute(insert, (f"another {n}",))
 db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
@@ -230,10 +233,10 @@ def test_nothing_is_stopped(
     """Where the log cannot be saved, the run ends before it stops anything."""
     opened, pid = os.open, 0
 
-    def refused(place: object, *args: int, **options: int) -> int:
+    def refused(place: str, *args: Any, **options: Any) -> int:
         if str(place).startswith(f"/proc/{pid}/fd/"):
             raise PermissionError(errno.EACCES, "no")
-        return opened(place, *args, **options)  # type: ignore[call-overload, no-any-return]
+        return opened(place, *args, **options)
 
     def full(fd: int, data: bytes) -> None:
         raise OSError(errno.ENOSPC, "no space left")
@@ -287,7 +290,7 @@ class Other:
 
 def subprocess_on(path: Path) -> Other:
     """Open the file itself only, as a dashboard that is between two transactions would."""
-    code = "import sys, time; f = open(sys.argv[1], 'rb'); print('open', flush=True); time.sleep(60)"
+    code = "import sys, time; f = open(sys.argv[1]); print('open', flush=True); time.sleep(60)"
     process = subprocess.Popen([sys.executable, "-c", code, str(path)], stdout=subprocess.PIPE)
     assert process.stdout is not None
     assert process.stdout.readline() == b"open\n"
@@ -297,9 +300,9 @@ def subprocess_on(path: Path) -> Other:
 
 def test_an_update_does_not_stop_it(home: Path, path: Path) -> None:
     """A command that stops the gateway without a run refuses."""
-    with holding(path, "order"):
-        with pytest.raises(CannotFix, match=r"deleted log of state\.db.*fix --apply"):
-            deletedlogs.refuse(Home(home))
+    refused = pytest.raises(CannotFix, match=r"deleted log of state\.db.*fix --apply")
+    with holding(path, "order"), refused:
+        deletedlogs.refuse(Home(home))
     deletedlogs.refuse(Home(home))
 
 
