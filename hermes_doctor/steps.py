@@ -431,6 +431,9 @@ class GatewayStep(Step):
     service: Service
     restart: bool
     why: str
+    expected: bool = False
+    """It was running when the fault occurred, or its service wants it to run: a start that only
+    brings it back needs no question."""
 
     def sentence(self) -> str:
         verb = "restart" if self.restart else "start"

@@ -150,8 +150,11 @@ class Session:
         """What would cost more than it is worth waits until its code is named."""
         from dataclasses import replace
 
-        named = one.finding.code.lower() in {word.lower() for word in self.words}
-        return replace(one, unnamed=(one.weighty or one.personal) and not named)
+        return replace(one, unnamed=(one.weighty or one.personal) and not self.names(one))
+
+    def names(self, one: Planned) -> bool:
+        """Whether its code was typed."""
+        return one.finding.code.lower() in {word.lower() for word in self.words}
 
 
 def _show(session: Session, *, json: bool) -> int:
@@ -226,7 +229,10 @@ def _apply(
         _close(session, report, planned, shown, runs, words)
     failed = any(outcome != "verified" for outcome in outcomes.values())
     failed = failed or (not shown and report.open)
-    return int(failed or _left(planned, {*words.declined, *words.refused}))
+    undone = {*words.declined, *words.refused}
+    asked_for = [one for one in planned if session.names(one)]
+    failed = failed or any(one.denied or one.finding.key in undone for one in asked_for)
+    return int(failed or _left(planned, undone))
 
 
 class Words:
@@ -245,6 +251,15 @@ class Words:
         self.refused: dict[tuple[str, str], str] = {}
         self.steered = False
         """Whether the gateway was steered and that did not help: what failed would fail again."""
+
+    @property
+    def silence(self) -> str:
+        """Why something that asks first was not done."""
+        from hermes_doctor.cli.options import can_ask
+
+        if can_ask() and not self.quiet:
+            return "it asks first, and you did not say yes."
+        return "it asks first, and there is no terminal to ask on; --yes agrees beforehand."
 
     def agrees(self, one: Planned) -> bool:
         """Whether a plan may be applied: safe ones may, the others are shown and asked about."""
@@ -322,7 +337,7 @@ def _close(
         why = words.refused.get(finding.key) or one.refusal
         hint = ("more: ", f"hermes-doctor explain {finding.code}{session.page_options}")
         if finding.key in words.declined:
-            why = "it asks first, and nobody said yes."
+            why = words.silence
             hint = ("do it: ", session.apply_command(one))
         elif one.unnamed:
             why = f"{repaired.unnamed(one)}, so that its code must be named."

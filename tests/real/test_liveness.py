@@ -123,7 +123,7 @@ def test_ends(version: str, hermes_home: MakeHome) -> None:
             running.process.wait(30)
         found[number] = {code: one["severity"] for code, one in told(patient).items()}
 
-    assert found[signal.SIGINT] == {"GW-DOWN": "warning"}
+    assert found[signal.SIGINT] == {"GW-DOWN": "info"}
     assert found[signal.SIGTERM] == {"GW-DOWN": "error"}
     assert found[signal.SIGUSR1] == {"GW-CLEAN-EXIT-DEAD": "error", "GW-DOWN": "error"}
 
