@@ -170,6 +170,7 @@ RUN: dict[str, Any] = {
     "backup": str,
     "note": (str,),
     "gateway": ("started|stopped",),
+    "saved": [str],
     "items": [
         {
             "code": (str,),
