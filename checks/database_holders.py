@@ -32,7 +32,7 @@ def database_holders(probes: Probes) -> Iterator[Finding]:
                     "writes goes into the old one and is gone when it ends."
                 ),
                 evidence=(Evidence(f"/proc/{lost.pid}/fd/{lost.fd}", f"{name}, {lost.fate}"),),
-                fix="restart-gateway" if lost.pid in _gateways(probes) else None,
+                fix=_fix(probes, lost.pid),
                 data={"pid": lost.pid, "fd": lost.fd, "path": lost.path},
             )
         elif (lost.database, lost.pid) not in replaced:
@@ -42,14 +42,13 @@ def database_holders(probes: Probes) -> Iterator[Finding]:
                 title=f"{who} writes into a log of {name} that was deleted",
                 subject=name,
                 detail=(
-                    "Nobody else sees what it writes, and as soon as another process opens the "
-                    "database, two logs damage it. Stop every other process on this home first, "
-                    "this one last; do not start anything before that."
+                    "When it stops, what it wrote may be lost or damage the file, so save the log "
+                    "first. Until then stop nothing and start nothing on this home."
                 ),
                 evidence=(
                     Evidence(f"/proc/{lost.pid}/fd/{lost.fd}", f"{lost.path.name}, deleted"),
                 ),
-                fix="restart-gateway" if lost.pid in _gateways(probes) else None,
+                fix=_fix(probes, lost.pid),
                 data={"pid": lost.pid, "fd": lost.fd, "path": lost.path},
             )
     for one in probes.stuck_locks():
@@ -80,6 +79,10 @@ def database_holders(probes: Probes) -> Iterator[Finding]:
             fix="restart-gateway" if own and not one.working else None,
             data={"pid": one.pid, "stopped": one.stopped},
         )
+
+
+def _fix(probes: Probes, pid: int) -> str:
+    return "restart-after-saving" if pid in _gateways(probes) else "save-deleted-log"
 
 
 def _severity(*, stopped: bool, working: bool, own: bool) -> Severity:

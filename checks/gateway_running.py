@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 _CODES = ["GW-DOWN", "GW-DIED", "GW-OOM", "GW-CLEAN-EXIT-DEAD", "GW-DRAIN-HANG"]
 _DIARY = "logs/gateway-exit-diag.log"
 _STATE = "gateway_state.json"
+_UP = ("running", "starting", "degraded", "draining")
+_STAYS = "It stays stopped until you start it."
 _DRAIN = timedelta(minutes=5)
 """Releases before 0.19 wait up to three for what is being answered."""
 
@@ -59,18 +61,19 @@ def gateway_running(probes: Probes) -> Iterator[Finding]:
     if end.cause:
         yield end.cause
     since = end.cause.since if end.cause else (last and last.ended) or runtime.updated_at
-    calm = end.purpose and not wanted
+    calm = end.purpose and (not wanted or _rests(probes))
+    ran = bool(wanted or last or runtime.state in _UP) and not calm
     yield Finding(
         code="GW-DOWN",
-        severity=Severity.WARNING if calm else Severity.ERROR,
-        title="the gateway is stopped" if calm else "the gateway is not running",
+        severity=Severity.INFO if calm else Severity.ERROR,
+        title="the gateway was stopped on purpose" if calm else "the gateway is not running",
         subject="gateway",
         detail=end.detail,
         evidence=end.evidence + ((Evidence(*wanted),) if wanted else ()),
         since=since,
         caused_by=end.cause.code if end.cause else _blocked(runtime),
         fix="start-gateway",
-        data={"pid": last.pid if last else None},
+        data={"pid": last.pid if last else None, "ran": ran},
     )
 
 
@@ -133,6 +136,21 @@ def _wanted(probes: Probes, runtime: Runtime) -> tuple[str, str] | None:
     return None
 
 
+def _rests(probes: Probes) -> bool:
+    """Whether every service that should run it was told to stop.
+
+    systemd starts a unit with Restart=always again after any end, unless it is told to stop it.
+    """
+    try:
+        supervision = probes.supervision()
+    except CouldNotLook:
+        return False
+    return bool(supervision.units) and all(
+        unit.systemd and unit.state == "inactive" and unit.settings.get("Restart") == "always"
+        for unit in supervision.units
+    )
+
+
 def _never(probes: Probes) -> Finding:
     """A home on which platforms are set up may be about to get its first gateway."""
     try:
@@ -147,10 +165,10 @@ def _never(probes: Probes) -> Finding:
         severity=Severity.INFO,
         title="no gateway was ever started on this home",
         subject="gateway",
-        detail="Platforms are set up, and nobody answers on them.",
+        detail=f"Platforms are set up. {_STAYS}",
         evidence=(Evidence(platforms[0].because, f"{names} would be started"),),
         fix="start-gateway",
-        data={"pid": None},
+        data={"pid": None, "ran": False},
     )
 
 
@@ -177,10 +195,12 @@ def _end(
     probes: Probes, runtime: Runtime, last: Life | None, wanted: tuple[str, str] | None
 ) -> End:
     if last is None:
-        claims = runtime.state in ("running", "starting", "degraded", "draining")
+        claims = runtime.state in _UP
         seen = (Evidence(_STATE, f"still says {runtime.state}"),) if claims else ()
-        purpose = runtime.desired_state == "stopped" or runtime.state == "stopped"
-        return End(None, "Nothing tells how it ended.", seen, purpose)
+        if runtime.desired_state == "stopped" or runtime.state == "stopped":
+            seen = (Evidence(_STATE, "says stopped"),)
+            return End(None, f"Its state says that it was stopped. {_STAYS}", seen, purpose=True)
+        return End(None, "Nothing tells how it ended.", seen)
     diary = Evidence(_DIARY, _told(last))
     if last.how in ("gone", "alive"):
         return _killed(probes, runtime, last, diary)
@@ -189,8 +209,8 @@ def _end(
         return End(_left_dead(last, "a restart was asked for and never came", what), what)
     stopped = "stopped" in (runtime.state, runtime.desired_state)
     if last.how == "clean" and stopped:
-        if not wanted and runtime.exit_reason is None:
-            return End(None, "It was stopped in order.", (diary,), purpose=True)
+        if runtime.exit_reason is None and (not wanted or _rests(probes)):
+            return End(None, f"It was stopped in order. {_STAYS}", (diary,), purpose=True)
         why = "It ended in order by itself, and whoever supervises it let it be."
         return End(_left_dead(last, "it ended in order and was not started again", why), why)
     if runtime.clean_shutdown:

@@ -20,18 +20,22 @@ def service_container(probes: Probes) -> Iterator[Finding]:
             meant = _stopped_on_purpose(probes)
             yield Finding(
                 code="DOCKER-S6-DOWN",
-                severity=Severity.WARNING if meant else Severity.ERROR,
-                title="the container runs, but its gateway is down",
+                severity=Severity.INFO if meant else Severity.ERROR,
+                title=(
+                    "the gateway in the container was stopped on purpose"
+                    if meant
+                    else "the container runs, but its gateway is down"
+                ),
                 subject=unit.name,
                 detail=(
-                    "It was stopped, and the container remembers that over restarts."
+                    "The container keeps it stopped over restarts, until you start it."
                     if meant
                     else "s6 has the slot and does not start it: after an upgrade or a restart "
                     "of the container it follows what the gateway last said of itself."
                 ),
                 evidence=(Evidence(unit.name, _seen(unit.settings)),),
                 fix="start-gateway",
-                data={"unit": unit},
+                data={"unit": unit, "ran": not meant},
             )
     for unit in boxes:
         if unit.settings.get("Restart") == "no":

@@ -25,4 +25,4 @@ def reset_failed(probes: Probes, finding: Finding) -> Iterator[Step]:
     if service.running() is not None:
         raise CannotFix(f"a gateway runs on this home, though not through {unit.name}")
     yield ResetFailed(probes.home, unit.name, system=unit.manager is None)
-    yield GatewayStep(service, restart=False, why="systemd has given up on it")
+    yield GatewayStep(service, restart=False, why="systemd has given up on it", expected=True)

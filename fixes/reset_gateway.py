@@ -29,4 +29,5 @@ def reset_gateway(probes: Probes, finding: Finding) -> Iterator[Step]:
     unit = finding.data.get("unit")
     if unit is not None and unit.systemd and unit.state == "failed":
         yield ResetFailed(probes.home, unit.name, system=unit.manager is None)
-    yield GatewayStep(service, restart=True, why="it does not come up by itself")
+    why = "it does not come up by itself"
+    yield GatewayStep(service, restart=True, why=why, expected=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 from hermes_doctor.api import (
     CannotFix,
@@ -11,7 +10,6 @@ from hermes_doctor.api import (
     GatewayStep,
     Probes,
     Safety,
-    SaveLost,
     Step,
     fix,
     gateway_service,
@@ -20,10 +18,8 @@ from hermes_doctor.api import (
 _CODES = [
     "APPROVAL-DEADLOCK",
     "CRON-TICKER-DEAD",
-    "DB-DELETED-WAL",
     "DB-DISKIO",
     "DB-LOCKED",
-    "DB-REPLACED",
     "DC-ZOMBIE",
     "DING-STREAM",
     "FEISHU-WS-DEAD",
@@ -71,24 +67,8 @@ def restart_gateway(probes: Probes, finding: Finding) -> Iterator[Step]:
     service = gateway_service(probes)
     pid = service.running()
     if pid is None:
-        raise CannotFix("it runs no more")
+        raise CannotFix("it is not running any more")
     named = finding.data.get("pid")
     if isinstance(named, int) and named != pid:
         raise CannotFix(f"process {named} is not the gateway, and is not ours to end")
-    yield from _kept(probes, pid)
     yield GatewayStep(service, restart=True, why=finding.title)
-
-
-def _kept(probes: Probes, pid: int) -> Iterator[Step]:
-    """What it has written into files that lost their names would be gone with it."""
-    found: dict[Path, list[tuple[str, str]]] = {}
-    for lost in probes.lost_files():
-        others = [one for one in probes.held().holders(lost.database) if one not in (pid, lost.pid)]
-        if others:
-            name = probes.home.name_of(lost.database)
-            raise CannotFix(f"process {others[0]} has {name} open too: end that one first")
-        if lost.pid == pid and lost.fate != "renamed":
-            suffix = lost.path.name.removeprefix(lost.database.name)
-            found.setdefault(lost.database, []).append((suffix, lost.fd))
-    for path, fds in found.items():
-        yield SaveLost(path, pid, tuple(sorted(fds)), why="nothing else holds what is in it")

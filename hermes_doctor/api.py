@@ -42,6 +42,7 @@ from hermes_doctor.values import NamedTuple
 if TYPE_CHECKING:
     from hermes_doctor.acts import EnableLinger, ResetFailed
     from hermes_doctor.admitting import admit_user, mirror_user
+    from hermes_doctor.deletedlogs import save_deleted_logs
     from hermes_doctor.editing.carried import do_edits
     from hermes_doctor.editing.edits import Assign, Drop, Edit, Mend, Put, Rename, Unset
     from hermes_doctor.editing.planning import edit_config, edit_env, refuse_managed, reload
@@ -294,6 +295,7 @@ __all__ = [
     "responses",
     "said",
     "said_variable",
+    "save_deleted_logs",
     "seconds",
     "service_installation",
     "service_limit",
@@ -357,6 +359,7 @@ _LATER = {
     "hermes_doctor.probes.virtualenv": ("Environments",),
     "hermes_doctor.probes.trial": ("Trial",),
     "hermes_doctor.probes.vitals": ("Vitals",),
+    "hermes_doctor.deletedlogs": ("save_deleted_logs",),
     "hermes_doctor.services": ("gateway_service",),
     "hermes_doctor.services.dropins": ("drop_in", "service_limit"),
     "hermes_doctor.services.installing": ("service_installation",),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hermes_doctor.home import is_database
@@ -15,7 +16,33 @@ if TYPE_CHECKING:
 
 
 def attended(probes: Probes, steps: Sequence[Step]) -> list[Step]:
-    """The steps, and what has the gateway down meanwhile; CannotFix where that cannot be had."""
+    """The steps, and what has the gateway down meanwhile; CannotFix where that cannot be had.
+
+    What the gateway wrote into a log that was deleted is saved before it is stopped.
+    """
+    return _saved_first(probes, _with_gateway(probes, steps))
+
+
+def _saved_first(probes: Probes, steps: Sequence[Step], *, back: bool = False) -> list[Step]:
+    stopped = [step for step in steps if isinstance(step, GatewayStep) and step.restart]
+    pid = stopped[0].service.running() if stopped else None
+    if pid is None:
+        return list(steps)
+    from hermes_doctor.deletedlogs import SaveDeleted, save_deleted_logs
+
+    first = save_deleted_logs(probes, pid, compares=not back)
+    if first is None or any(isinstance(step, SaveDeleted) for step in steps):
+        return list(steps)
+    for name in _replaced(steps):
+        if not back and name in [Path(one).name for one in first.names]:
+            raise CannotFix(
+                f"process {first.pids[0]} writes into a deleted log of {name}, which has to be "
+                f"saved first"
+            )
+    return [first, *steps]
+
+
+def _with_gateway(probes: Probes, steps: Sequence[Step]) -> list[Step]:
     names = _replaced(steps)
     if not names or any(isinstance(step, GatewayStep) and step.restart for step in steps):
         return list(steps)
@@ -49,7 +76,7 @@ def returning(probes: Probes, items: Sequence[Item], *, stores: bool = False) ->
         _with_stores(probes, items)
     for item in items:
         try:
-            item.steps = _back(probes, item.steps)
+            item.steps = _saved_first(probes, _back(probes, item.steps), back=True)
         except (CannotFix, CouldNotLook):
             continue
         item.record.steps = [step.sentence() for step in item.steps]
@@ -95,7 +122,7 @@ def _back(probes: Probes, steps: Sequence[Step]) -> list[Step]:
         if isinstance(step.act, acts.ReloadUnits):
             why = "it gets its settings when it starts"
             return [*steps, GatewayStep(services.of(probes), restart=True, why=why)]
-    return attended(probes, steps)
+    return _with_gateway(probes, steps)
 
 
 def restarts(steps: Sequence[Step]) -> bool:

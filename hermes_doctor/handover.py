@@ -31,6 +31,9 @@ class Handover:
         self.restart = any(step.restart for step in steps)
         self.log = log
         self.book = book
+        self._starts = any(step.expected or not step.restart for step in steps)
+        """Whether it is to run afterwards although it did not run before."""
+        self._found_down = False
         self._tried = False
         self._pid: int | None = None
         """The process that was to be stopped."""
@@ -45,10 +48,14 @@ class Handover:
 
     def stop(self) -> bool:
         """Have it down before the files change; whether that took anything."""
-        return self.restart and self._stop()
+        stopped = self.restart and self._stop()
+        self._found_down = self.restart and not stopped
+        return stopped
 
     def start(self) -> None:
-        """Have it up on the new files."""
+        """Have it up on the new files; one that somebody stopped since the plan stays down."""
+        if self._found_down and not self._starts:
+            return
         if self.service is not None and (
             self.log.gateway == STOPPED or self.service.running() is None
         ):

@@ -42,6 +42,8 @@ DATABASES = (
     "gateway/discord_message_recovery.db",
 )
 SIDECARS = ("-wal", "-shm", "-journal")
+BACKGROUND_LOG = "logs/gateway-background.log"
+"""What a gateway prints that this tool started in the background."""
 CACHES = ("response_store.db", "cron/executions.db")
 """Databases that Hermes makes anew, that hold nothing to miss, and that stop it when damaged."""
 _LOSSES = {

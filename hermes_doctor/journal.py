@@ -117,6 +117,8 @@ class Journal:
     acts: list[ActRecord] = field(default_factory=list)
     folders: list[str] = field(default_factory=list)
     """Folders that had to be made, outside the home by their whole path; undo removes them."""
+    saved: list[str] = field(default_factory=list)
+    """Backups of files without a name, made before the gateway was stopped."""
     note: str | None = None
     end: str | None = None
     """While ending: the state that it will end in."""
@@ -254,6 +256,7 @@ def _insist(journal: Journal) -> None:
     """Types and names are what this tool writes; anything else was not written by it."""
     texts = [journal.id, journal.kind, journal.home, journal.vault, journal.started_at]
     texts += [r.path for r in journal.paths] + journal.folders + journal.kept + journal.unremoved
+    texts += journal.saved
     texts += [t for a in journal.acts for t in (a.kind, *a.words, *a.words.values())]
     texts += [t for i in journal.items for t in (i.fix, i.code, i.subject, i.check, i.outcome)]
     states = [s for r in journal.paths for name in _STATES_OF_PATH if (s := getattr(r, name))]

@@ -61,8 +61,14 @@ class Planned:
 
     @property
     def asks(self) -> bool:
-        """Whether it waits for the operator's yes."""
-        return self.restarts or (self.fix is not None and self.fix.safety is Safety.CONFIRM)
+        """Whether it waits for the operator's yes, as every start of a gateway does that was not
+        running, or wanted by its service, when the fault occurred."""
+        starts = any(
+            isinstance(step, GatewayStep) and not step.restart and not step.expected
+            for step in self.steps
+        )
+        confirms = self.fix is not None and self.fix.safety is Safety.CONFIRM
+        return self.restarts or starts or confirms
 
     @property
     def ready(self) -> bool:

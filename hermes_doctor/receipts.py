@@ -45,7 +45,11 @@ def needs(vault: Vault) -> dict[str, Need]:
     book = Journals(vault.home)
     for id in book.ids():
         try:
-            need = _of_run(book.load(id))
+            journal = book.load(id)
+            need = _of_run(journal)
+            for saved in journal.saved:
+                ended = _parsed(journal.ended_at or journal.started_at)
+                found[saved] = Need(f"the rows that run {id} saved before it", ended + KEPT)
         except Trouble:  # a damaged receipt does not say what it needs
             need = Need(f"undo of run {id}, whose receipt is damaged", _made(vault, id) + KEPT)
         if need:

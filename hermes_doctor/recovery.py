@@ -111,7 +111,10 @@ def _finish_or_take_back(home: Home, journal: Journal, verify: Verify) -> str:
             with contextlib.suppress(OSError):
                 vault.discard(journal.id + PARTIAL)
         journal.finish(journals.ABANDONED, "cut off before anything was changed")
-        return f"{started} before it had changed anything. Its leftovers are removed."
+        text = f"{started} before it had changed anything. Its leftovers are removed."
+        if journal.saved:
+            text += f" What it had saved stays as backup {' and '.join(journal.saved)}."
+        return text
     backup = vault.load(journal.id)
     pending = [item for item in journal.items if item.outcome == "planned"]
     complete = journal.state == journals.VERIFYING and _in_place(home, journal.paths)

@@ -9,13 +9,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import ClassVar, Protocol
+from typing import TYPE_CHECKING, ClassVar, Protocol
 
 from hermes_doctor import durable, working
 from hermes_doctor.child import with_rights_of
 from hermes_doctor.files import Snapshot, snapshot
 from hermes_doctor.home import SIDECARS
 from hermes_doctor.model import CannotFix, Trouble
+
+if TYPE_CHECKING:
+    from hermes_doctor.journal import Journal
+    from hermes_doctor.vault import Vault
 
 Maker = Callable[[Path], None]
 """Writes the new content to the (not yet existing) path it is given."""
@@ -69,6 +73,12 @@ class Step:
     def notes(self) -> Sequence[str]:
         """What is known only once the new content is made, for the receipt."""
         return ()
+
+    def save_first(self, vault: Vault, receipt: Journal) -> None:
+        """Save into the vault what must be safe before the gateway is stopped.
+
+        Where that cannot be done it raises CannotFix, and nothing is stopped.
+        """
 
     def prepare(self) -> None:
         """Take hold of what would be gone once the gateway is stopped."""
@@ -421,6 +431,9 @@ class GatewayStep(Step):
     service: Service
     restart: bool
     why: str
+    expected: bool = False
+    """It was running when the fault occurred, or its service wants it to run: a start that only
+    brings it back needs no question."""
 
     def sentence(self) -> str:
         verb = "restart" if self.restart else "start"

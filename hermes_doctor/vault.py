@@ -261,6 +261,32 @@ class Vault:
         damaged = tuple((before, name) for name in sorted(earlier.wrong))
         return backup._replace(folder=folder, damaged_before=damaged)
 
+    def keep(
+        self, *, reason: str, hermes: str | None, write: Callable[[Path], Sequence[Entry]]
+    ) -> Backup:
+        """A backup of files that have no path to be read from: `write` puts them into a folder.
+
+        It says what it wrote, synced and read back. Until the last rename it is only a .partial.
+        """
+        id = self.next_id()
+        self.prepare()
+        partial, folder = self.root / (id + PARTIAL), self.root / id
+        try:
+            durable.make_folder(partial)
+            durable.save(partial / BEGUN, str(self.home.path).encode("utf-8", "surrogateescape"))
+            entries = tuple(write(partial))
+            made = datetime.now(UTC)
+            home = str(self.home.path)
+            backup = Backup(partial, id, made, home, reason, hermes, __version__, entries)
+            durable.save(partial / MANIFEST, seal(backup))
+            durable.rename(partial, folder)
+            durable.sync_folder(self.root)
+        except BaseException:
+            with uninterrupted(), contextlib.suppress(OSError):
+                self.discard(id + PARTIAL)
+            raise
+        return backup._replace(folder=folder)
+
     def newest(self) -> Backup | None:
         """The newest backup of this home, of all of it or of what was chosen, that can be read."""
         for id in reversed(self.ids()):

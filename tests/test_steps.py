@@ -596,6 +596,14 @@ def service(home: Path) -> Iterator[Child]:
         child.process.wait(5)
 
 
+def test_stopped_since_the_plan(home: Path) -> None:
+    """A gateway that somebody stopped after the plan was made is not started by its restart."""
+    service = Child(home / ".env")
+    step = GatewayStep(service, restart=True, why="a test")
+    done = apply(home, item(replaced(home / ".env", b"NEW=1\n"), step))
+    assert done.state == "done" and service.log == []
+
+
 class Slow(Child):
     """One that heeds the stop when it is done with its answer."""
 

@@ -151,9 +151,12 @@ class Session:
         """What would cost more than it is worth waits until its code is named."""
         from dataclasses import replace
 
-        named = one.finding.code.lower() in {word.lower() for word in self.words}
         waits = one.weighty or one.personal or one.optional
-        return replace(one, unnamed=waits and not named)
+        return replace(one, unnamed=waits and not self.names(one))
+
+    def names(self, one: Planned) -> bool:
+        """Whether its code was typed."""
+        return one.finding.code.lower() in {word.lower() for word in self.words}
 
 
 def _show(session: Session, *, json: bool) -> int:
@@ -243,7 +246,10 @@ def _apply(
         return _blind(report, json=json)
     failed = failed or (not shown and report.open) or bool(report.ended(Status.CRASHED))
     failed = failed or any(run.leaves_files for run in runs)
-    return int(failed or _left(planned, {*words.declined, *words.refused}))
+    undone = {*words.declined, *words.refused}
+    asked_for = [one for one in planned if session.names(one)]
+    failed = failed or any(one.denied or one.finding.key in undone for one in asked_for)
+    return int(failed or _left(planned, undone))
 
 
 class Words:
@@ -262,6 +268,15 @@ class Words:
         self.refused: dict[tuple[str, str], str] = {}
         self.steered = False
         """Whether the gateway was steered and that did not help: what failed would fail again."""
+
+    @property
+    def silence(self) -> str:
+        """Why something that asks first was not done."""
+        from hermes_doctor.cli.options import can_ask
+
+        if can_ask() and not self.quiet:
+            return "it asks first, and you did not say yes."
+        return "it asks first, and there is no terminal to ask on; --yes agrees beforehand."
 
     def agrees(self, one: Planned) -> bool:
         """Whether a plan may be applied: safe ones may, the others are shown and asked about."""
@@ -339,7 +354,7 @@ def _close(
         why = words.refused.get(finding.key) or one.refusal
         hint = ("more: ", f"hermes-doctor explain {finding.code}{session.page_options}")
         if finding.key in words.declined:
-            why = "it asks first, and nobody said yes."
+            why = words.silence
             hint = ("do it: ", session.apply_command(one))
         elif one.unnamed:
             why = f"{repaired.unnamed(one)}, so that its code must be named."

@@ -47,8 +47,13 @@ def complete_code(incomplete: str) -> list[str]:
     return [code for code in codes if code.startswith(incomplete.upper())]
 
 
+def can_ask() -> bool:
+    """Whether there is a terminal to ask a question on."""
+    return sys.stdin.isatty() and sys.stderr.isatty()
+
+
 def sure(question: str) -> bool:
     """Ask a yes-or-no question; no terminal means no."""
-    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+    if not can_ask():
         return False
     return typer.confirm(question, default=False, err=True)

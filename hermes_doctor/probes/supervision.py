@@ -11,7 +11,7 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
 
-from hermes_doctor.home import Home
+from hermes_doctor.home import BACKGROUND_LOG, Home
 from hermes_doctor.model import CouldNotLook, Gateway
 from hermes_doctor.probes.supervisors import systemctl, systemd
 from hermes_doctor.probes.supervisors.lineage import (
@@ -104,7 +104,7 @@ def find(home: Home, gateways: Callable[[], list[Gateway]]) -> Supervision:
     units = (*([owner] if owner else []), *mine)
     unsure += [f"{unit.name}: {unit.silence}" for unit in units if unit.silence]
     others = tuple(unit for unit in found if unit.home != home.path and not _same(unit, owner))
-    revives, why_so = _revival(owner, units, pid, blind)
+    revives, why_so = _revival(home, owner, units, pid, blind)
     return Supervision(
         owner=owner,
         units=units,
@@ -259,6 +259,18 @@ def _likely(units: Sequence[Unit]) -> Unit | None:
     )
 
 
+def _starter(home: Home, pid: int) -> str:
+    """Who started a gateway that no service runs: one of ours prints into a log of its own."""
+    try:
+        printed = os.readlink(f"/proc/{pid}/fd/1")
+    except OSError:
+        return "no service runs it"
+    ours = os.path.realpath(home / BACKGROUND_LOG)
+    if printed.removesuffix(" (deleted)") == ours:
+        return "hermes-doctor started it in the background"
+    return "it was started by hand"
+
+
 def _linger(unit: Unit | None) -> bool | None:
     if unit is None or unit.kind != SYSTEMD_USER or unit.user is None:
         return None
@@ -274,13 +286,13 @@ def _usual(home: Home) -> str:
 
 
 def _revival(
-    owner: Unit | None, units: Sequence[Unit], pid: int | None, blind: bool
+    home: Home, owner: Unit | None, units: Sequence[Unit], pid: int | None, blind: bool
 ) -> tuple[bool | None, str]:
     if owner is None:
         if blind:
             return None, "its process cannot be seen"
         beside = f"; {units[0].name} is there, but does not run it" if units else ""
-        return False, ("it was started by hand" if pid is not None else "nothing runs it") + beside
+        return False, (_starter(home, pid) if pid is not None else "nothing runs it") + beside
     if pid is None and owner.state in ("failed", "inactive"):
         return False, f"{owner.name} is {owner.state}"
     if owner.systemd:

@@ -166,6 +166,7 @@ def run_document(journal: Journal) -> dict[str, Any]:
         "gateway": journal.gateway,
         "kept": journal.kept,
         "unremoved": journal.unremoved,
+        "saved": journal.saved,
         "items": [_item(item) for item in journal.items],
     }
 

@@ -23,6 +23,7 @@ from hermes_doctor.model import CannotFix, CouldNotLook, Trouble
 from hermes_doctor.repair.committing import commit, databases_of
 from hermes_doctor.repair.outcomes import explained, files_left, left_alone, refused, tell_left, why
 from hermes_doctor.repair.preflight import Preflight
+from hermes_doctor.repair.saving_first import save_first, saves
 from hermes_doctor.repair.staging import stage
 from hermes_doctor.repair.targets import (
     Item,
@@ -74,7 +75,7 @@ class Run:
         targets = targets_of(items)
         gateway = Handover(gateway_steps(items), log, book)
         acts = acting.Acts(items, log, book)
-        if not targets and not gateway and not acts:
+        if not targets and not gateway and not acts and not any(map(saves, items)):
             log.finish(journals.ABANDONED, "there was nothing to do")
             log.close()
             return log
@@ -86,6 +87,8 @@ class Run:
             return refused(log, error)
         with interruptible(), contextlib.ExitStack() as guards:
             try:
+                book.save(log)
+                save_first(items, self.vault, log, guards)
                 book.save(log)
                 for step in [step for item in items for step in item.steps]:
                     guards.callback(step.release)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -69,7 +69,7 @@ def targets_of(items: Sequence[Item], *, settled: bool = False) -> list[Target]:
         mine: dict[Path, Change] = {}
         if item.record.outcome == "left":
             continue
-        for change in (change for step in item.steps for change in step.changes()):
+        for change in _changes(items, item, settled=settled):
             if settled and (is_database(change.path) or change.restored):
                 change = replace(change, expect=snapshot(change.path))
             other = found.get(change.path)
@@ -86,6 +86,18 @@ def targets_of(items: Sequence[Item], *, settled: bool = False) -> list[Target]:
                 target.change = change
                 target.items.append(number)
     return list(found.values())
+
+
+def _changes(items: Sequence[Item], item: Item, *, settled: bool) -> Iterator[Change]:
+    """What an item wants; a step that declines once the gateway is down stops its own items."""
+    for step in item.steps:
+        try:
+            yield from step.changes()
+        except CannotFix as why:
+            if not settled:
+                raise
+            concerned = [n for n, one in enumerate(items) if step in one.steps]
+            raise Refused(str(why), concerned) from why
 
 
 def gateway_steps(items: Sequence[Item]) -> list[GatewayStep]:
@@ -108,6 +120,8 @@ def one_owner(items: Sequence[Item]) -> None:
 
 def _merge(one: Change, two: Change) -> Change | None:
     """Both changes at once; None when they contradict each other."""
+    if one == two:
+        return one
     if one.expect != two.expect or (one.absent or two.absent):
         return one if one == two else None
     if one.make is not None and two.make is not None:

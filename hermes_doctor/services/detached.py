@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from hermes_doctor import durable
 from hermes_doctor.files import MEGABYTE, read
-from hermes_doctor.home import Home
+from hermes_doctor.home import BACKGROUND_LOG, Home
 from hermes_doctor.model import CannotFix, CouldNotLook
 from hermes_doctor.services import marker
 from hermes_doctor.services.calling import entry, profile_words
@@ -24,8 +24,7 @@ if TYPE_CHECKING:
 
     from hermes_doctor.probes.installation import Installation
 
-LOG = "logs/gateway-background.log"
-"""What it prints; Hermes keeps logs of its own beside it."""
+LOG = BACKGROUND_LOG
 _OF_ITS_OWNER = (
     "INVOCATION_ID",
     "JOURNAL_STREAM",

@@ -47,7 +47,7 @@ def service_installation(probes: Probes) -> Iterator[Step]:
     unit = SystemdUnit(probes.home, name, manager_of(probes.home, system=False))
     yield act
     why = "from then on systemd starts it again; it gets what .env and the unit say, no shell's"
-    yield GatewayStep(Moving(alone, unit, act.path), restart=True, why=why)
+    yield GatewayStep(Moving(alone, unit, act.path), restart=True, why=why, expected=True)
 
 
 def removal(probes: Probes, act: InstallService) -> GatewayStep:

@@ -10,6 +10,7 @@ from contextlib import closing
 from typing import TYPE_CHECKING
 
 from hermes_doctor import examination, services
+from hermes_doctor.attending import attended
 from hermes_doctor.handover import START_LIMIT
 from hermes_doctor.home import Home
 from hermes_doctor.journal import ItemRecord
@@ -28,7 +29,7 @@ from hermes_doctor.repair import Item, Run
 from hermes_doctor.services import proof
 from hermes_doctor.services.commands import Account, owner_of
 from hermes_doctor.services.owned import Owned
-from hermes_doctor.steps import GatewayStep
+from hermes_doctor.steps import GatewayStep, Step
 from hermes_doctor.updating import amounts, checkouts, downtime, hermes, images, requirements
 from hermes_doctor.updating.before import in_profiles, others, profiles
 from hermes_doctor.updating.hermes import Installed
@@ -257,7 +258,8 @@ def _gateway(home: Home, before: int | None, tell: Tell) -> tuple[str, bool]:
             done = "was restarted by the update" if before else "runs now, and did not before"
             return f"T{name[1:]} (process {new.pid}) {done}.", True
         tell(f"restarting {name} on the new code" if running else f"starting {name} again")
-        _run(home, GatewayStep(service, restart=bool(running), why="Hermes was updated"))
+        step = GatewayStep(service, restart=bool(running), why="Hermes was updated")
+        _run(home, attended(probes, [step]))
     except (CannotFix, CouldNotLook, Trouble) as why:
         return f"T{name[1:]} could not be brought up on the new code: {why}", False
     now = Probes(home).gateways()
@@ -274,12 +276,13 @@ def _loops(probes: Probes) -> bool:
         return False
 
 
-def _run(home: Home, step: GatewayStep) -> None:
+def _run(home: Home, steps: Sequence[Step]) -> None:
     """As a run like any other, so that one that is cut off brings the gateway back."""
-    record = ItemRecord("update", "UPDATE", "gateway", "update", steps=[step.sentence()])
+    said = [step.sentence() for step in steps]
+    record = ItemRecord("update", "UPDATE", "gateway", "update", steps=said)
     with locked(home):
         run = Run(home, Vault(home), kind="fix", reason="after an update of Hermes")
-        done = run.apply([Item(record, (step,))], _nothing_more)
+        done = run.apply([Item(record, steps)], _nothing_more)
     if done.state != "done":
         raise CannotFix(done.note or "it was taken back")
 

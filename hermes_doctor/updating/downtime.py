@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from hermes_doctor import durable, services
+from hermes_doctor import deletedlogs, durable, services
 from hermes_doctor.handover import START_LIMIT, STOP_LIMIT
 from hermes_doctor.home import Home, all_homes
 from hermes_doctor.model import CannotFix
@@ -42,6 +42,7 @@ class Halt:
     def __init__(
         self, home: Home, service: Owned, update: Update, records: Records, *, ran: bool
     ) -> None:
+        self.home = home
         self.service = service
         self.ran = ran
         """Whether it is to run afterwards although it may be down now: it ran before the update,
@@ -63,6 +64,7 @@ class Halt:
         if idle and not self.ran:
             return
         if not idle:
+            deletedlogs.refuse(self.home)
             tell(f"stopping {self.shown}")
         if not self.is_down:
             self.service.remember(self.file)

@@ -55,7 +55,9 @@ def refusal(one: Planned, agreed: frozenset[str]) -> str | None:
     if one.fix.safety is not Safety.SAFE and not {one.finding.code, one.fix.id} & agreed:
         return f"only {one.fix.id} is left, which asks first"
     if one.steers and not is_grave(one.finding.severity):
-        return "the gateway is not started or stopped for a mere warning"
+        return "the gateway is not started or stopped for a warning"
+    if one.asks and not one.restarts and one.fix.safety is Safety.SAFE:
+        return "the gateway did not run when the fault occurred, so its start asks first"
     for owner in _owners(one):
         if not one.restarts and owner.laid_down():
             return f"somebody stopped it through {owner.describe()}; that is left as it is"

@@ -59,16 +59,18 @@ def test_killed(home: Path) -> None:
     assert found["GW-DIED"].since == found["GW-DOWN"].since == end
     assert (found["GW-DOWN"].severity, found["GW-DOWN"].fix) == (Severity.ERROR, "start-gateway")
     assert found["GW-DOWN"].caused_by == "GW-DIED"
+    assert found["GW-DOWN"].data["ran"] is True
 
 
 def test_stopped_on_purpose(home: Path) -> None:
-    """An orderly end that the state file agrees with is a warning."""
+    """An orderly stop that the state file agrees with is information."""
     end = sham.ended(home, *CLEAN, gateway_state="stopped")
 
     found = look(home)
 
     assert set(found) == {"GW-DOWN"}
-    assert (found["GW-DOWN"].severity, found["GW-DOWN"].since) == (Severity.WARNING, end)
+    assert (found["GW-DOWN"].severity, found["GW-DOWN"].since) == (Severity.INFO, end)
+    assert found["GW-DOWN"].data["ran"] is False
 
 
 @pytest.mark.parametrize(("words", "calm"), [(["stopped"], False), (["stopped", "started"], True)])
@@ -83,7 +85,7 @@ def test_left_down_by_a_repair(home: Path, words: list[str], calm: bool) -> None
     found = look(home)
 
     assert set(found) == {"GW-DOWN"}
-    assert found["GW-DOWN"].severity is (Severity.WARNING if calm else Severity.ERROR)
+    assert found["GW-DOWN"].severity is (Severity.INFO if calm else Severity.ERROR)
     assert ("could not start it again" in found["GW-DOWN"].detail) is not calm
 
 
@@ -93,7 +95,7 @@ def test_stopped_since_a_repair_left_it_down(home: Path) -> None:
     told = {"gateway": "stopped", "ended_at": (end - timedelta(days=9)).isoformat()}
     place = home / "backups" / "doctor" / "runs" / "20260101-000000-abc"
     support.put(place / "run.json", json.dumps({**told, "state": "rolled-back"}))
-    assert look(home)["GW-DOWN"].severity is Severity.WARNING
+    assert look(home)["GW-DOWN"].severity is Severity.INFO
 
 
 def test_told_to_end(home: Path) -> None:
@@ -106,6 +108,7 @@ def test_told_to_end(home: Path) -> None:
     assert set(found) == {"GW-DOWN"}
     assert found["GW-DOWN"].severity is Severity.ERROR
     assert "SIGTERM" in found["GW-DOWN"].detail
+    assert found["GW-DOWN"].data["ran"] is True
 
 
 def test_told_to_end_while_starting(home: Path) -> None:
@@ -160,6 +163,24 @@ def test_clean_end_under_a_unit(home: Path, unit: str, monkeypatch: pytest.Monke
     assert set(found) == {"GW-CLEAN-EXIT-DEAD", "GW-DOWN"}
     assert found["GW-DOWN"].severity is Severity.ERROR
     assert found["GW-DOWN"].evidence[-1].where == "hermes-gateway.service"
+
+
+@pytest.mark.parametrize(("restart", "calm"), [("always", True), ("on-failure", False)])
+def test_stopped_through_its_service(
+    home: Path, restart: str, calm: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A unit with Restart=always rests after an orderly stop only when it was told to stop."""
+    sham.ended(home, *CLEAN, gateway_state="stopped")
+    settings = {"UnitFileState": "enabled", "Restart": restart}
+    name = "hermes-gateway.service"
+    one = Unit(SYSTEMD_USER, name, None, home, None, "inactive", settings, {}, None)
+    told = Supervision(one, (one,), False, "a test", (), None)
+    monkeypatch.setattr(Probes, "supervision", lambda _: told)
+
+    found = look(home)["GW-DOWN"]
+
+    assert found.severity is (Severity.INFO if calm else Severity.ERROR)
+    assert found.data["ran"] is not calm
 
 
 def test_never_started(home: Path) -> None:

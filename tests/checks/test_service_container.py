@@ -49,11 +49,11 @@ def test_slot_down(home: Path, status: str) -> None:
 
 
 def test_stopped_on_purpose(home: Path) -> None:
-    """The operator wanted it so: a warning."""
+    """The operator stopped it: that is information."""
     support.put(home / "gateway_state.json", '{"desired_state": "stopped"}')
     down = slot(home, "down (exitcode 0) 12 seconds, normally up")
 
-    assert codes("service-container", home, down, running=False) == [("DOCKER-S6-DOWN", "warning")]
+    assert codes("service-container", home, down, running=False) == [("DOCKER-S6-DOWN", "info")]
 
 
 def test_slot_that_comes_back(home: Path) -> None:

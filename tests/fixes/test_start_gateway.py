@@ -6,9 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from hermes_doctor import plan as planning
 from hermes_doctor.home import Home
 from hermes_doctor.model import CannotFix
 from hermes_doctor.probes import Probes
+from tests.looking import PLUGINS
 from tests.planned import Steady, finding, owned, sentences
 
 FOUND = finding("GW-DOWN", "start-gateway")
@@ -19,6 +21,15 @@ def test_plan(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     owned(monkeypatch, Steady(home, None, home.parent))
     [said] = sentences(Probes(Home(home)), FOUND)
     assert said.startswith("start the gateway through its systemd user unit hermes-gateway.service")
+
+
+@pytest.mark.parametrize("ran", [True, False, None])
+def test_asks(home: Path, monkeypatch: pytest.MonkeyPatch, ran: bool | None) -> None:
+    """Only a gateway that ran when the fault occurred is started without a question."""
+    owned(monkeypatch, Steady(home, None, home.parent))
+    found = finding("GW-DOWN", "start-gateway", ran=ran)
+    [one] = planning.plan(Probes(Home(home)), PLUGINS, [found])
+    assert one.refusal is None and one.asks is (ran is not True)
 
 
 def test_up_by_now(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -122,8 +122,11 @@ def test_ends(version: str, hermes_home: MakeHome) -> None:
             running.process.send_signal(number)
             running.process.wait(30)
         found[number] = {code: one["severity"] for code, one in told(patient).items()}
+        if number == signal.SIGINT:
+            down = [f for f in patient.check().json["findings"] if f["code"] == "GW-DOWN"]
+            assert [one["severity"] for one in down] == ["info"]
 
-    assert found[signal.SIGINT] == {"GW-DOWN": "warning"}
+    assert found[signal.SIGINT] == {}
     assert found[signal.SIGTERM] == {"GW-DOWN": "error"}
     assert found[signal.SIGUSR1] == {"GW-CLEAN-EXIT-DEAD": "error", "GW-DOWN": "error"}
 

@@ -1,0 +1,53 @@
+"""Restart a gateway that works on files without a name, after these were saved."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from hermes_doctor.api import (
+    CannotFix,
+    Finding,
+    GatewayStep,
+    Probes,
+    Safety,
+    SaveLost,
+    Step,
+    fix,
+    gateway_service,
+    save_deleted_logs,
+)
+
+
+@fix(
+    id="restart-after-saving",
+    codes=["DB-DELETED-WAL", "DB-REPLACED"],
+    safety=Safety.CONFIRM,
+    then="save-deleted-log",
+    unattended=True,
+)
+def restart_after_saving(probes: Probes, finding: Finding) -> Iterator[Step]:
+    """Save the database with its deleted log, restart the gateway, and restore lost rows."""
+    service = gateway_service(probes)
+    pid = service.running()
+    if pid is None or finding.data.get("pid") != pid:
+        raise CannotFix(f"process {finding.data.get('pid')} is not the gateway")
+    lost_files = probes.lost_files()
+    for lost in lost_files:
+        others = [one for one in probes.held().holders(lost.database) if one != pid]
+        others += [lost.pid] if lost.pid != pid else []
+        if others:
+            name = probes.home.name_of(lost.database)
+            raise CannotFix(f"process {others[0]} has {name} open too: stop that one first")
+    first = save_deleted_logs(probes, pid)
+    if first is not None:
+        yield first
+    found: dict[Path, list[tuple[str, str]]] = {}
+    for lost in lost_files:
+        if lost.fate != "renamed":
+            suffix = lost.path.name.removeprefix(lost.database.name)
+            found.setdefault(lost.database, []).append((suffix, lost.fd))
+    for path, fds in found.items():
+        if any(not suffix for suffix, _ in fds):  # what is written until the end is in it alone
+            yield SaveLost(path, pid, tuple(sorted(fds)), why="nothing else holds what is in it")
+    yield GatewayStep(service, restart=True, why=finding.title)

@@ -1,0 +1,20 @@
+"""Save what a process wrote into a deleted write-ahead log, without stopping anything."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from hermes_doctor.api import CannotFix, Finding, Probes, Safety, Step, fix, save_deleted_logs
+
+
+@fix(
+    id="save-deleted-log",
+    codes=["DB-DELETED-WAL", "DB-REPLACED"],
+    safety=Safety.CONFIRM,
+)
+def save_deleted_log(probes: Probes, finding: Finding) -> Iterator[Step]:
+    """Save the deleted log and its database into the vault; stop nothing."""
+    step = save_deleted_logs(probes, None)
+    if step is None:
+        raise CannotFix("no process has it open any more")
+    yield step

@@ -1,0 +1,61 @@
+"""Files without a name that the gateway holds; a real one is in tests/real/test_deleted_logs.py."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from hermes_doctor.home import Home
+from hermes_doctor.model import CannotFix
+from hermes_doctor.probes import Probes
+from hermes_doctor.probes.openfiles import Held, Lost, OpenFile
+from tests.planned import Steady, finding, owned, sentences
+
+
+class Blind(Probes):
+    """Probes that were told of files without a name, and of who has the database open."""
+
+    lost: tuple[Lost, ...] = ()
+    pids: tuple[int, ...] = ()
+
+    def lost_files(self) -> list[Lost]:
+        return list(self.lost)
+
+    def held(self) -> Held:
+        path = self.home / "state.db"
+        st = path.stat()
+        opened = [OpenFile(pid, "3", path, False, (st.st_dev, st.st_ino)) for pid in self.pids]
+        return Held(tuple(opened))
+
+
+@pytest.fixture
+def probes(home: Path, monkeypatch: pytest.MonkeyPatch) -> Blind:
+    """A gateway that is process 7."""
+    owned(monkeypatch, Steady(home, 7, home.parent))
+    return Blind(Home(home))
+
+
+def test_saved_before_the_restart(probes: Blind) -> None:
+    """What only the gateway has is saved first; another process that has it open comes before."""
+    path = probes.home / "state.db"
+    wal = path.with_name("state.db-wal")
+    probes.pids = (7,)
+    probes.lost = (
+        Lost(path, 7, "4", path, "database", "replaced"),
+        Lost(path, 7, "5", wal, "log", "deleted"),
+    )
+    found = finding("DB-REPLACED", "restart-after-saving", "state.db", pid=7)
+    saved, kept, restarted = sentences(probes, found)
+    assert saved.startswith("save the state.db of process 7 with the deleted log into the vault")
+    assert kept.startswith("keep the state.db that process 7 works on")
+    assert restarted.startswith("restart the gateway")
+    probes.pids = (7, 9)
+    with pytest.raises(CannotFix, match=r"process 9 has state\.db open too"):
+        sentences(probes, found)
+
+
+def test_another_process(probes: Blind) -> None:
+    """Only the gateway is restarted."""
+    with pytest.raises(CannotFix, match="process 8 is not the gateway"):
+        sentences(probes, finding("DB-DELETED-WAL", "restart-after-saving", "state.db", pid=8))
