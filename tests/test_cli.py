@@ -172,6 +172,8 @@ RUN: dict[str, Any] = {
     "note": (str,),
     "gateway": ("started|stopped",),
     "saved": [str],
+    "kept": [str],
+    "unremoved": [str],
     "items": [
         {
             "code": (str,),
@@ -332,6 +334,7 @@ def test_backup_documents(home: Path) -> None:
         "bytes": int,
         "whole": bool,
         "shares": (str,),
+        "missing": [{"path": str, "reason": str, "folder": bool}],
         "folder": str,
     }
     options = ("--json", "--home", home)
@@ -339,13 +342,14 @@ def test_backup_documents(home: Path) -> None:
     more = {"entries": int, "left_out": [str], "excluded": [str], "archive": (str,)}
     more["damaged_before"] = [{"backup": str, "path": str}]
     more["protected"] = [{"id": str, "why": str}]
+    more["not_followed"] = [str]
     shape(made, {"schema": "hermes-doctor/backup/1", "removed": [str]} | more | one)
     listed = support.doctor("backup", "list", *options).json
     shape(listed, {"schema": "hermes-doctor/backups/1", "vault": str, "backups": [one]})
     verified = support.doctor("backup", "verify", *options).json
     assert verified == {
         "schema": "hermes-doctor/verification/1",
-        "backups": [{"id": made["id"], "whole": True, "wrong": []}],
+        "backups": [{"id": made["id"], "whole": True, "wrong": [], "missing": []}],
     }
 
 

@@ -53,7 +53,7 @@ Examples:
 \b
 Exit codes:
   0  made and verified
-  1  made, but a database in it was damaged already, or files could not be read
+  1  made, but a database was damaged already, or files could not be read
   2  no backup was made
 """
 )

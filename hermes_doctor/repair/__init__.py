@@ -89,7 +89,8 @@ class Run:
             try:
                 book.save(log)
                 save_first(items, self.vault, log, guards)
-                book.save(log)
+                if log.saved:
+                    book.save(log)
                 for step in [step for item in items for step in item.steps]:
                     guards.callback(step.release)
                     step.prepare()
