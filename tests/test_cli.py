@@ -331,10 +331,12 @@ def test_backup_documents(home: Path) -> None:
         "whole": bool,
         "shares": (str,),
         "folder": str,
+        "missing": [{"path": str, "reason": str, "folder": bool}],
     }
     options = ("--json", "--home", home)
     made = support.doctor("backup", "create", *options).json
     more = {"entries": int, "left_out": [str], "excluded": [str], "archive": (str,)}
+    more["not_followed"] = [str]
     more["damaged_before"] = [{"backup": str, "path": str}]
     shape(made, {"schema": "hermes-doctor/backup/1", "removed": [str]} | more | one)
     listed = support.doctor("backup", "list", *options).json
@@ -342,7 +344,7 @@ def test_backup_documents(home: Path) -> None:
     verified = support.doctor("backup", "verify", *options).json
     assert verified == {
         "schema": "hermes-doctor/verification/1",
-        "backups": [{"id": made["id"], "whole": True, "wrong": []}],
+        "backups": [{"id": made["id"], "whole": True, "wrong": [], "missing": []}],
     }
 
 
