@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,7 +14,7 @@ from hermes_doctor.cli import ending
 from hermes_doctor.cli.copying import bar, sending_bar
 from hermes_doctor.interrupts import interruptible
 from hermes_doctor.lock import locked
-from hermes_doctor.missing import listed
+from hermes_doctor.missing import DENIED, listed
 from hermes_doctor.vault import Backup, Vault, total
 
 if TYPE_CHECKING:
@@ -118,6 +120,17 @@ def described(backup: Backup) -> dict[str, Any]:
     }
 
 
+def _advice(made: Backup) -> str:
+    """What to do about a file that may not be read."""
+    denied = next((one for one in made.missing if one.reason == DENIED), None)
+    if denied is None:
+        return ""
+    if os.geteuid() != 0:
+        return "Run it as the home's owner, or with sudo."
+    place = shlex.quote(os.path.join(made.home, denied.path))
+    return f"Give it to the home's owner: chown {os.stat(made.home).st_uid} {place}"
+
+
 def _show(made: Backup, omitted: scope.Omitted, sent: Path | None, pruned: Pruning | None) -> None:
     from hermes_doctor.files import size
     from hermes_doctor.render.lines import row, show, tilde
@@ -130,6 +143,8 @@ def _show(made: Backup, omitted: scope.Omitted, sent: Path | None, pruned: Pruni
         text = f"Incomplete: {count} could not be read and {'are' if made.missing[1:] else 'is'} "
         text += f"not in it: {listed(made.missing)}"
         show([row(("! ", "warning"), text, hang=2)])
+        if advice := _advice(made):
+            show([row(advice, indent=2, hang=2)])
     if made.shares:
         text = f"What did not change is shared with backup {made.shares}."
         show([row((text, "faint"), indent=2)])
