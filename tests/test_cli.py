@@ -336,12 +336,10 @@ def test_backup_documents(home: Path) -> None:
         "shares": (str,),
         "missing": [{"path": str, "reason": str, "folder": bool}],
         "folder": str,
-        "missing": [{"path": str, "reason": str, "folder": bool}],
     }
     options = ("--json", "--home", home)
     made = support.doctor("backup", "create", *options).json
     more = {"entries": int, "left_out": [str], "excluded": [str], "archive": (str,)}
-    more["not_followed"] = [str]
     more["damaged_before"] = [{"backup": str, "path": str}]
     more["protected"] = [{"id": str, "why": str}]
     more["not_followed"] = [str]
