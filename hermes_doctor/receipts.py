@@ -49,7 +49,7 @@ def needs(vault: Vault) -> dict[str, Need]:
             need = _of_run(journal)
             for saved in journal.saved:
                 ended = _parsed(journal.ended_at or journal.started_at)
-                found[saved] = Need(f"the log that run {id} saved", ended + KEPT)
+                found[saved] = Need(f"log that run {id} saved", ended + KEPT)
         except Trouble:  # a damaged receipt does not say what it needs
             need = Need(f"undo of run {id}, whose receipt is damaged", _made(vault, id) + KEPT)
         if need:

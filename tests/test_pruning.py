@@ -89,6 +89,19 @@ def test_the_damaged_original_of_a_repair_stays_for_undo(home: Path, rule: tuple
     assert (home / "state.db").read_bytes() == damaged
 
 
+def test_a_log_that_a_run_saved_stays(home: Path) -> None:
+    """A backup that a run made before it stopped the gateway is kept like the run's own."""
+    saved = create(home, 25)
+    run, _ = repaired(home, 20)
+    receipt = home / "backups" / "doctor" / "runs" / run / "run.json"
+    receipt.write_text(json.dumps(json.loads(receipt.read_text()) | {"saved": [saved]}))
+    create(home, 5)
+
+    found = prune(home, "--keep", "1")
+
+    assert reasons(found)[saved] == f"needed for the log that run {run} saved"
+
+
 def test_what_is_kept_is_said_in_text(home: Path) -> None:
     """The operator reads which backup stays, for what, and how to remove it all the same."""
     run, _ = repaired(home, 20)
