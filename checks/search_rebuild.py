@@ -21,7 +21,7 @@ def search_rebuild(probes: Probes) -> Iterator[Finding]:
         yield Finding(
             code="DB-FTS-UNFINISHED",
             severity=Severity.INFO,
-            title=f"Hermes has not finished rebuilding the search index of {name}",
+            title=f"Hermes has not finished the search index of {name}",
             subject=name,
             detail="Older messages are found more slowly until then; nothing is lost. Run "
             "`hermes sessions optimize-storage` to finish it. hermes-doctor leaves it alone.",

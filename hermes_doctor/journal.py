@@ -244,7 +244,7 @@ def _insist_on(state: State) -> None:
         if number is not None and (type(number) is not int or not least <= number <= most):
             raise ValueError("a number is out of its range")
     if not all(text is None or isinstance(text, str) for text in (state.sha256, state.target)):
-        raise ValueError("a text is not one")
+        raise ValueError("not a text")
 
 
 _STATES_OF_PATH = ("before", "after", "joined_before", "joined_after")
@@ -261,7 +261,7 @@ def _insist(journal: Journal) -> None:
     texts += [t for i in journal.items for t in (i.fix, i.code, i.subject, i.check, i.outcome)]
     states = [s for r in journal.paths for name in _STATES_OF_PATH if (s := getattr(r, name))]
     if not all(isinstance(state, State) for state in states):
-        raise ValueError("a state is not one")
+        raise ValueError("not a state")
     texts += [state.kind for state in states]
     if not all(isinstance(text, str) for text in texts):
         raise ValueError("a text is none")
@@ -269,7 +269,7 @@ def _insist(journal: Journal) -> None:
         _insist_on(state)
     marks = [r.reverted for r in journal.paths] + [a.reverted for a in journal.acts]
     if not all(type(mark) is bool for mark in marks):
-        raise ValueError("a mark is not one")
+        raise ValueError("not a mark")
     if journal.end is not None and journal.end not in list(FINAL):
         raise ValueError("an unknown end")
     if journal.state not in list(_STATES) or journal.kind not in ("fix", "undo", "restore"):

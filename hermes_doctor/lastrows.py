@@ -151,7 +151,7 @@ def _readable(vault: Vault, backup: Backup, entry: Entry) -> Iterator[tuple[Path
     in a scratch folder of the vault."""
     journal = backup.entry(entry.path + "-journal")
     if journal and journal.kind == "file" and journal.size:
-        raise CouldNotLook("a transaction that was not finished lies beside it")
+        raise CouldNotLook("an unfinished transaction is stored beside it")
     log = backup.entry(entry.path + "-wal")
     if log and (log.kind != "file" or log.size < LOG_HEAD):
         log = None

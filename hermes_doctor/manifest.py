@@ -234,7 +234,7 @@ def _insist(document: Mapping[str, Any]) -> None:
     texts += [text for text in (document["hermes"], document.get("shares")) if text is not None]
     texts += document.get("left_out", ())
     if not all(isinstance(text, str) for text in texts) or not can_be_names("".join(texts)):
-        raise ValueError("a text is not one")
+        raise ValueError("not a text")
     made = datetime.fromisoformat(document["created_at"])
     if made.tzinfo is None or not 1971 <= made.year <= 9998:
         raise ValueError("not a time")

@@ -74,7 +74,7 @@ def set_mode_and_owner(change: Change) -> None:
     path = change.path
     for other, known in ((path, change.expect), *change.beside):
         if snapshot(other) != known:
-            raise Trouble(f"{other.name} was changed meanwhile")
+            raise Trouble(f"another program changed {other.name} during the run")
     ownership.set_mode_and_owner(path, change.mode, change.owner, from_root=change.from_root)
     with contextlib.suppress(OSError):  # unreadable for us; the journal knows all the same
         durable.sync_file(path)

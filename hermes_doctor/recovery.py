@@ -149,11 +149,11 @@ def _finish_or_take_back(home: Home, journal: Journal, verify: Verify) -> str:
     if left:
         kept = paths.given_back(backup)
         return (
-            f"{started} half-way. It is taken back only in part: {', '.join(left)} is left as it "
-            f"is, since somebody changed it; what it was before is in backup {backup.id} "
+            f"{started} half-way. It is undone only in part: {', '.join(left)} was changed after "
+            f"the run and stays as it is. Its previous version is in backup {backup.id} "
             f"({backup.folder})"
             + (
-                f", and what the run had written to other files in {kept}."
+                f", and what the run had written to other files is in {kept}."
                 if kept.exists()
                 else "."
             )

@@ -137,13 +137,13 @@ def _owner_stays(path: Path, entry: Entry) -> str | None:
     if os.geteuid() != 0:
         groups = {os.getegid(), *os.getgroups()}
         mine = entry.uid == os.geteuid() and entry.gid in groups
-        return None if mine else f"only root can give it back to uid {entry.uid}"
+        return None if mine else f"only root can restore its owner, uid {entry.uid}"
     user = rights.of(path)
     if user is None or entry.uid == user.uid:
         return None
     if entry.kind == "mode" and rights.had_owner(path, entry.uid, entry.gid):
         return None
-    return f"nothing on this disk proves that uid {entry.uid} owned it; give it back with chown"
+    return f"nothing on this disk proves that uid {entry.uid} owned it; restore it with chown"
 
 
 def last_run(book: Journals) -> Journal:

@@ -84,4 +84,4 @@ def same(now: Snapshot, known: Snapshot) -> bool:
 
 def changed(path: Path) -> Trouble:
     """The reason why a file was not replaced."""
-    return Trouble(f"{path.name} was changed meanwhile")
+    return Trouble(f"another program changed {path.name} during the run")

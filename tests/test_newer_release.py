@@ -79,7 +79,7 @@ def test_it_is_recognised_without_an_installation(home: Path, how: str) -> None:
     checked = support.check(home)
 
     file = {"config": "config.yaml", "schema": "state.db"}[how]
-    title = f"not judged: {file} was written by a Hermes that is newer than this tool knows"
+    title = f"not judged: {file} is from a newer Hermes than this tool knows"
     assert support.finding(checked, "HERMES-NEWER")["title"] == title
     assert "CFG-UNKNOWN-KEY" not in checked.codes
     assert "CFG-PROVIDER-UNKNOWN" not in checked.codes

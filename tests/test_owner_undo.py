@@ -88,7 +88,7 @@ def test_as_an_ordinary_user(theirs: Path) -> None:
     done = support.doctor("undo", run, "--yes", "--home", theirs, user=USER, env={"HOME": "/"})
 
     assert done.code == 1, done
-    assert "its owner stays uid 4242: only root can give it back to uid 0" in done.out
+    assert "its owner stays uid 4242: only root can restore its owner, uid 0" in done.out
     assert state(theirs) == after
     assert support.doctor("undo", run, "--yes", "--home", theirs).code == 0
     assert {one[0] for one in state(theirs).values()} == {0}

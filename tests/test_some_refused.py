@@ -82,7 +82,7 @@ def outcomes(done: Done) -> dict[str, tuple[str, str | None]]:
 
 
 REFUSED = {
-    "note-changed": "note-changed was changed meanwhile",
+    "note-changed": "Another program changed note-changed just now",
     "note-impossible": "this one is beyond repair",
 }
 

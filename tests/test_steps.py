@@ -775,7 +775,7 @@ def test_changed_before_the_run(home: Path) -> None:
     path = home / ".env"
     step = replaced(path, b"A=1\n")
     path.write_text("EDITED=1\n")
-    with pytest.raises(Trouble, match=r"\.env was changed meanwhile"):
+    with pytest.raises(Trouble, match=r"nother program changed \.env"):
         apply(home, item(step))
     assert path.read_text() == "EDITED=1\n"
 
@@ -791,7 +791,7 @@ def test_changed_while_staging(home: Path, live: Path) -> None:
     steps = (replaced(path, b"A=1\n"), ReplaceDatabase(live, rebuild, "", snapshot(live)))
     done = apply(home, item(*steps))
     assert done.state == "rolled-back"
-    assert ".env was changed meanwhile" in (done.note or "")
+    assert "nother program changed .env" in (done.note or "")
     now = crashing.state(home)
     assert path.read_text() == "EDITED=1\n"
     assert {k: v for k, v in now.items() if k != ".env"} == {
@@ -804,7 +804,7 @@ def test_made_meanwhile(home: Path) -> None:
     path = home / "new.yaml"
     step = ReplaceFile(path, b"ours", "a test", ABSENT)
     path.write_text("theirs")
-    with pytest.raises(Trouble, match="changed meanwhile"):
+    with pytest.raises(Trouble, match="nother program changed"):
         apply(home, item(step))
     assert path.read_text() == "theirs"
 

@@ -266,7 +266,7 @@ def test_failure_leaves_no_partial(home: Path, monkeypatch: pytest.MonkeyPatch) 
     stale = Source(".env", str(home / ".env"), snapshot(home / "config.yaml"))
     good = Source("config.yaml", str(home / "config.yaml"), snapshot(home / "config.yaml"))
 
-    with pytest.raises(Trouble, match="changed meanwhile"):
+    with pytest.raises(Trouble, match="nother program changed"):
         Vault(Home(home)).create([good, stale], reason="x", hermes=None)
 
     assert list((home / "backups" / "doctor").iterdir()) == []

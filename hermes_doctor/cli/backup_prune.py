@@ -104,7 +104,7 @@ def prune(
     return 0
 
 
-_NONE_OLD = "No backup is old enough to go."
+_NONE_OLD = "No backup is old enough to be removed."
 
 
 def _age(text: str) -> timedelta:

@@ -24,9 +24,9 @@ def reason(probes: Probes) -> str | None:
     if installed is not None and installed.release > NEWEST:
         return f"Hermes {installed.version} is newer than this tool knows"
     if _beyond(_config_version(probes), NEWEST_CONFIG):
-        return "config.yaml was written by a Hermes that is newer than this tool knows"
+        return "config.yaml is from a newer Hermes than this tool knows"
     if _beyond(_schema_version(probes), NEWEST_SCHEMA):
-        return "state.db was written by a Hermes that is newer than this tool knows"
+        return "state.db is from a newer Hermes than this tool knows"
     return None
 
 

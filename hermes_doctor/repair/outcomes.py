@@ -54,8 +54,8 @@ def _why_left(log: Journal, names: Sequence[str]) -> str:
         and (one.before.uid, one.before.gid) != (one.after.uid, one.after.gid)
     ]
     if set(names) <= set(given):
-        return "its owner cannot be restored, or somebody changed it since"
-    return "somebody changed it since"
+        return "its owner cannot be restored, or it was changed after the run"
+    return "it was changed after the run"
 
 
 def left_alone(names: Sequence[str]) -> str:

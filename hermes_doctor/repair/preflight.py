@@ -81,7 +81,9 @@ class Preflight(NamedTuple):
         path, owner = target.path, target.change.expect.uid
         moves = at_work and (target.is_database or target.change.growing)
         if snapshot(path) != target.change.expect and not moves:
-            raise Trouble(f"{path.name} was changed meanwhile. Nothing was changed; try again.")
+            raise Trouble(
+                f"Another program changed {path.name} just now. Nothing was changed; try again."
+            )
         euid = os.geteuid()
         if euid not in (0, owner) and target.change.expect.kind == "file":
             raise Trouble(

@@ -46,7 +46,9 @@ class Files:
         place = source.place
         if taken != source.expect and not source.patient:
             name = source.path.name
-            raise Trouble(f"{name} was changed meanwhile. Nothing was changed by us; try again.")
+            raise Trouble(
+                f"Another program changed {name} just now. We changed nothing; try again."
+            )
         name = source.name
         if source.patient and taken.kind not in ("file", "symlink"):
             return None

@@ -154,7 +154,7 @@ def set_log_aside(probes: Probes, path: Path, hint: Sequence[str]) -> list[Step]
             raise CannotFix(f"{aside.name} exists already")
     if probes.condition(path).holders:
         return [KeepDatabase(path, aside, only, tuple(hint))]
-    why = "it is of another database, or of another life of this one"
+    why = "it belongs to another database, or to another version of this one"
     steps: list[Step] = [SetLogAside(log, aside, only, tuple(hint))] if aside else []
     rest = [part for part in (log, index) if part != log or aside is None]
     steps += [MoveAside(part, why=why) for part in rest if snapshot(part).kind == "file"]

@@ -9,7 +9,7 @@ import pytest
 from tests import damage, looking, recorded, support, tomorrow
 
 ID = "hermes-newer"
-BY_FILE = "not judged: {} was written by a Hermes that is newer than this tool knows"
+BY_FILE = "not judged: {} is from a newer Hermes than this tool knows"
 
 
 def test_a_newer_installation(home: Path) -> None:

@@ -186,7 +186,7 @@ def test_a_newer_release(home: Path) -> None:
     damage.rows_zeroed(path)
 
     assert curing.refused(home, "DB-MALFORMED") == (
-        "not judged: state.db was written by a Hermes that is newer than this tool knows"
+        "not judged: state.db is from a newer Hermes than this tool knows"
     )
 
 

@@ -50,7 +50,7 @@ def test_replaced_before_the_exchange(server: Server, sick: Path) -> None:
     before = config.read_bytes()
     ended = cut_at(server, sick, FIX, lambda c: c.name == "exchange", f"replace:{config}")
     assert ended.code == 1, ended.said
-    assert "config.yaml was changed meanwhile" in ended.said
+    assert "another program changed config.yaml during the run" in ended.said
     assert config.read_bytes() == before + EDIT
     assert crashing.leftovers(sick) == []
 
