@@ -30,24 +30,49 @@ def clean(home: Home, log: Journal, backup: Backup | None) -> None:
     """Remove the files of a run.
 
     A replaced file that differs from its backup was edited while the run was at work. It is kept
-    under a visible name. One file that cannot be removed does not stop the removal of the others.
+    under a visible name, and so is one whose backup cannot be read. One file that cannot be removed
+    does not stop the removal of the others.
     """
     log.unremoved = [name for name in log.unremoved if os.path.lexists(home.path / name)]
-    if backup is not None and log.end != ABANDONED:
+    present: dict[Path, list[str]] = {}
+    for folder in {(home.path / record.path).parent for record in log.paths}:
+        with contextlib.suppress(CouldNotLook):  # a folder too full to be listed
+            present[folder] = listing(folder)
+    _remember_kept(home, log, present)
+    if log.end != ABANDONED:
         for record in log.paths:
             if not paths.only_mode(record):
                 _keep_if_edited(home, log, backup, record)
-    for record in log.paths:
-        path = home.path / record.path
-        places = (paths.staged, paths.kept, paths.returning, paths.joined_old, paths.joined_new)
-        ours = [place(path, log.id).name for place in places]
-        names = {name + suffix for name in ours for suffix in ("", *SIDECARS)}
-        with contextlib.suppress(CouldNotLook):  # a folder too full to be listed
-            names |= {name for name in listing(path.parent) if name.startswith(tuple(ours))}
-        for name in sorted(names):
-            _remove(home, log, path.with_name(name))
+    for path in _places(home, log, present):
+        _remove(home, log, path)
     if log.end not in (DONE, PARTLY):
         paths.remove_folders(home, log)
+
+
+def _places(home: Home, log: Journal, present: dict[Path, list[str]]) -> list[Path]:
+    """Every name that the run may have used beside its targets."""
+    places = (paths.staged, paths.kept, paths.returning, paths.joined_old, paths.joined_new)
+    targets = [home.path / record.path for record in log.paths]
+    ours = {place(path, log.id) for path in targets for place in places}
+    found = {one.with_name(one.name + suffix) for one in ours for suffix in ("", *SIDECARS)}
+    mark = f".hermes-doctor-{log.id}."
+    stems = {(one.parent, one.name.partition(mark)[0]) for one in ours}
+    for folder, names in present.items():
+        marked = [name for name in names if mark in name]
+        found |= {folder / name for name in marked if (folder, name.partition(mark)[0]) in stems}
+    return sorted(found)
+
+
+def _remember_kept(home: Home, log: Journal, present: dict[Path, list[str]]) -> None:
+    """Name files that were kept before the run was cut off in its clean-up."""
+    mark = f".kept-{log.id}"
+    targets = {home.path / record.path for record in log.paths}
+    stems = {(main_of(one) if is_database(one) else one) for one in targets}
+    for folder, names in present.items():
+        for name in (name for name in names if mark in name):
+            kept = home.name_of(folder / name)
+            if folder / name.partition(mark)[0] in stems and kept not in log.kept:
+                log.kept.append(kept)
 
 
 def try_again(home: Home, log: Journal) -> bool:
@@ -70,9 +95,9 @@ def _remove(home: Home, log: Journal, path: Path) -> None:
             log.unremoved.append(name)
 
 
-def _keep_if_edited(home: Home, log: Journal, backup: Backup, record: PathRecord) -> None:
+def _keep_if_edited(home: Home, log: Journal, backup: Backup | None, record: PathRecord) -> None:
     path = home.path / record.path
-    entry = backup.entry(record.path)
+    entry = backup.entry(record.path) if backup is not None else None
     written_at = entry.mtime_ns if entry is not None else 0
     found = [
         _Replaced(paths.kept(path, log.id), record.before, written_at, ""),
@@ -84,9 +109,17 @@ def _keep_if_edited(home: Home, log: Journal, backup: Backup, record: PathRecord
     if record.joined_after:
         place = paths.joined_new(path, log.id)
         found.append(_Replaced(place, record.joined_after, 0, "-joined-new"))
+    if backup is None and _is_alone(found[0].place, path):
+        _keep(home, log, path, found[0])
     for one in found:
         if _is_edited(path, one):
             _keep(home, log, path, one)
+
+
+def _is_alone(old: Path, path: Path) -> bool:
+    """Whether a replaced file is not just a second name of the file in place."""
+    first, second = snapshot(old), snapshot(path)
+    return first.kind != "absent" and (first.dev, first.ino) != (second.dev, second.ino)
 
 
 def _is_edited(path: Path, one: _Replaced) -> bool:
@@ -99,10 +132,10 @@ def _is_edited(path: Path, one: _Replaced) -> bool:
     if now.mtime_ns == one.mtime_ns:
         return False
     with contextlib.suppress(OSError, CouldNotLook):
-        in_place = snapshot(path)
-        if (in_place.dev, in_place.ino) == (now.dev, now.ino):  # a second name of the same file
-            return False
-        return durable.digest(one.place, like=one.state.sha256) != one.state.sha256
+        return (
+            _is_alone(one.place, path)
+            and durable.digest(one.place, like=one.state.sha256) != one.state.sha256
+        )
     return True
 
 
@@ -119,11 +152,10 @@ def _keep(home: Home, log: Journal, path: Path, one: _Replaced) -> None:
         main = main_of(name) if is_database(name) else name
         suffix = name.name.removeprefix(main.name)
         visible = main.with_name(f"{main.name}.kept-{log.id}{one.ending}{suffix}")
-        if len(os.fsencode(visible.name)) > LONGEST_NAME:
-            visible = place
-        else:
+        stays = place
+        if len(os.fsencode(visible.name)) <= LONGEST_NAME:
             with contextlib.suppress(OSError):
                 durable.rename_to_free(place, visible)
-        stays = visible if os.path.lexists(visible) else place
+                stays = visible
         if home.name_of(stays) not in log.kept:
             log.kept.append(home.name_of(stays))

@@ -228,13 +228,19 @@ def _parse(document: dict[str, Any]) -> Journal:
         raise ValueError("another schema")
     fields["items"] = [ItemRecord(**item) for item in fields["items"]]
     fields["paths"] = [
-        PathRecord(**record | {k: State(**record[k]) for k in _STATES_OF_PATH if record.get(k)})
+        PathRecord(**record | {name: State(**record[name]) for name in _states_of(record)})
         for record in fields["paths"]
     ]
     fields["acts"] = [ActRecord(**act) for act in fields.get("acts", [])]
     journal = Journal(**fields)
     _insist(journal)
     return journal
+
+
+def _states_of(record: dict[str, Any]) -> list[str]:
+    """The fields of a path's record that hold a state; only the joined ones may be missing."""
+    joined = [name for name in ("joined_before", "joined_after") if record.get(name) is not None]
+    return ["before", "after", *joined]
 
 
 def _insist_on(state: State) -> None:
@@ -247,21 +253,24 @@ def _insist_on(state: State) -> None:
         raise ValueError("not a text")
 
 
-_STATES_OF_PATH = ("before", "after", "joined_before", "joined_after")
 _STATES = FINAL | {BACKING_UP, STAGING, COMMITTING, VERIFYING, ENDING}
 _ID = re.compile(r"[0-9A-Za-z][0-9A-Za-z-]*")
 
 
 def _insist(journal: Journal) -> None:
     """Types and names are what this tool writes; anything else was not written by it."""
+    lists = (journal.folders, journal.kept, journal.unremoved, journal.saved)
+    if not all(isinstance(names, list) for names in lists):
+        raise ValueError("not a list")
+    if not isinstance(journal.asked, int | None):
+        raise ValueError("not a number")
     texts = [journal.id, journal.kind, journal.home, journal.vault, journal.started_at]
-    texts += [r.path for r in journal.paths] + journal.folders + journal.kept + journal.unremoved
-    texts += journal.saved
+    texts += [t for t in (journal.ended_at, journal.note, journal.gateway) if t is not None]
+    texts += [r.path for r in journal.paths] + [name for names in lists for name in names]
     texts += [t for a in journal.acts for t in (a.kind, *a.words, *a.words.values())]
     texts += [t for i in journal.items for t in (i.fix, i.code, i.subject, i.check, i.outcome)]
-    states = [s for r in journal.paths for name in _STATES_OF_PATH if (s := getattr(r, name))]
-    if not all(isinstance(state, State) for state in states):
-        raise ValueError("not a state")
+    states = [s for r in journal.paths for s in (r.before, r.after)]
+    states += [s for r in journal.paths for s in (r.joined_before, r.joined_after) if s]
     texts += [state.kind for state in states]
     if not all(isinstance(text, str) for text in texts):
         raise ValueError("a text is none")

@@ -8,18 +8,20 @@ processor, time passes more slowly by the same factor.
 
 from __future__ import annotations
 
+import functools
 import os
 import threading
 import time
 
 MOST = 20.0
-"""The highest factor: a look that really hangs must end on a busy machine, too."""
+"""The highest factor."""
+EXTRA = 60.0
+"""Seconds that a busy machine gets at most: what really hangs must end there, too."""
 SLICE = 0.1
 """Seconds of one wait, after which the factor is measured again."""
 _FRESH = 0.05
 """Seconds for which a measured factor is used."""
 _measured = (0.0, 1.0)
-_processors: list[float] = []
 
 
 def factor() -> float:
@@ -35,16 +37,16 @@ def factor() -> float:
 
 def stretched(seconds: float) -> float:
     """Return a short limit as it is to be measured by the clock now."""
-    return seconds * factor()
+    return min(seconds * factor(), seconds + EXTRA)
 
 
 class Stopwatch:
     """Counts the seconds that an idle machine would have taken; each thread needs its own."""
 
-    __slots__ = ("_last", "_spent")
+    __slots__ = ("_began", "_last", "_spent")
 
     def __init__(self, began: float | None = None) -> None:
-        self._last = time.monotonic() if began is None else began
+        self._began = self._last = time.monotonic() if began is None else began
         self._spent = 0.0
 
     def read(self) -> float:
@@ -52,7 +54,7 @@ class Stopwatch:
         now = time.monotonic()
         self._spent += (now - self._last) / factor()
         self._last = now
-        return self._spent
+        return max(self._spent, now - self._began - EXTRA)
 
     def wait(self, event: threading.Event, limit: float) -> bool:
         """Wait for the event until `limit` seconds are counted; say whether it came."""
@@ -77,26 +79,20 @@ def _runnable() -> float:
         return 0.0
 
 
+@functools.cache
 def _count() -> float:
-    """Return how many processors this process may use."""
-    if not _processors:
-        try:
-            _processors.append(float(len(os.sched_getaffinity(0))))
-        except (OSError, AttributeError):
-            _processors.append(float(os.cpu_count() or 1))
-    return _processors[0]
+    """Return how many processors the machine has; the runnable processes are the machine's too."""
+    return float(os.cpu_count() or 1)
 
 
+@functools.cache
 def _small_share() -> float:
     """Return how many times a control group allows less than one processor, as for a container."""
-    if len(_processors) < 2:
-        _processors.append(1.0)
-        try:
-            with open("/proc/self/cgroup") as file:
-                group = next(line[3:].strip() for line in file if line.startswith("0::"))
-            with open(f"/sys/fs/cgroup{group.rstrip('/')}/cpu.max") as file:
-                quota, period = map(float, file.read(64).split())
-            _processors[1] = period / quota
-        except (OSError, ValueError, StopIteration, ZeroDivisionError):
-            pass
-    return _processors[1]
+    try:
+        with open("/proc/self/cgroup") as file:
+            group = next(line[3:].strip() for line in file if line.startswith("0::"))
+        with open(f"/sys/fs/cgroup{group.rstrip('/')}/cpu.max") as file:
+            quota, period = map(float, file.read(64).split())
+        return period / quota
+    except (OSError, ValueError, StopIteration, ZeroDivisionError):
+        return 1.0

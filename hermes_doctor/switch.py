@@ -282,16 +282,14 @@ def switches(home: Home, log: Journal, records: Sequence[PathRecord]) -> Iterato
     A sidecar whose database is not replaced is switched by itself.
     """
     replaced = {home.path / one.path: one for one in records if not paths.only_mode(one)}
+    beside: dict[Path, list[Sidecar]] = {}
     for path, record in replaced.items():
-        database = main_of(path) if is_database(path) else path
-        if database != path and database in replaced:
-            continue
-        beside = [
-            Sidecar(other, one)
-            for other, one in replaced.items()
-            if other != path and is_database(other) and main_of(other) == path
-        ]
-        yield Switch(path, log.id, record, beside)
+        if is_database(path) and (database := main_of(path)) != path and database in replaced:
+            beside.setdefault(database, []).append(Sidecar(path, record))
+    moved = {one.path for group in beside.values() for one in group}
+    for path, record in replaced.items():
+        if path not in moved:
+            yield Switch(path, log.id, record, beside.get(path, []))
 
 
 def _suffix(path: Path) -> str:

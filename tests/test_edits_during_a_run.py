@@ -6,6 +6,7 @@ the file between any two of these steps.
 
 from __future__ import annotations
 
+import shutil
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -124,6 +125,50 @@ def test_rows_written_to_a_log_that_was_moved_away(server: Server, home: Path) -
         assert db.execute("SELECT title FROM tasks").fetchall() == [("only in the log",)]
     with closing(sqlite3.connect(board)) as db:
         assert db.execute("SELECT title FROM tasks").fetchall() == [("only in the log",)]
+
+
+def test_a_kept_file_is_named_after_a_kill(server: Server, sick: Path, tmp_path: Path) -> None:
+    """Killed right after an edited file got its visible name, the next command still names it."""
+    pattern = ".config.yaml.hermes-doctor-*.old"
+    copy = crashing.clone(sick, tmp_path / "rehearsal")
+    calls = server(*FIX, "--home", copy).calls
+    wanted = After("config.yaml")
+    at = next(n for n, call in enumerate(calls) if wanted(call))
+    copy = crashing.clone(sick, tmp_path / "second")
+    edit = Cut(at, f"edit:{copy}/{pattern}")
+    calls = server(*FIX, "--home", copy, cuts=(edit,)).calls
+    named = next(n for n, c in enumerate(calls) if c.name == "rename" and c.path.endswith(".old"))
+    cuts = (Cut(at, f"edit:{sick}/{pattern}"), Cut(named + 1, "kill"))
+    assert server(*FIX, "--home", sick, cuts=cuts).code == -9
+    [kept] = sick.glob("config.yaml.kept-*")
+
+    again = server(*FIX, "--home", sick)
+
+    assert again.code == 1, again.said
+    assert kept.exists()
+    assert kept.name in again.said.replace(" ", "")
+
+
+def test_without_its_backup_a_replaced_file_is_kept(
+    server: Server, sick: Path, tmp_path: Path
+) -> None:
+    """A run is cut off in its clean-up and its backup is lost: the old file is the only copy."""
+    before = (sick / "config.yaml").read_bytes()
+    calls = server(*FIX, "--home", crashing.clone(sick, tmp_path / "rehearsal")).calls
+    at = next(
+        n
+        for n, call in enumerate(calls)
+        if call.name == "unlink" and ".config.yaml" in call.path and call.path.endswith(".old")
+    )
+    assert server(*FIX, "--home", sick, cuts=(Cut(at, "kill"),)).code == -9
+    [run] = [run["id"] for run in crashing.journals(sick)]
+    shutil.rmtree(sick / "backups" / "doctor" / run)
+
+    again = server(*FIX, "--home", sick)
+
+    [kept] = sick.glob("config.yaml.kept-*")
+    assert kept.read_bytes() == before
+    assert again.code == 1, again.said
 
 
 class After:

@@ -12,11 +12,12 @@ from pathlib import Path
 import pytest
 
 from benchmarks import memory
-from hermes_doctor import saving, sharing, vault
+from hermes_doctor import restoring, saving, sharing, vault
 from hermes_doctor.home import Home
 from hermes_doctor.manifest import parse
 from hermes_doctor.model import Trouble
 from hermes_doctor.pages import Pages
+from hermes_doctor.repair import Run
 from hermes_doctor.saving import partial, sources
 from hermes_doctor.vault import Vault
 from tests import support
@@ -39,6 +40,27 @@ def large(home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         support.put(home / "sessions" / f"{number % 5}" / name, f"session {number}")
     (home / "link").symlink_to("nowhere")
     return home
+
+
+def test_a_large_run(large: Path) -> None:
+    """A run over many files knows of each path what that very path was before."""
+    made = back_up(large)
+    (large / "sessions" / "1" / "1").write_text("changed")
+    (large / "sessions" / "2" / "2").unlink()
+    home = Home(large)
+    items = restoring.items_for(home, made, list(made.entries), "restore")
+
+    done = Run(home, Vault(home), "restore", "test", of=made.id).apply(
+        items, restoring.proven(home, made)
+    )
+
+    assert done.state == "done", done.note
+    before = {record.path: record.before.kind for record in done.paths}
+    assert before["sessions/2/2"] == "absent"
+    assert before["sessions/1/1"] == "file"
+    assert before["link"] == "symlink"
+    assert (large / "sessions" / "1" / "1").read_text() == "session 1"
+    assert (large / "sessions" / "2" / "2").read_text() == "session 2"
 
 
 def test_a_large_home(large: Path) -> None:

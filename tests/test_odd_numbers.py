@@ -76,10 +76,15 @@ def test_odd_receipts(home: Path) -> None:
         holder[chance.choice(sorted(holder))] = value
         path.write_text(json.dumps(spoilt))
         insist(support.doctor("undo", path.parent.name, "--yes", "--home", home))
-    spoilt = json.loads(json.dumps(good))
-    spoilt["paths"][0]["before"]["uid"] = 2**40
-    path.write_text(json.dumps(spoilt))
-    done = support.doctor("undo", path.parent.name, "--yes", "--home", home)
-    assert done.code == 2
-    assert done.err.count("\n") == 1
-    assert "is damaged" in done.err
+    wrong = [{"saved": "abc"}, {"ended_at": 5}, {"asked": "x"}, {"kept": None}, {"gateway": 1}]
+    states = [{"before": value} for value in (None, {}, [], 0)] + [{"joined_before": {}}]
+    states += [{"before": good["paths"][0]["before"] | {"uid": 2**40}}]
+    for spoilt in [
+        *(good | change for change in wrong),
+        *(good | {"paths": [good["paths"][0] | change]} for change in states),
+    ]:
+        path.write_text(json.dumps(spoilt))
+        done = support.doctor("undo", path.parent.name, "--yes", "--home", home)
+        assert done.code == 2, spoilt
+        assert done.err.count("\n") == 1
+        assert "is damaged" in done.err

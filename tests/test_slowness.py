@@ -23,7 +23,8 @@ def running(monkeypatch: pytest.MonkeyPatch) -> dict[str, float]:
     """A machine with two processors; how many processes want to run there can be set."""
     machine = {"runnable": 1.0}
     monkeypatch.setattr(slowness, "_FRESH", -1.0)
-    monkeypatch.setattr(slowness, "_processors", [2.0, 1.0])
+    monkeypatch.setattr(slowness, "_count", lambda: 2.0)
+    monkeypatch.setattr(slowness, "_small_share", lambda: 1.0)
     monkeypatch.setattr(slowness, "_runnable", lambda: machine["runnable"])
     return machine
 
@@ -38,7 +39,7 @@ def test_factor(running: dict[str, float]) -> None:
 
 def test_a_share_of_a_processor(running: dict[str, float], monkeypatch: pytest.MonkeyPatch) -> None:
     """A container that is allowed a tenth of a processor has ten times as long."""
-    monkeypatch.setattr(slowness, "_processors", [2.0, 10.0])
+    monkeypatch.setattr(slowness, "_small_share", lambda: 10.0)
     assert slowness.factor() == 10.0
 
 
@@ -47,6 +48,14 @@ def test_a_real_machine() -> None:
     with busy.machine(4):
         time.sleep(2 * slowness._FRESH)
         assert slowness.factor() >= 4
+
+
+def test_what_hangs_ends(running: dict[str, float]) -> None:
+    """However busy the machine, a limit grows by a minute at most."""
+    running["runnable"] = 1000.0
+    assert slowness.stretched(30.0) == 30.0 + slowness.EXTRA
+    clock = slowness.Stopwatch(time.monotonic() - 30.0 - slowness.EXTRA)
+    assert clock.read() >= 30.0
 
 
 def test_stopwatch(running: dict[str, float]) -> None:
@@ -108,5 +117,5 @@ def test_a_command_on_a_busy_machine(running: dict[str, float]) -> None:
 
 
 def test_processors() -> None:
-    """Counted as this process may use them."""
-    assert slowness._count() == len(os.sched_getaffinity(0))
+    """Those of the machine, as the runnable processes are counted."""
+    assert slowness._count() == os.cpu_count()

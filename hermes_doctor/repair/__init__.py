@@ -144,8 +144,14 @@ class Run:
         backup = self.vault.create(
             sources, reason=self.reason, hermes=self.hermes, id=self.id, progress=self.progress
         )
-        for target, entry in zip(targets, backup.entries, strict=True):
-            target.before = paths.state_of(entry)
+        mine = {self.home.name_of(target.path): target for target in targets}
+        saved = 0
+        for entry in backup.entries:  # those of many files come in any order
+            if entry.path in mine:
+                mine[entry.path].before = paths.state_of(entry)
+                saved += 1
+        if saved != len(targets):
+            raise Trouble(f"backup {backup.id} lacks a file that it was made for")
         log.state = journals.STAGING
         log.paths = [
             PathRecord(

@@ -9,7 +9,7 @@ from pathlib import Path
 from hermes_doctor import paths
 from hermes_doctor.handover import ASKED, will_end
 from hermes_doctor.home import Home
-from hermes_doctor.journal import Journal
+from hermes_doctor.journal import PARTLY, Journal
 from hermes_doctor.model import CannotFix, CouldNotLook, Trouble
 from hermes_doctor.repair.targets import Refused
 from hermes_doctor.vault import Backup
@@ -98,9 +98,12 @@ def explained(error: BaseException, log: Journal) -> BaseException:
     """An error of the disk as one clear line; anything else as it is."""
     if log.gateway == ASKED and log.asked and isinstance(error, CouldNotLook | CannotFix):
         return Trouble(f"{error}. No file was changed; {will_end(log.asked)}.")
+    changed = "Nothing was changed."
+    if PARTLY in (log.state, log.end):
+        changed = f"The run could not be undone completely: {log.note}."
     if isinstance(error, OSError):
         name = f" ({Path(error.filename).name})" if isinstance(error.filename, str) else ""
-        return Trouble(f"{os.strerror(error.errno or 0)}{name}. Nothing was changed.")
+        return Trouble(f"{os.strerror(error.errno or 0)}{name}. {changed}")
     if isinstance(error, CouldNotLook | CannotFix):
-        return Trouble(f"{error}. Nothing was changed.")
+        return Trouble(f"{error}. {changed}")
     return error
