@@ -25,19 +25,24 @@ class RolledBack(NamedTuple):
 
 
 def roll_back(
-    home: Home, log: Journal, backup: Backup, records: Sequence[PathRecord]
+    home: Home,
+    log: Journal,
+    backup: Backup,
+    records: Sequence[PathRecord],
+    *,
+    locked: bool = False,
 ) -> RolledBack:
     """Put back what the paths were, except for those that somebody has changed since.
 
     If one of them has to stay, a copy of what the run made of the others is kept with the backup,
-    because it belongs to that one.
+    because it belongs to that one. `locked` means that we hold the locks of the databases.
     """
     left: list[str] = []
     used: list[str] = []
     records = [record for record in records if not record.reverted]
     found = list(switches(home, log, records))
     modes = [record for record in records if paths.only_mode(record)]
-    stay = [one for one in found if one.is_done() and one.is_used()]
+    stay = [one for one in found if one.is_done() and one.is_used(locked=locked)]
     foreign = [one for one in modes if not _is_ours(home, one)]
     if len(records) > 1 and (stay or foreign):
         for one in found:
@@ -51,7 +56,7 @@ def roll_back(
             left.append(record.path)
     for one in reversed(found):
         alone = _is_used_alone(home, log, one)
-        outcome = STAYS if alone else one.back(backup)
+        outcome = STAYS if alone else one.back(backup, locked=locked)
         if outcome == STAYS:
             left += [record.path for record in one.records]
             continue

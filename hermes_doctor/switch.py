@@ -24,8 +24,8 @@ from hermes_doctor.digests import PREFIX
 from hermes_doctor.files import ABSENT, Snapshot, snapshot
 from hermes_doctor.home import Home, is_database, main_of
 from hermes_doctor.journal import Journal, PathRecord, State
-from hermes_doctor.model import CouldNotLook
-from hermes_doctor.sqlite.guard import in_use
+from hermes_doctor.model import CouldNotLook, Trouble
+from hermes_doctor.sqlite.guard import alone, in_use
 from hermes_doctor.swapping import changed, dress_like, put_away, put_in, swap
 from hermes_doctor.values import NamedTuple
 from hermes_doctor.vault import Backup
@@ -128,13 +128,16 @@ class Switch:
             return False
         return len(self.old) == 1 or self._holds(self.old[1].place, self.old[1].state)
 
-    def is_used(self) -> bool:
-        """Whether somebody changed the path since, or has the database open."""
+    def is_used(self, *, locked: bool = False) -> bool:
+        """Whether somebody changed the path since, or has the database open.
+
+        `locked` means that we hold the locks of the database, so that nobody else can use it.
+        """
         if not any(self._matches(self.path, link.state) for link in self.chain):
             return True
         if not is_database(self.path):
             return False
-        if in_use(self.path):
+        if not locked and in_use(self.path):
             return True
         known = {one.path: one.record for one in self.beside}
         done = self.is_done()
@@ -165,11 +168,40 @@ class Switch:
 
     # -- back ------------------------------------------------------------------------------
 
-    def back(self, backup: Backup) -> str:
-        """Reverse it, if nobody has used the path since; what became of it."""
+    def back(self, backup: Backup, *, locked: bool = False) -> str:
+        """Reverse it, if nobody has used the path since; what became of it.
+
+        Nobody may write between the comparison and the renames, so the database is locked, unless
+        it is `locked` already.
+        """
         done = self.is_done()
-        if self.is_used():
-            return STAYS if done or self._lacks_old_log() else AS_BEFORE
+        if not done and not self._is_begun():
+            return AS_BEFORE if self.is_used(locked=locked) else BACK
+        with contextlib.ExitStack() as locks:
+            try:
+                if not locked and is_database(self.path):
+                    self._lock(locks)
+                used = self.is_used(locked=True)
+            except Trouble:
+                used = True
+            if used:
+                return STAYS if done or self._lacks_old_log() else AS_BEFORE
+            return self._reverse(done, backup)
+
+    def _is_begun(self) -> bool:
+        """Whether any file was moved; one that was not must not be touched."""
+        moved = [paths.kept(one, self.run) for one in (self.path, *(s.path for s in self.beside))]
+        at_first = self._position(done=False) is self.old[0]
+        return not at_first or any(os.path.lexists(one) for one in moved)
+
+    def _lock(self, locks: contextlib.ExitStack) -> None:
+        """Lock the database that is in place, and every one that may follow it."""
+        for place in (self.path, *(link.place for link in self.chain)):
+            if snapshot(place).kind == "file":
+                locks.enter_context(alone(place))
+
+    def _reverse(self, done: bool, backup: Backup) -> str:
+        """Put the old files back, each in its turn."""
         at = self._position(done)
         if at in self.new:
             if at is not self.new[0] and os.path.lexists(self.new[0].place):
@@ -182,8 +214,8 @@ class Switch:
                     durable.rename(one.path, staged)
             self._return_to(self.old[-1], at, backup)
             at = self.old[-1]
-        for one in self.beside:
-            self._put_back(one, backup)
+        if not all(self._put_back(one, backup) for one in self.beside):
+            return AS_BEFORE
         if at is not self.old[0]:
             self._return_to(self.old[0], at, backup)
         return BACK
@@ -229,15 +261,20 @@ class Switch:
         dress_like(sources[0], coming)
         durable.rename(coming, link.place)
 
-    def _put_back(self, one: Sidecar, backup: Backup) -> None:
-        """Put one sidecar back beside its database."""
+    def _put_back(self, one: Sidecar, backup: Backup) -> bool:
+        """Put one sidecar back beside its database; False if a newer one is in its place."""
         if one.record.before.kind == "absent":
-            return
+            return True
+        if self._matches(one.path, one.record.before):
+            return True
+        if snapshot(one.path).size and _suffix(one.path) != "-shm":
+            return False
         kept = paths.kept(one.path, self.run)
         if os.path.lexists(kept):
             durable.rename(kept, one.path)
-        elif not self._matches(one.path, one.record.before):
+        elif not os.path.lexists(one.path):
             paths.restore(backup, backup.entry(one.record.path), one.path, self.run)
+        return True
 
     def _lacks_old_log(self) -> bool:
         """Whether an old log that is in no other file is not beside the database any more.

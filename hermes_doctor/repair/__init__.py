@@ -109,11 +109,13 @@ class Run:
                 if isinstance(error, Refused):
                     return refused(log, error)
                 raise explained(error, log) from error
+            locked = True
             try:
                 with uninterrupted():
                     self._commit(targets, log, book)
                 if self.kind != "fix":  # a gateway that is up writes to what came back
                     verify = _beforehand(log, verify)
+                locked = False
                 guards.close()
                 acts.do()
                 gateway.start()
@@ -121,8 +123,8 @@ class Run:
                 self._settle(log, book, backup, verify, gateway, acts)
             except BaseException as error:
                 with uninterrupted():
-                    guards.close()
-                    self._give_back(log, book, backup, gateway, acts, error)
+                    # Under our locks: a process that waits for them must find the old files again.
+                    self._give_back(log, book, backup, gateway, acts, error, guards, locked=locked)
                 _note(items)
                 if isinstance(error, CannotFix | Trouble):
                     return log
@@ -261,13 +263,17 @@ class Run:
         gateway: Handover,
         acts: acting.Acts,
         error: BaseException,
+        guards: contextlib.ExitStack,
+        *,
+        locked: bool,
     ) -> None:
         """Take everything back after a failure, and say how that went."""
         changed = bool(log.paths or acts.begun())
         if changed:
             with contextlib.suppress(CannotFix, CouldNotLook, OSError):
                 gateway.halt()
-        left = roll_back(self.home, log, backup, log.paths).left
+        left = roll_back(self.home, log, backup, log.paths, locked=locked).left
+        guards.close()
         acts.take_back()
         state = journals.PARTLY if left else journals.ROLLED_BACK
         for item in log.items:
