@@ -6,6 +6,7 @@ import os
 import random
 import shutil
 import struct
+import time
 from collections.abc import Iterable
 from contextlib import closing
 from pathlib import Path
@@ -225,6 +226,23 @@ def test_damage_in_its_own_log_is_damage(home: Path, seed: int) -> None:
     Path(f"{path}-wal").write_bytes(summed(data))
 
     assert "DB-WAL-STALE" not in codes(home, deep=True)
+
+
+def test_a_log_that_claims_four_billion_pages(home: Path) -> None:
+    """Its checksums are right, and the look ends at once: the pages are not counted one by one."""
+    path = damage.foreign_log(damage.history(home / "state.db"))
+    data = bytearray(Path(f"{path}-wal").read_bytes())
+    for at in range(32, len(data) - FRAME + 1, FRAME):
+        if data[at + 4 : at + 8] != bytes(4):
+            data[at + 4 : at + 8] = b"\xff" * 4
+    Path(f"{path}-wal").write_bytes(summed(data))
+    used = time.process_time()
+
+    _, findings = ask("database-log", home)
+
+    assert [finding.code for finding in findings] == ["DB-WAL-STALE"]
+    assert "4,294,967,295 pages" in findings[0].evidence[1].what
+    assert time.process_time() - used < 20
 
 
 def summed(data: bytearray) -> bytes:
