@@ -9,11 +9,12 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import TYPE_CHECKING
 
 from hermes_doctor import durable
-from hermes_doctor.files import Snapshot, open_regular, snapshot
+from hermes_doctor.files import Snapshot, open_regular, reason, snapshot
 from hermes_doctor.model import CannotFix, CouldNotLook
+from hermes_doctor.rights import acting_for
 from hermes_doctor.sqlite.snapshot import ASIDE
 from hermes_doctor.steps import Change, MoveAside, ReplaceDatabase, Step, real
 
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
 
 HISTORY = "state.db"
 """The one database whose rows can be added from a log: a task of a board would run again."""
+
+_COPIED = ("", "-wal")
+"""What a stop of the gateway may change: the database and its log."""
 
 
 @dataclass(frozen=True)
@@ -74,8 +78,10 @@ class KeepDatabase(Step):
     """Where the log is kept; None if the vault is enough."""
     only: str
     hint: tuple[str, ...] = ()
-    held: dict[str, IO[bytes]] = field(default_factory=dict, compare=False)
+    held: dict[str, int] = field(default_factory=dict, compare=False)
+    """Descriptors on the copies, by the suffix of what was copied."""
     was: list[Snapshot] = field(default_factory=list, compare=False)
+    """The database and its log before they were copied."""
 
     def sentence(self) -> str:
         named = f" (it stays as {self.aside.name})" if self.aside else ""
@@ -89,30 +95,39 @@ class KeepDatabase(Step):
         return self.hint if self.aside else ()
 
     def prepare(self) -> None:
-        self.was[:] = [snapshot(self.path)]
-        for suffix in ("", "-wal"):
-            self._hold(suffix)
+        self.was[:] = self._now()
+        for suffix, taken in zip(_COPIED, self.was, strict=True):
+            self._hold(suffix, taken)
         with _alone(self.path) as ask:
             verdict = [row[0] for row in ask("PRAGMA quick_check(1)")]
-        if verdict != ["ok"] or snapshot(self.path) != self.was[0]:
+        if verdict != ["ok"] or self._now() != self.was:
             raise CannotFix(f"{self.path.name} is being written just now")
 
-    def _hold(self, suffix: str) -> None:
-        import tempfile
+    def _now(self) -> list[Snapshot]:
+        return [snapshot(self.path.with_name(self.path.name + suffix)) for suffix in _COPIED]
 
-        self.held[suffix] = kept = tempfile.TemporaryFile(dir=self.path.parent)  # noqa: SIM115
+    def _hold(self, suffix: str, taken: Snapshot) -> None:
+        """Copy one file with the rights of the home's owner, who may swap it at any moment."""
+        path = self.path.with_name(self.path.name + suffix)
         try:
-            source = open_regular(self.path.with_name(self.path.name + suffix))
-        except (FileNotFoundError, CouldNotLook) as why:
-            raise CannotFix(f"{self.path.name}{suffix} cannot be read") from why
+            with acting_for(path) as here:
+                source = open_regular(here, follow=False)
+        except (OSError, CouldNotLook) as why:
+            raise CannotFix(f"{path.name} cannot be read") from why
         try:
-            durable.transfer(source, kept.fileno(), 0, os.fstat(source).st_size)
+            if Snapshot.of(os.fstat(source)) != taken:
+                raise CannotFix(f"{path.name} is being written just now")
+            try:
+                self.held[suffix] = kept = durable.nameless(path.parent)
+                durable.transfer(source, kept, 0, taken.size)
+            except OSError as error:
+                raise CannotFix(f"{path.name} cannot be copied: {reason(error, path)}") from error
         finally:
             os.close(source)
 
     def release(self) -> None:
         while self.held:
-            self.held.popitem()[1].close()
+            os.close(self.held.popitem()[1])
 
     def changes(self) -> Sequence[Change]:
         found = []
@@ -134,7 +149,7 @@ class KeepDatabase(Step):
         return [*said, f"The log is kept as {self.aside.name}."] if self.aside else said
 
     def _make(self, suffix: str, target: Path) -> None:
-        kept = self.held[suffix].fileno()
+        kept = self.held[suffix]
         with durable.fresh(target) as fd:
             durable.transfer(kept, fd, 0, os.fstat(kept).st_size)
 
