@@ -18,6 +18,7 @@ from hermes_doctor.sqlite.disagreement import Comparison
 from hermes_doctor.sqlite.pages import Pages
 from hermes_doctor.sqlite.reader import Answer, InMemory, InProcess, Reader
 from hermes_doctor.sqlite.snapshot import image
+from hermes_doctor.sqlite.soundness import OTHER_RELEASE
 from hermes_doctor.sqlite.wal import EMPTY
 
 if TYPE_CHECKING:
@@ -28,7 +29,6 @@ _NO_TIME = (
     "it is damaged together with its write-ahead log (-wal), and there was no time to find out "
     "whether that log is its own: use --deep"
 )
-_OTHER_RELEASE = "malformed inverted index for FTS5"
 
 
 class Suspicion:
@@ -107,7 +107,7 @@ class Suspicion:
             raise CouldNotLook(_NO_TIME)
         if answer.error:
             return False
-        return all(one == "ok" or _OTHER_RELEASE in one for one in said)
+        return all(one == "ok" or OTHER_RELEASE in one for one in said)
 
     def tables_of(self, alone: Reader) -> tuple[list[str], Answer]:
         """SQLite's verdict on one table after the other, without the full-text tables."""
