@@ -43,8 +43,8 @@ class SetLogAside(Step):
 
     def sentence(self) -> str:
         return (
-            f"rename {self.path.name} to {self.aside.name}: it is not of this database. "
-            f"Only in it: {self.only}"
+            f"rename {self.path.name} to {self.aside.name}: this write-ahead log (-wal) is not "
+            f"of this database. Only in it: {self.only}"
         )
 
     def lines(self) -> Sequence[str]:
@@ -58,7 +58,10 @@ class SetLogAside(Step):
         return [kept, Change(self.path, taken, absent=True)]
 
     def notes(self) -> Sequence[str]:
-        return (f"Nothing of the database is lost. The log is kept as {self.aside.name}.",)
+        return (
+            "The database file was not changed. "
+            f"The write-ahead log (-wal) is kept as {self.aside.name}.",
+        )
 
     def _copy(self, target: Path) -> None:
         with durable.fresh(target) as fd:
@@ -85,10 +88,10 @@ class KeepDatabase(Step):
 
     def sentence(self) -> str:
         named = f" (it stays as {self.aside.name})" if self.aside else ""
-        also = f" Only in the log: {self.only}" if self.aside else ""
+        also = f" Only in that log: {self.only}" if self.aside else ""
         return (
             f"take {self.path.name}-wal away{named} and keep {self.path.name} as it is now: "
-            f"stopping the gateway would mix the log into it.{also}"
+            f"stopping the gateway would mix this write-ahead log (-wal) into it.{also}"
         )
 
     def lines(self) -> Sequence[str]:
@@ -145,8 +148,9 @@ class KeepDatabase(Step):
         return found
 
     def notes(self) -> Sequence[str]:
-        said = [f"Nothing of {self.path.name} is lost."]
-        return [*said, f"The log is kept as {self.aside.name}."] if self.aside else said
+        said = [f"{self.path.name} has the content that it had before the gateway stopped."]
+        kept = f"The write-ahead log (-wal) is kept as {self.aside.name}." if self.aside else ""
+        return [*said, kept] if kept else said
 
     def _make(self, suffix: str, target: Path) -> None:
         kept = self.held[suffix]
