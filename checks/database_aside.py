@@ -21,16 +21,17 @@ def database_aside(probes: Probes) -> Iterator[Finding]:
     path = probes.home / "state.db"
     logs = set_aside_logs(path)
     if not logs:
-        raise Skip("no log was set aside")
+        raise Skip("no write-ahead log (-wal) was set aside")
     for log in logs:
         yield Finding(
             code="DB-WAL-ROWS",
             severity=Severity.INFO,
-            title="a log that was set aside has rows that state.db lacks",
+            title="a -wal file that was set aside may have rows state.db lacks",
             subject=log.name,
             detail=(
-                "Nothing of state.db is lost. The fix adds the messages and sessions that are "
-                "only in the log; or delete the file if you do not want them."
+                "This write-ahead log (-wal) did not belong to state.db, so Hermes does not read "
+                "it. The fix looks for messages and sessions that are only in it and adds them; "
+                "or delete the file if you do not want them."
             ),
             evidence=(Evidence(log.name, size(snapshot(log).size)),),
             fix="add-log-rows",

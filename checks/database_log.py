@@ -37,11 +37,12 @@ def _stale(name: str, found: Condition) -> Finding:
     return Finding(
         code="DB-WAL-STALE",
         severity=Severity.CRITICAL,
-        title=f"{name} is whole, but the log beside it is not its own",
+        title=f"{name} is whole; the -wal file beside it is not its own",
         subject=name,
         detail=(
-            "No row of it is lost. But Hermes would mix the log's old pages into it at the next "
-            "start. Restoring a copy beside the log of a crashed gateway does this."
+            "No row of it is lost. But Hermes would mix old pages of this write-ahead log (-wal) "
+            "into it at the next start. Restoring a copy beside the log of a crashed gateway does "
+            "this."
         ),
         evidence=(
             Evidence(name, "sound without the log, damaged with it"),

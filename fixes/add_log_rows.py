@@ -1,4 +1,4 @@
-"""Add the messages to the history that exist only in a log that was set aside."""
+"""Add the messages to the history that exist only in a write-ahead log that was set aside."""
 
 from collections.abc import Iterator
 

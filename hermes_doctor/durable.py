@@ -223,6 +223,17 @@ def fresh(path: StrPath, mode: int = FILE_MODE, *, lasting: bool = True) -> Iter
         os.close(fd)
 
 
+def nameless(folder: Path) -> int:
+    """Return a descriptor on a new private file that has no name, so it is gone once closed."""
+    if hasattr(os, "O_TMPFILE"):
+        with contextlib.suppress(OSError), acting_for(folder / "_") as here:
+            return os.open(here.parent, os.O_RDWR | os.O_TMPFILE | os.O_CLOEXEC, FILE_MODE)
+    path = folder / f".hermes-doctor-{os.urandom(8).hex()}"  # some disks know no such files
+    with fresh(path, lasting=False) as fd:
+        remove(path)
+        return os.dup(fd)
+
+
 def append(path: Path, data: bytes) -> None:
     """Add to a file of the tool's own that is not finished."""
     with acting_for(path) as here:

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
+from hermes_doctor import durable
 from hermes_doctor.files import snapshot
 from hermes_doctor.model import CannotFix
+from hermes_doctor.sqlite import asides
 from hermes_doctor.sqlite.asides import KeepDatabase
 from tests import crashing, curing, damage
 from tests.test_crash import killed, rehearse
+
+SECRET = b"a secret of root's"
 
 
 def test_killed_at_any_moment(tmp_path: Path) -> None:
@@ -85,3 +90,79 @@ def test_it_was_spoiled_before(held: KeepDatabase) -> None:
 
     held.release()
     assert snapshot(held.path) == before
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can read what the owner cannot")
+@pytest.mark.parametrize("swapped", ["", "-wal", "home"])
+def test_the_owner_swaps_a_file_for_a_symlink(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, swapped: str
+) -> None:
+    """While the question is open, or between look and opening: nothing of root's is copied."""
+    home = tmp_path / "user" / "home"
+    home.mkdir(parents=True)
+    path = damage.foreign_log(curing.history(home / "state.db"))
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    for name in ("state.db", "state.db-wal"):
+        (elsewhere / name).write_bytes(SECRET)
+    elsewhere.chmod(0o700)
+    crashing.chown(tmp_path / "user")
+
+    def swap() -> None:
+        place = home if swapped == "home" else Path(f"{path}{swapped}")
+        if not place.is_symlink():
+            place.rename(f"{place}.moved")
+            place.symlink_to(elsewhere if swapped == "home" else elsewhere / place.name)
+            os.chown(place, crashing.STRANGER, crashing.STRANGER, follow_symlinks=False)
+
+    step = KeepDatabase(path, home / "aside", "40 messages")
+    opening = asides.open_regular
+
+    def late(place: Path, *, follow: bool = True) -> int:
+        swap()
+        return opening(place, follow=follow)
+
+    monkeypatch.setattr(asides, "open_regular", late)
+    for _ in range(2):  # the second time it is swapped from the start
+        with pytest.raises(CannotFix):
+            step.prepare()
+        for fd in step.held.values():
+            assert SECRET not in os.pread(fd, 1 << 20, 0)
+        step.release()
+    assert [one.read_bytes() for one in elsewhere.iterdir()] == [SECRET, SECRET]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root acts for another user")
+@pytest.mark.parametrize("supported", [True, False])
+def test_the_copies_belong_to_the_owner(
+    held: KeepDatabase, monkeypatch: pytest.MonkeyPatch, supported: bool
+) -> None:
+    """Root makes them with the rights of the home's owner, and no name of them is left."""
+    crashing.chown(held.path.parent)
+    names = sorted(os.listdir(held.path.parent))
+    if not supported:
+        monkeypatch.delattr(os, "O_TMPFILE")
+
+    held.prepare()
+
+    assert {os.fstat(fd).st_uid for fd in held.held.values()} == {crashing.STRANGER}
+    assert sorted(os.listdir(held.path.parent)) == names
+    held.release()
+
+
+def test_the_log_is_written_while_it_is_copied(
+    held: KeepDatabase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The gateway writes a row after the copy: the copy lacks it, so nothing is done."""
+    transfer = durable.transfer
+
+    def late(source: int, target: int, start: int, length: int) -> None:
+        transfer(source, target, start, length)
+        with Path(f"{held.path}-wal").open("ab") as file:
+            file.write(bytes(24 + damage.PAGE))
+
+    monkeypatch.setattr(durable, "transfer", late)
+
+    with pytest.raises(CannotFix, match="is being written"):
+        held.prepare()
+    held.release()

@@ -9,11 +9,12 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import TYPE_CHECKING
 
 from hermes_doctor import durable
-from hermes_doctor.files import Snapshot, open_regular, snapshot
+from hermes_doctor.files import Snapshot, open_regular, reason, snapshot
 from hermes_doctor.model import CannotFix, CouldNotLook
+from hermes_doctor.rights import acting_for
 from hermes_doctor.sqlite.snapshot import ASIDE
 from hermes_doctor.steps import Change, MoveAside, ReplaceDatabase, Step, real
 
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
 
 HISTORY = "state.db"
 """The one database whose rows can be added from a log: a task of a board would run again."""
+
+_COPIED = ("", "-wal")
+"""What a stop of the gateway may change: the database and its log."""
 
 
 @dataclass(frozen=True)
@@ -39,8 +43,8 @@ class SetLogAside(Step):
 
     def sentence(self) -> str:
         return (
-            f"rename {self.path.name} to {self.aside.name}: it is not of this database. "
-            f"Only in it: {self.only}"
+            f"rename {self.path.name} to {self.aside.name}: this write-ahead log (-wal) is not "
+            f"of this database. Only in it: {self.only}"
         )
 
     def lines(self) -> Sequence[str]:
@@ -54,7 +58,10 @@ class SetLogAside(Step):
         return [kept, Change(self.path, taken, absent=True)]
 
     def notes(self) -> Sequence[str]:
-        return (f"Nothing of the database is lost. The log is kept as {self.aside.name}.",)
+        return (
+            "The database file was not changed. "
+            f"The write-ahead log (-wal) is kept as {self.aside.name}.",
+        )
 
     def _copy(self, target: Path) -> None:
         with durable.fresh(target) as fd:
@@ -74,45 +81,56 @@ class KeepDatabase(Step):
     """Where the log is kept; None if the vault is enough."""
     only: str
     hint: tuple[str, ...] = ()
-    held: dict[str, IO[bytes]] = field(default_factory=dict, compare=False)
+    held: dict[str, int] = field(default_factory=dict, compare=False)
+    """Descriptors on the copies, by the suffix of what was copied."""
     was: list[Snapshot] = field(default_factory=list, compare=False)
+    """The database and its log before they were copied."""
 
     def sentence(self) -> str:
         named = f" (it stays as {self.aside.name})" if self.aside else ""
-        also = f" Only in the log: {self.only}" if self.aside else ""
+        also = f" Only in that log: {self.only}" if self.aside else ""
         return (
             f"take {self.path.name}-wal away{named} and keep {self.path.name} as it is now: "
-            f"stopping the gateway would mix the log into it.{also}"
+            f"stopping the gateway would mix this write-ahead log (-wal) into it.{also}"
         )
 
     def lines(self) -> Sequence[str]:
         return self.hint if self.aside else ()
 
     def prepare(self) -> None:
-        self.was[:] = [snapshot(self.path)]
-        for suffix in ("", "-wal"):
-            self._hold(suffix)
+        self.was[:] = self._now()
+        for suffix, taken in zip(_COPIED, self.was, strict=True):
+            self._hold(suffix, taken)
         with _alone(self.path) as ask:
             verdict = [row[0] for row in ask("PRAGMA quick_check(1)")]
-        if verdict != ["ok"] or snapshot(self.path) != self.was[0]:
+        if verdict != ["ok"] or self._now() != self.was:
             raise CannotFix(f"{self.path.name} is being written just now")
 
-    def _hold(self, suffix: str) -> None:
-        import tempfile
+    def _now(self) -> list[Snapshot]:
+        return [snapshot(self.path.with_name(self.path.name + suffix)) for suffix in _COPIED]
 
-        self.held[suffix] = kept = tempfile.TemporaryFile(dir=self.path.parent)  # noqa: SIM115
+    def _hold(self, suffix: str, taken: Snapshot) -> None:
+        """Copy one file with the rights of the home's owner, who may swap it at any moment."""
+        path = self.path.with_name(self.path.name + suffix)
         try:
-            source = open_regular(self.path.with_name(self.path.name + suffix))
-        except (FileNotFoundError, CouldNotLook) as why:
-            raise CannotFix(f"{self.path.name}{suffix} cannot be read") from why
+            with acting_for(path) as here:
+                source = open_regular(here, follow=False)
+        except (OSError, CouldNotLook) as why:
+            raise CannotFix(f"{path.name} cannot be read") from why
         try:
-            durable.transfer(source, kept.fileno(), 0, os.fstat(source).st_size)
+            if Snapshot.of(os.fstat(source)) != taken:
+                raise CannotFix(f"{path.name} is being written just now")
+            try:
+                self.held[suffix] = kept = durable.nameless(path.parent)
+                durable.transfer(source, kept, 0, taken.size)
+            except OSError as error:
+                raise CannotFix(f"{path.name} cannot be copied: {reason(error, path)}") from error
         finally:
             os.close(source)
 
     def release(self) -> None:
         while self.held:
-            self.held.popitem()[1].close()
+            os.close(self.held.popitem()[1])
 
     def changes(self) -> Sequence[Change]:
         found = []
@@ -130,11 +148,12 @@ class KeepDatabase(Step):
         return found
 
     def notes(self) -> Sequence[str]:
-        said = [f"Nothing of {self.path.name} is lost."]
-        return [*said, f"The log is kept as {self.aside.name}."] if self.aside else said
+        said = [f"{self.path.name} has the content that it had before the gateway stopped."]
+        kept = f"The write-ahead log (-wal) is kept as {self.aside.name}." if self.aside else ""
+        return [*said, kept] if kept else said
 
     def _make(self, suffix: str, target: Path) -> None:
-        kept = self.held[suffix].fileno()
+        kept = self.held[suffix]
         with durable.fresh(target) as fd:
             durable.transfer(kept, fd, 0, os.fstat(kept).st_size)
 

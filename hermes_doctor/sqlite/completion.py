@@ -135,7 +135,7 @@ class _Completion:
             self.db.execute(table.sql)
         elif table.name in self.again:
             self._rebuild(table, lost)
-            self.said.append(f"The table {table.name} was made anew as declared, with its rows.")
+            self.said.append(f"The table {table.name} was rebuilt as declared, with its rows.")
         elif all(appendable(table, column) for column in lost):
             for column in lost:
                 self.db.execute(f"ALTER TABLE {quoted(table.name)} ADD COLUMN {declare(column)}")

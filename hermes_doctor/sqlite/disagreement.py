@@ -9,10 +9,10 @@ itself. So only well-formed pages count here, and one damaged pointer is not eno
 from __future__ import annotations
 
 import struct
-import time
 from collections.abc import Iterable
 from itertools import pairwise
 
+from hermes_doctor import slowness
 from hermes_doctor.model import CouldNotLook
 from hermes_doctor.sqlite.pages import Pages
 from hermes_doctor.sqlite.salvage.cells import BROKEN, INTERIOR, LEAF, head, signed, varint
@@ -44,19 +44,25 @@ class Comparison:
         self.within = False
         """The log contradicts itself, as damage does."""
         self.finished = True
+        """Every page was compared. Otherwise more may be found."""
 
     @property
     def foreign(self) -> bool:
         """Whether both files agree with themselves and not with each other."""
         return len(self.between) >= ENOUGH and not self.within
 
-    def walk(self, roots: Iterable[tuple[int, bool]], seconds: float) -> None:
+    @property
+    def undecided(self) -> bool:
+        """Whether the time ended before either answer was found."""
+        return not (self.finished or self.foreign or self.within)
+
+    def walk(self, roots: Iterable[tuple[int, bool]], seconds: float | None) -> None:
         """Follow each tree (its root page, whether it is a table) while there is time."""
-        end = time.monotonic() + seconds
+        clock = slowness.Stopwatch()
         todo = [_Step(1, 1, True), *(_Step(root, 1, table) for root, table in roots)]
         seen: set[int] = set()
         while todo:
-            if time.monotonic() > end:
+            if seconds is not None and clock.read() > seconds:
                 self.finished = False
                 return
             step = todo.pop()

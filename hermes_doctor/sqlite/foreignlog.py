@@ -8,9 +8,9 @@ have begun with this file, and with it rows must be out of reach that the file a
 from __future__ import annotations
 
 import os
-import time
 from typing import TYPE_CHECKING
 
+from hermes_doctor import slowness
 from hermes_doctor.model import CouldNotLook
 from hermes_doctor.sqlite import condition, descent as descents, inspector
 from hermes_doctor.sqlite.declaration import quoted
@@ -18,13 +18,17 @@ from hermes_doctor.sqlite.disagreement import Comparison
 from hermes_doctor.sqlite.pages import Pages
 from hermes_doctor.sqlite.reader import Answer, InMemory, InProcess, Reader
 from hermes_doctor.sqlite.snapshot import image
+from hermes_doctor.sqlite.soundness import OTHER_RELEASE
 from hermes_doctor.sqlite.wal import EMPTY
 
 if TYPE_CHECKING:
     from hermes_doctor.sqlite.look import Look
     from hermes_doctor.sqlite.verdict import Damage
 
-_OTHER_RELEASE = "malformed inverted index for FTS5"
+_NO_TIME = (
+    "it is damaged together with its write-ahead log (-wal), and there was no time to find out "
+    "whether that log is its own: use --deep"
+)
 
 
 class Suspicion:
@@ -43,7 +47,7 @@ class Suspicion:
         """What proves that the log is foreign; empty if nothing does.
 
         Without a `pair` to ask, pages are missing. Raises CouldNotLook if there was no time to
-        judge the file alone.
+        compare the two files, or to judge the file alone.
         """
         began = self.settled()
         why = self.contradiction(cut_off=pair is None)
@@ -82,7 +86,9 @@ class Suspicion:
             return descent.what
         assert self.found.catalog is not None
         compared = Comparison(self.sheets)
-        compared.walk(self.found.catalog.roots, 60.0 if self.deep else condition.ATTRIBUTION)
+        compared.walk(self.found.catalog.roots, None if self.deep else condition.ATTRIBUTION)
+        if compared.undecided:
+            raise CouldNotLook(_NO_TIME)
         if not compared.foreign:
             return ""
         return f"{len(compared.between):,} pages of it do not fit the pages of the database"
@@ -98,14 +104,14 @@ class Suspicion:
         if answer.unfinished:  # the search tables take longest, and hold no rows of their own
             said, answer = self.tables_of(alone)
         if answer.unfinished:
-            raise CouldNotLook("whether its log belongs to it takes longer to find out: use --deep")
+            raise CouldNotLook(_NO_TIME)
         if answer.error:
             return False
-        return all(one == "ok" or _OTHER_RELEASE in one for one in said)
+        return all(one == "ok" or OTHER_RELEASE in one for one in said)
 
     def tables_of(self, alone: Reader) -> tuple[list[str], Answer]:
         """SQLite's verdict on one table after the other, without the full-text tables."""
-        end = time.monotonic() + condition.ALONE
+        clock = slowness.Stopwatch()
         listed = alone.ask(
             "SELECT name FROM sqlite_master WHERE type = 'table' AND rootpage > 0",
             condition.ATTRIBUTION,
@@ -113,7 +119,9 @@ class Suspicion:
         said: list[str] = []
         answer = listed
         for (name,) in listed.rows:
-            left = max(0.0, end - time.monotonic())
+            left = condition.ALONE - clock.read()
+            if left <= 0:
+                return said, Answer([], "SQLITE_INTERRUPT")
             answer = alone.ask(f"PRAGMA quick_check({quoted(str(name))})", left)
             said += [str(row[0]) for row in answer.rows]
             if answer.error:

@@ -20,12 +20,11 @@ from hermes_doctor import durable
 from hermes_doctor.child import with_rights_of
 from hermes_doctor.model import CannotFix
 from hermes_doctor.sqlite import wal
-from hermes_doctor.sqlite.soundness import OK, address, name_of
+from hermes_doctor.sqlite.declaration import quoted
+from hermes_doctor.sqlite.soundness import OK, OTHER_RELEASE, address, name_of
 from hermes_doctor.values import NamedTuple
 
 TRIES = 20
-_FTS = "malformed inverted index for FTS5"
-"""Newer versions of SQLite report it for an index that an older one wrote; no row is damaged."""
 
 
 class Image:
@@ -199,7 +198,7 @@ def _verdict(path: Path) -> str:
             said = [str(row[0]) for row in db.execute("PRAGMA integrity_check(100)")]
     except (sqlite3.Error, UnicodeDecodeError) as error:
         return name_of(error)
-    return OK if all(one == OK or one.startswith(_FTS) for one in said) else "damaged"
+    return OK if all(one == OK or one.startswith(OTHER_RELEASE) for one in said) else "damaged"
 
 
 def _tables(db: sqlite3.Connection) -> list[str]:
@@ -217,13 +216,13 @@ def _tables(db: sqlite3.Connection) -> list[str]:
 
 def _rows(db: sqlite3.Connection, table: str) -> tuple[int, int]:
     """How many rows the other lacks, and how many it has otherwise."""
-    name = _quoted(table)
+    name = quoted(table)
     columns = [row[1] for row in db.execute(f"PRAGMA main.table_info({name})")]
     theirs = [row[1] for row in db.execute(f"PRAGMA other.table_info({name})")]
     total = db.execute(f"SELECT count(*) FROM main.{name}").fetchone()[0]
     if columns != theirs:
         return (total, 0) if not theirs else (0, total)
-    unequal = " OR ".join(f"a.{_quoted(one)} IS NOT b.{_quoted(one)}" for one in columns)
+    unequal = " OR ".join(f"a.{quoted(one)} IS NOT b.{quoted(one)}" for one in columns)
     joined = f"FROM main.{name} a LEFT JOIN other.{name} b ON a.rowid = b.rowid"
     try:
         missing = db.execute(f"SELECT count(*) {joined} WHERE b.rowid IS NULL").fetchone()[0]
@@ -232,7 +231,3 @@ def _rows(db: sqlite3.Connection, table: str) -> tuple[int, int]:
     except sqlite3.OperationalError:  # a table WITHOUT ROWID
         rest = f"SELECT * FROM main.{name} EXCEPT SELECT * FROM other.{name}"
         return db.execute(f"SELECT count(*) FROM ({rest})").fetchone()[0], 0
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'

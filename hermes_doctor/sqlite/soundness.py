@@ -24,6 +24,8 @@ LARGE = 256 * MEGABYTE
 MAPPED = 32 * MEGABYTE
 """What SQLite may map of a file; pages that are mapped count as memory of the process."""
 OK, DAMAGED = "ok", "damaged"
+OTHER_RELEASE = "malformed inverted index for FTS5"
+"""Newer versions of SQLite report it for an index that an older one wrote; no row is damaged."""
 _BY_TABLE = (3, 33)
 """The first SQLite that can be asked about one table."""
 

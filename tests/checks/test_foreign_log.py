@@ -6,13 +6,28 @@ import os
 import random
 import shutil
 import struct
+import time
+from collections.abc import Iterable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+from hermes_doctor import slowness
 from hermes_doctor.files import Snapshot
 from hermes_doctor.model import Severity
-from hermes_doctor.sqlite import condition, descent, foreignlog, header, snapshot, wal
+from hermes_doctor.sqlite import (
+    condition,
+    descent,
+    disagreement,
+    foreignlog,
+    header,
+    inspector,
+    pages,
+    reader,
+    snapshot,
+    wal,
+)
 from hermes_doctor.sqlite.reader import Answer, Reader
 from tests import damage
 from tests.looking import ask, codes
@@ -55,16 +70,7 @@ def test_a_log_of_a_longer_database(home: Path, deep: bool) -> None:
 @pytest.mark.parametrize("deep", [False, True], ids=["quick", "deep"])
 def test_two_lives_of_one_file(home: Path, deep: bool) -> None:
     """The snapshot is as long as the log needs, its counters fit, and still its pages do not."""
-    path = damage.history(home / "state.db")
-    folder = damage.another_life(path)
-    with damage.opened(path) as db:
-        for n in range(900):
-            damage.add(db, 8_000 + n)
-        db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-    for suffix in ("-wal", "-shm"):
-        shutil.move(folder / f"state.db{suffix}", f"{path}{suffix}")
-    shutil.rmtree(folder)
-    assert level(path) == descent.PROVEN
+    two_lives(home)
 
     assert codes(home, deep=deep) == ["DB-WAL-STALE"]
     _, [finding] = ask("database-log", home, deep=deep)
@@ -152,6 +158,57 @@ def test_no_time_for_the_file_alone(home: Path, monkeypatch: pytest.MonkeyPatch)
     assert codes(home, deep=True) == ["DB-WAL-STALE"]
 
 
+def two_lives(home: Path) -> Path:
+    """A file and a log whose counters fit and whose pages do not."""
+    path = damage.history(home / "state.db")
+    folder = damage.another_life(path)
+    with damage.opened(path) as db:
+        for n in range(900):
+            damage.add(db, 8_000 + n)
+        db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    for suffix in ("-wal", "-shm"):
+        shutil.move(folder / f"state.db{suffix}", f"{path}{suffix}")
+    shutil.rmtree(folder)
+    assert level(path) == descent.PROVEN
+    return path
+
+
+def test_no_time_to_compare(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Damage is not claimed before the pages were compared: the log may be foreign."""
+    two_lives(home)
+    walk = disagreement.Comparison.walk
+
+    def hurried(
+        self: disagreement.Comparison, roots: Iterable[tuple[int, bool]], seconds: float | None
+    ) -> None:
+        walk(self, roots, None if seconds is None else 0.0)
+
+    monkeypatch.setattr(disagreement.Comparison, "walk", hurried)
+
+    result, findings = ask("database-pages", home)
+
+    assert findings == []
+    assert "--deep" in (result.reason or "")
+    assert codes(home, deep=True) == ["DB-WAL-STALE"]
+
+
+def test_a_busy_machine(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both time limits count the seconds of an idle machine."""
+    path = damage.history(home / "state.db")
+    monkeypatch.setattr(slowness, "factor", lambda: 1e7)
+    monkeypatch.setattr(condition, "ALONE", 1e-5)
+    monkeypatch.setattr(condition, "ATTRIBUTION", 1e-5)
+    with path.open("rb") as file:
+        compared = disagreement.Comparison(pages.Pages(file.fileno(), None))
+        compared.walk([], 1e-5)
+    assert compared.finished
+    with closing(reader.InProcess(path, inspector.REST)) as alone:
+        suspicion = foreignlog.Suspicion.__new__(foreignlog.Suspicion)
+        said, answer = suspicion.tables_of(alone)
+    assert not answer.unfinished
+    assert set(said) == {"ok"}
+
+
 @pytest.mark.parametrize("seed", range(6))
 def test_damage_in_its_own_log_is_damage(home: Path, seed: int) -> None:
     """Pages that went wrong in memory and got a right checksum do not make a log foreign."""
@@ -169,6 +226,23 @@ def test_damage_in_its_own_log_is_damage(home: Path, seed: int) -> None:
     Path(f"{path}-wal").write_bytes(summed(data))
 
     assert "DB-WAL-STALE" not in codes(home, deep=True)
+
+
+def test_a_log_that_claims_four_billion_pages(home: Path) -> None:
+    """Its checksums are right, and the look ends at once: the pages are not counted one by one."""
+    path = damage.foreign_log(damage.history(home / "state.db"))
+    data = bytearray(Path(f"{path}-wal").read_bytes())
+    for at in range(32, len(data) - FRAME + 1, FRAME):
+        if data[at + 4 : at + 8] != bytes(4):
+            data[at + 4 : at + 8] = b"\xff" * 4
+    Path(f"{path}-wal").write_bytes(summed(data))
+    used = time.process_time()
+
+    _, findings = ask("database-log", home)
+
+    assert [finding.code for finding in findings] == ["DB-WAL-STALE"]
+    assert "4,294,967,295 pages" in findings[0].evidence[1].what
+    assert time.process_time() - used < 20
 
 
 def summed(data: bytearray) -> bytes:

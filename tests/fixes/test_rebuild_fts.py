@@ -21,7 +21,7 @@ def test_cures(home: Path, fault: Fault) -> None:
 
     assert curing.messages(path) == kept
     for table in ("messages_fts", "messages_fts_trigram"):
-        assert f"{table} was made anew from {len(kept)} rows." in cured.notes
+        assert f"{table} was rebuilt from {len(kept)} rows." in cured.notes
     assert curing.found_by_search(path, "message") == len(kept)
     damage.execute(
         path,
@@ -114,7 +114,7 @@ def test_a_damaged_one_of_somebody_elses(home: Path) -> None:
 
     cured = curing.cure(home, "DB-FTS-CORRUPT", "rebuild-fts")
 
-    assert cured.notes == [f"notes was made anew from the text it keeps, {len(before)} rows."]
+    assert cured.notes == [f"notes was rebuilt from the text it keeps, {len(before)} rows."]
     assert curing.rows(path, CONTENT) == before
     assert curing.messages(path) == kept
     settings = curing.rows(path, "SELECT k, v FROM notes_config WHERE k <> 'version'")
@@ -133,7 +133,7 @@ def test_one_over_a_table(home: Path) -> None:
     cured = curing.cure(home, "DB-FTS-CORRUPT", "rebuild-fts")
 
     count = len(curing.messages(path))
-    assert cured.notes == [f"over_messages was made anew from its table, {count} rows."]
+    assert cured.notes == [f"over_messages was rebuilt from its table, {count} rows."]
 
 
 def test_the_text_that_theirs_keeps_is_rows(home: Path) -> None:

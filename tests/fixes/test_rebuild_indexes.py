@@ -23,7 +23,7 @@ def test_cures_and_undoes(home: Path, fault: Fault) -> None:
     by_index = curing.rows(path, "SELECT count(*) FROM messages WHERE session_id >= ''")
     assert by_index == [(len(kept),)]
     assert curing.rows(path, "PRAGMA integrity_check") == [("ok",)]
-    assert any("made anew from the rows" in note for note in cured.notes)
+    assert any("rebuilt from the rows" in note for note in cured.notes)
     cured.undo()
 
 

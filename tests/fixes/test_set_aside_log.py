@@ -46,7 +46,7 @@ def test_the_log_of_a_longer_database(home: Path) -> None:
     assert aside.read_bytes() == log
     assert not Path(f"{path}-shm").exists()
     said = " ".join(cured.notes)
-    assert "Nothing of the database is lost" in said
+    assert "The database file was not changed" in said
     assert aside.name in said
     assert damage.sound(path)
     cured.undo()

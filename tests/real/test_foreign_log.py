@@ -79,7 +79,7 @@ def test_set_aside_and_added(version: str, hermes_home: MakeHome) -> None:
     done = patient.doctor("fix", "DB-WAL-STALE", "--apply", "--yes")
 
     assert done.code == 0, done.out
-    assert "lost" not in done.out.replace("Nothing of the database is lost", "")
+    assert "lost" not in done.out
     assert digest(path) == before
     added = patient.doctor("fix", "DB-WAL-ROWS", "--apply", "--yes")
     assert added.code == 0, added.out

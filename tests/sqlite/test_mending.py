@@ -207,7 +207,7 @@ def test_reindex(copy: Path) -> None:
 
     [said] = indexes.reindex(copy)
 
-    assert said.endswith("indexes were made anew from the rows.")
+    assert said.endswith("indexes were rebuilt from the rows.")
     prove(copy)
 
 
@@ -256,7 +256,7 @@ def test_full_text(tmp_path: Path, version: str, fault: damage.Fault) -> None:
     said = fulltext.rebuild(path, plan(version))
 
     prove(path)
-    assert f"messages_fts was made anew from {count} rows." in said
+    assert f"messages_fts was rebuilt from {count} rows." in said
     assert curing.found_by_search(path, "message") == count
     with work.at_work(path) as db:
         for table in plan(version).virtual:
@@ -280,7 +280,7 @@ def test_lost_triggers_and_tables(tmp_path: Path, version: str) -> None:
 
     said = fulltext.rebuild(path, plan(version))
 
-    assert "The trigger messages_fts_insert was made anew." in said
+    assert "The trigger messages_fts_insert was rebuilt." in said
     assert curing.found_by_search(path, "heard") == 1
     names = {name for (name,) in curing.rows(path, "SELECT name FROM sqlite_master")}
     assert set(plan(version).triggers) <= names

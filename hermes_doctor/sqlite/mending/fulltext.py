@@ -74,11 +74,11 @@ def _fill(copy: Path, indexes: Sequence[fulltext.Index], missing: dict[str, str]
         for index in indexes:
             fulltext.fill(connection, index, permit=viewing.permitted)
             (rows,) = connection.execute(fulltext.size(index)).fetchone()
-            said.append(f"{shown([index.name])} was made anew from {rows} rows.")
+            said.append(f"{shown([index.name])} was rebuilt from {rows} rows.")
         for name, sql in missing.items():
             if any(index.name in sql for index in indexes):
                 connection.execute(sql)
-                said.append(f"The trigger {name} was made anew.")
+                said.append(f"The trigger {name} was rebuilt.")
         if indexes and end_rebuild(connection):
             said.append("The rebuild that Hermes had not finished is complete.")
     return said

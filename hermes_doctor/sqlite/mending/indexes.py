@@ -26,7 +26,7 @@ def reindex(copy: Path) -> list[str]:
             left = complaints(connection)
         if left:
             raise CannotFix("more than its indexes is damaged")
-    return [f"{len(names)} indexes were made anew from the rows."]
+    return [f"{len(names)} indexes were rebuilt from the rows."]
 
 
 def compact(copy: Path) -> list[str]:
@@ -52,4 +52,4 @@ def remake(copy: Path) -> list[str]:
             connection.execute(sql)
         if complaints(connection):
             raise CannotFix("more than its indexes is damaged")
-    return [f"{len(declared)} indexes were declared again and made anew from the rows."]
+    return [f"{len(declared)} indexes were declared again and rebuilt from the rows."]

@@ -21,7 +21,7 @@ def rebuild(copy: Path, indexes: Sequence[fulltext.Index], take_out: TakeOut) ->
     said = []
     for index in indexes:
         if index.contentless:
-            raise CannotFix(f"{shown([index.name])} keeps no text from which it could be made anew")
+            raise CannotFix(f"{shown([index.name])} keeps no text from which it could be rebuilt")
         settings = [] if index.external else _put_by(copy, index)
         take_out(copy, [index.name])
         with at_work(copy) as connection:
@@ -31,7 +31,7 @@ def rebuild(copy: Path, indexes: Sequence[fulltext.Index], take_out: TakeOut) ->
                 _fill(connection, index, settings)
             (rows,) = connection.execute(fulltext.size(index)).fetchone()
         whence = "its table" if index.external else "the text it keeps"
-        said.append(f"{shown([index.name])} was made anew from {whence}, {rows} rows.")
+        said.append(f"{shown([index.name])} was rebuilt from {whence}, {rows} rows.")
     return said
 
 
