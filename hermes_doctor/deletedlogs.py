@@ -15,12 +15,13 @@ from pathlib import Path
 from weakref import WeakKeyDictionary
 
 from hermes_doctor import durable, working
+from hermes_doctor.heldfiles import open_held
 from hermes_doctor.home import Home
 from hermes_doctor.journal import Journal
 from hermes_doctor.manifest import Backup, Entry, place_of
 from hermes_doctor.model import CannotFix, CouldNotLook, Trouble
 from hermes_doctor.probes import Probes
-from hermes_doctor.probes.openfiles import OpenFile
+from hermes_doctor.probes.openfiles import OpenFile, identity
 from hermes_doctor.sqlite import pairs
 from hermes_doctor.steps import Change, Step
 from hermes_doctor.values import NamedTuple
@@ -53,7 +54,7 @@ def find(probes: Probes) -> tuple[Pair, ...]:
             )
             known = found.get(key)
             pids = {*(known.pids if known else ()), lost.pid}
-            replaced = files[""].identity != _identity(lost.database)
+            replaced = files[""].identity != identity(lost.database)
             listed = tuple(files.items())
             found[key] = Pair(lost.database, tuple(sorted(pids)), listed, replaced)
     return tuple(found.values())
@@ -94,14 +95,6 @@ def _is_empty(file: OpenFile) -> bool:
     with contextlib.suppress(OSError):
         return os.stat(f"/proc/{file.pid}/fd/{file.fd}").st_size == 0
     return False
-
-
-def _identity(path: Path) -> tuple[int, int] | None:
-    try:
-        st = os.stat(path)
-    except OSError:
-        return None
-    return st.st_dev, st.st_ino
 
 
 def refuse(home: Home) -> None:
@@ -191,7 +184,7 @@ class SaveDeleted(Step):
             for pair in layer:
                 opened.append((pair, {}))
                 for suffix, file in pair.files:
-                    opened[-1][1][suffix] = _open(file)
+                    opened[-1][1][suffix] = _open(file, pair.database)
             sizes = [os.fstat(fd).st_size for _, fds in opened for fd in fds.values()]
             vault.room(sum(sizes))
             backup = vault.keep(
@@ -257,11 +250,11 @@ class SaveDeleted(Step):
         return self.planned["found"]
 
 
-def _open(file: OpenFile) -> int:
+def _open(file: OpenFile, database: Path) -> int:
     """A descriptor of our own on a file of another process."""
     name = file.path.name
     try:
-        fd = os.open(f"/proc/{file.pid}/fd/{file.fd}", os.O_RDONLY | os.O_CLOEXEC)
+        fd = open_held(file.pid, file.fd, database)
     except OSError as error:
         why = os.strerror(error.errno or 0).lower()
         raise CannotFix(f"the {name} of process {file.pid} cannot be read: {why}") from None
