@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator, Sequence
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from weakref import WeakKeyDictionary
@@ -27,6 +28,7 @@ from hermes_doctor.steps import Change, Step
 from hermes_doctor.values import NamedTuple
 from hermes_doctor.vault import Vault
 
+LOG = "write-ahead log (-wal)"
 _SUFFIXES = ("", "-wal", "-shm")
 
 
@@ -101,8 +103,8 @@ def refuse(home: Home) -> None:
     """CannotFix where a process of this home writes into a deleted log."""
     for pair in find(Probes(home)):
         raise CannotFix(
-            f"process {pair.pids[0]} writes into a deleted log of {pair.database.name}, and the "
-            f"rows in it may be lost when it stops. Run `hermes-doctor fix --apply` first"
+            f"process {pair.pids[0]} writes into a deleted {LOG} of {pair.database.name}, and "
+            f"the rows in it may be lost when it stops. Run `hermes-doctor fix --apply` first"
         )
 
 
@@ -139,12 +141,14 @@ class SaveDeleted(Step):
     said: list[str] = field(default_factory=list, compare=False)
     planned: dict[str, Sequence[Change]] = field(default_factory=dict, compare=False)
     """What to change once the gateway has stopped; found out only once."""
+    vaults: list[Vault] = field(default_factory=list, compare=False)
+    """The vault of the run."""
     rooms: list[Path] = field(default_factory=list, compare=False)
 
     def sentence(self) -> str:
         many = "processes" if len(self.pids) > 1 else "process"
         who = f"{many} {' and '.join(map(str, self.pids))}"
-        first = f"save the {' and the '.join(self.names)} of {who} with the deleted log"
+        first = f"save the {' and the '.join(self.names)} of {who} with the deleted {LOG}"
         if self.stops is None:
             return f"{first} into the vault; nothing is stopped"
         return f"{first} into the vault before anything is stopped, and compare the file afterwards"
@@ -155,6 +159,7 @@ class SaveDeleted(Step):
     def save_first(self, vault: Vault, receipt: Journal) -> None:
         if self.saved:
             return
+        self.vaults[:] = [vault]
         probes = Probes(self.home)
         found = find(probes)
         if not found:
@@ -173,13 +178,36 @@ class SaveDeleted(Step):
             for pid in (*probes.held().holders(pair.database), *pair.pids)
             if pid != self.stops
         }
-        for pid, name in sorted(others.items()):
-            raise CannotFix(_next(probes, pid, name, [one.backup.id for one in self.saved]))
+        if others:
+            raise CannotFix(self._next(probes, others, vault))
+
+    def _next(self, probes: Probes, others: Mapping[int, str], vault: Vault) -> str:
+        """What to do about other processes that have the databases open."""
+        pid, name = min(others.items())
+        ids = " and ".join(dict.fromkeys(one.backup.id for one in self.saved))
+        saved = f"It is saved as backup {ids}, and nothing was stopped."
+        if self.stops is not None:  # the gateway still holds the log when this is run again
+            held = f"{_who(probes, pid)} has {name} open. {saved}"
+            return f"{held} Stop that process, then run this again"
+        who = " and ".join(_who(probes, one) for one in sorted(others))
+        options = f"--home {shlex.quote(str(self.home.path))}"
+        if vault.root != self.home.vault:
+            options += f" --vault {shlex.quote(str(vault.root))}"
+        commands = " and ".join(
+            f"`hermes-doctor backup restore {one.backup.id} {shlex.quote(one.name)} {options}`"
+            for one in self.saved
+        )
+        return (
+            f"{who} {'has' if len(others) == 1 else 'have'} {name} open. {saved} Stop "
+            f"{'that process' if len(others) == 1 else 'these processes'}, then run {commands}: "
+            f"it says which messages are missing, and asks before it restores anything"
+        )
 
     def _save(self, layer: Sequence[Pair], vault: Vault, receipt: Journal) -> None:
         names = ", ".join(pair.database.name for pair in layer)
         working.tell(f"saving {names} with its deleted log")
         opened: list[tuple[Pair, dict[str, int]]] = []
+        kept = False
         try:
             for pair in layer:
                 opened.append((pair, {}))
@@ -188,24 +216,25 @@ class SaveDeleted(Step):
             sizes = [os.fstat(fd).st_size for _, fds in opened for fd in fds.values()]
             vault.room(sum(sizes))
             backup = vault.keep(
-                reason=f"{names} with a deleted log, saved before anything was stopped",
+                reason=f"{names} with a deleted {LOG}, saved before anything was stopped",
                 hermes=None,
                 write=lambda folder: [
                     entry for pair, fds in opened for entry in self._copy(folder, pair, fds)
                 ],
             )
+            kept = True  # an open log that is deleted takes up disk space until it is closed
         except OSError as error:
             why = os.strerror(error.errno or 0).lower()
-            raise CannotFix(f"the deleted log of {names} could not be saved: {why}") from None
+            raise CannotFix(f"the deleted {LOG} of {names} could not be saved: {why}") from None
         except Trouble as why:
-            raise CannotFix(f"the deleted log of {names} could not be saved. {why}") from None
+            raise CannotFix(f"the deleted {LOG} of {names} could not be saved. {why}") from None
         finally:
             for _, fds in opened:
                 for suffix, fd in fds.items():
-                    if suffix != "-wal":
+                    if not kept or suffix != "-wal":
                         os.close(fd)
         receipt.saved.append(backup.id)
-        self.said.append(f"{names} and its deleted log are kept as backup {backup.id}")
+        self.said.append(f"{names} and its deleted {LOG} are kept as backup {backup.id}")
         for pair, fds in opened:
             name = self.home.name_of(pair.database)
             self.saved.append(Saved(pair, backup, name, fds.get("-wal")))
@@ -265,12 +294,9 @@ def _open(file: OpenFile, database: Path) -> int:
     return fd
 
 
-def _next(probes: Probes, pid: int, name: str, ids: Sequence[str]) -> str:
-    """What to do about another process that has the database open."""
+def _who(probes: Probes, pid: int) -> str:
     command = f" ({probes.command(pid)})" if pid and probes.command(pid) else ""
-    who = f"process {pid}{command}" if pid else "a process of another container"
-    kept = f"It is saved as backup {' and '.join(ids)}, and nothing was stopped."
-    return f"{who} has {name} open. {kept} Stop that process, then run this again"
+    return f"process {pid}{command}" if pid else "a process of another container"
 
 
 _steps: WeakKeyDictionary[Probes, dict[tuple[object, ...], SaveDeleted | None]] = (
