@@ -269,9 +269,7 @@ def open_here() -> list[str]:
     return found
 
 
-def test_no_descriptor_is_left(
-    home: Path, path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_descriptor_is_left(home: Path, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where saving fails, the deleted log is closed: it takes up disk space while it is open."""
 
     def full(*_: object) -> None:
