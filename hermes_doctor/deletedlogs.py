@@ -9,23 +9,26 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator, Sequence
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from weakref import WeakKeyDictionary
 
 from hermes_doctor import durable, working
+from hermes_doctor.heldfiles import open_held
 from hermes_doctor.home import Home
 from hermes_doctor.journal import Journal
 from hermes_doctor.manifest import Backup, Entry, place_of
 from hermes_doctor.model import CannotFix, CouldNotLook, Trouble
 from hermes_doctor.probes import Probes
-from hermes_doctor.probes.openfiles import OpenFile
+from hermes_doctor.probes.openfiles import OpenFile, identity
 from hermes_doctor.sqlite import pairs
 from hermes_doctor.steps import Change, Step
 from hermes_doctor.values import NamedTuple
 from hermes_doctor.vault import Vault
 
+LOG = "write-ahead log (-wal)"
 _SUFFIXES = ("", "-wal", "-shm")
 
 
@@ -53,7 +56,7 @@ def find(probes: Probes) -> tuple[Pair, ...]:
             )
             known = found.get(key)
             pids = {*(known.pids if known else ()), lost.pid}
-            replaced = files[""].identity != _identity(lost.database)
+            replaced = files[""].identity != identity(lost.database)
             listed = tuple(files.items())
             found[key] = Pair(lost.database, tuple(sorted(pids)), listed, replaced)
     return tuple(found.values())
@@ -96,20 +99,12 @@ def _is_empty(file: OpenFile) -> bool:
     return False
 
 
-def _identity(path: Path) -> tuple[int, int] | None:
-    try:
-        st = os.stat(path)
-    except OSError:
-        return None
-    return st.st_dev, st.st_ino
-
-
 def refuse(home: Home) -> None:
     """CannotFix where a process of this home writes into a deleted log."""
     for pair in find(Probes(home)):
         raise CannotFix(
-            f"process {pair.pids[0]} writes into a deleted log of {pair.database.name}, and the "
-            f"rows in it may be lost when it stops. Run `hermes-doctor fix --apply` first"
+            f"process {pair.pids[0]} writes into a deleted {LOG} of {pair.database.name}, and "
+            f"the rows in it may be lost when it stops. Run `hermes-doctor fix --apply` first"
         )
 
 
@@ -146,12 +141,14 @@ class SaveDeleted(Step):
     said: list[str] = field(default_factory=list, compare=False)
     planned: dict[str, Sequence[Change]] = field(default_factory=dict, compare=False)
     """What to change once the gateway has stopped; found out only once."""
+    vaults: list[Vault] = field(default_factory=list, compare=False)
+    """The vault of the run."""
     rooms: list[Path] = field(default_factory=list, compare=False)
 
     def sentence(self) -> str:
         many = "processes" if len(self.pids) > 1 else "process"
         who = f"{many} {' and '.join(map(str, self.pids))}"
-        first = f"save the {' and the '.join(self.names)} of {who} with the deleted log"
+        first = f"save the {' and the '.join(self.names)} of {who} with the deleted {LOG}"
         if self.stops is None:
             return f"{first} into the vault; nothing is stopped"
         return f"{first} into the vault before anything is stopped, and compare the file afterwards"
@@ -162,6 +159,7 @@ class SaveDeleted(Step):
     def save_first(self, vault: Vault, receipt: Journal) -> None:
         if self.saved:
             return
+        self.vaults[:] = [vault]
         probes = Probes(self.home)
         found = find(probes)
         if not found:
@@ -180,39 +178,63 @@ class SaveDeleted(Step):
             for pid in (*probes.held().holders(pair.database), *pair.pids)
             if pid != self.stops
         }
-        for pid, name in sorted(others.items()):
-            raise CannotFix(_next(probes, pid, name, [one.backup.id for one in self.saved]))
+        if others:
+            raise CannotFix(self._next(probes, others, vault))
+
+    def _next(self, probes: Probes, others: Mapping[int, str], vault: Vault) -> str:
+        """What to do about other processes that have the databases open."""
+        pid, name = min(others.items())
+        ids = " and ".join(dict.fromkeys(one.backup.id for one in self.saved))
+        saved = f"It is saved as backup {ids}, and nothing was stopped."
+        if self.stops is not None:  # the gateway still holds the log when this is run again
+            held = f"{_who(probes, pid)} has {name} open. {saved}"
+            return f"{held} Stop that process, then run this again"
+        who = " and ".join(_who(probes, one) for one in sorted(others))
+        options = f"--home {shlex.quote(str(self.home.path))}"
+        if vault.root != self.home.vault:
+            options += f" --vault {shlex.quote(str(vault.root))}"
+        commands = " and ".join(
+            f"`hermes-doctor backup restore {one.backup.id} {shlex.quote(one.name)} {options}`"
+            for one in self.saved
+        )
+        return (
+            f"{who} {'has' if len(others) == 1 else 'have'} {name} open. {saved} Stop "
+            f"{'that process' if len(others) == 1 else 'these processes'}, then run {commands}: "
+            f"it says which messages are missing, and asks before it restores anything"
+        )
 
     def _save(self, layer: Sequence[Pair], vault: Vault, receipt: Journal) -> None:
         names = ", ".join(pair.database.name for pair in layer)
         working.tell(f"saving {names} with its deleted log")
         opened: list[tuple[Pair, dict[str, int]]] = []
+        kept = False
         try:
             for pair in layer:
                 opened.append((pair, {}))
                 for suffix, file in pair.files:
-                    opened[-1][1][suffix] = _open(file)
+                    opened[-1][1][suffix] = _open(file, pair.database)
             sizes = [os.fstat(fd).st_size for _, fds in opened for fd in fds.values()]
             vault.room(sum(sizes))
             backup = vault.keep(
-                reason=f"{names} with a deleted log, saved before anything was stopped",
+                reason=f"{names} with a deleted {LOG}, saved before anything was stopped",
                 hermes=None,
                 write=lambda folder: [
                     entry for pair, fds in opened for entry in self._copy(folder, pair, fds)
                 ],
             )
+            kept = True  # an open log that is deleted takes up disk space until it is closed
         except OSError as error:
             why = os.strerror(error.errno or 0).lower()
-            raise CannotFix(f"the deleted log of {names} could not be saved: {why}") from None
+            raise CannotFix(f"the deleted {LOG} of {names} could not be saved: {why}") from None
         except Trouble as why:
-            raise CannotFix(f"the deleted log of {names} could not be saved. {why}") from None
+            raise CannotFix(f"the deleted {LOG} of {names} could not be saved. {why}") from None
         finally:
             for _, fds in opened:
                 for suffix, fd in fds.items():
-                    if suffix != "-wal":
+                    if not kept or suffix != "-wal":
                         os.close(fd)
         receipt.saved.append(backup.id)
-        self.said.append(f"{names} and its deleted log are kept as backup {backup.id}")
+        self.said.append(f"{names} and its deleted {LOG} are kept as backup {backup.id}")
         for pair, fds in opened:
             name = self.home.name_of(pair.database)
             self.saved.append(Saved(pair, backup, name, fds.get("-wal")))
@@ -257,11 +279,11 @@ class SaveDeleted(Step):
         return self.planned["found"]
 
 
-def _open(file: OpenFile) -> int:
+def _open(file: OpenFile, database: Path) -> int:
     """A descriptor of our own on a file of another process."""
     name = file.path.name
     try:
-        fd = os.open(f"/proc/{file.pid}/fd/{file.fd}", os.O_RDONLY | os.O_CLOEXEC)
+        fd = open_held(file.pid, file.fd, database)
     except OSError as error:
         why = os.strerror(error.errno or 0).lower()
         raise CannotFix(f"the {name} of process {file.pid} cannot be read: {why}") from None
@@ -272,12 +294,9 @@ def _open(file: OpenFile) -> int:
     return fd
 
 
-def _next(probes: Probes, pid: int, name: str, ids: Sequence[str]) -> str:
-    """What to do about another process that has the database open."""
+def _who(probes: Probes, pid: int) -> str:
     command = f" ({probes.command(pid)})" if pid and probes.command(pid) else ""
-    who = f"process {pid}{command}" if pid else "a process of another container"
-    kept = f"It is saved as backup {' and '.join(ids)}, and nothing was stopped."
-    return f"{who} has {name} open. {kept} Stop that process, then run this again"
+    return f"process {pid}{command}" if pid else "a process of another container"
 
 
 _steps: WeakKeyDictionary[Probes, dict[tuple[object, ...], SaveDeleted | None]] = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -63,6 +63,31 @@ class LastRows:
             if counted and entry.kind == "file" and (why := self._why(backup, entry, counted)):
                 return why
         return None
+
+    def compared(self, backup: Backup, names: Container[str]) -> Iterator[str]:
+        """How the databases of a backup differ from the live ones, in sentences."""
+        for entry in backup.entries:
+            counted = COUNTED.get(entry.path.rpartition("/")[2])
+            if not counted or entry.kind != "file" or entry.path not in names:
+                continue
+            name = entry.path
+            mine = self._copied(backup, entry, counted)
+            live = self._current(name, counted)
+            if isinstance(mine, str):
+                yield f"The {name} of backup {backup.id} cannot be compared: {mine}."
+            elif isinstance(live, str):
+                yield f"Backup {backup.id} cannot be compared with the current {name}: {live}."
+            else:
+                lacks = _more(mine, live, counted)
+                new = _more(live, mine, counted)
+                has = f"lacks {lacks} that" if lacks else f"has every {counted.noun} that"
+                yield f"{name} {has} backup {backup.id} has."
+                if new:
+                    yield (
+                        f"{name} has {new} that backup {backup.id} lacks: the restore takes them "
+                        f"out of {name} and keeps them in the vault; `hermes-doctor undo` restores "
+                        f"them."
+                    )
 
     def keep(self, backup: Backup) -> None:
         """Count this backup as one of those that are kept."""
@@ -132,6 +157,14 @@ class LastRows:
             return self.vault.load(id)
         except Trouble:
             return None
+
+
+def _more(rows: Rows, others: Rows, counted: Counted) -> str:
+    """How many rows are in the first and not in the second; empty if none."""
+    total = sum(
+        max(0, number - others.get(group, (0, 0.0))[0]) for group, (number, _) in rows.items()
+    )
+    return f"{total} {counted.noun}{'s' * (total != 1)}" if total else ""
 
 
 def _same_name(backup: Backup, name: str) -> Entry | None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 from datetime import UTC, datetime, timedelta
 
 from hermes_doctor import journal as journals
+from hermes_doctor.home import Home
 from hermes_doctor.journal import Journal, Journals
 from hermes_doctor.model import Trouble
 from hermes_doctor.values import NamedTuple
@@ -55,6 +57,16 @@ def needs(vault: Vault) -> dict[str, Need]:
         if need:
             found[id] = need
     return found
+
+
+def is_saved_log(home: Home, id: str) -> bool:
+    """Whether a run made this backup to save a deleted write-ahead log."""
+    book = Journals(home)
+    for run in book.ids():
+        with contextlib.suppress(Trouble):
+            if id in book.load(run).saved:
+                return True
+    return False
 
 
 def _of_run(journal: Journal) -> Need | None:

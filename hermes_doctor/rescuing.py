@@ -17,7 +17,7 @@ from hermes_doctor.sqlite.pairs import Image
 from hermes_doctor.sqlite.soundness import OK
 from hermes_doctor.steps import Change, ReplaceDatabase
 from hermes_doctor.values import NamedTuple
-from hermes_doctor.vault import PARTIAL, Vault, check_room
+from hermes_doctor.vault import BEGUN, PARTIAL, check_room
 
 WANTED, FOUND = "wanted.db", "found.db"
 
@@ -140,11 +140,12 @@ def _opened(files: ExitStack, path: Path) -> int:
 
 
 def _room(step: SaveDeleted) -> Path:
-    """A folder for copies; one that a killed run leaves is removed by the next."""
-    vault = Vault(step.home)
+    """A folder for copies in the vault of the run; if the run is killed, the next removes it."""
+    [vault] = step.vaults
     room = vault.root / (vault.next_id() + PARTIAL)
     durable.make_folder(room)
     step.rooms.append(room)
+    durable.save(room / BEGUN, str(step.home.path).encode("utf-8", "surrogateescape"))
     return room
 
 

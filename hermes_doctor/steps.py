@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, ClassVar, Protocol
 from hermes_doctor import durable, working
 from hermes_doctor.child import with_rights_of
 from hermes_doctor.files import Snapshot, snapshot
+from hermes_doctor.heldfiles import open_held
 from hermes_doctor.home import SIDECARS
 from hermes_doctor.model import CannotFix, Trouble
 
@@ -311,7 +312,7 @@ class SaveLost(Step):
     def prepare(self) -> None:
         for suffix, fd in self.fds:
             try:
-                self.held[suffix] = os.open(self._way(fd), os.O_RDONLY | os.O_CLOEXEC)
+                self.held[suffix] = open_held(self.pid, fd, self.path)
             except OSError:
                 raise CannotFix(self._gone()) from None
 

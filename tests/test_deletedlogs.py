@@ -19,7 +19,7 @@ from typing import Any
 
 import pytest
 
-from hermes_doctor import deletedlogs, durable
+from hermes_doctor import deletedlogs, durable, rescuing
 from hermes_doctor.home import Home
 from hermes_doctor.journal import Journal
 from hermes_doctor.model import CannotFix, Trouble
@@ -260,6 +260,41 @@ def test_nothing_is_stopped(
         assert [name for name in os.listdir(home / "backups" / "doctor") if name != "runs"] == []
 
 
+def open_here() -> list[str]:
+    """What this process has open."""
+    found = []
+    for name in os.listdir("/proc/self/fd"):
+        with contextlib.suppress(OSError):
+            found.append(os.readlink(f"/proc/self/fd/{name}"))
+    return found
+
+
+def test_no_descriptor_is_left(home: Path, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where saving fails, the deleted log is closed: it takes up disk space while it is open."""
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "no space left")
+
+    monkeypatch.setattr("hermes_doctor.sqlite.pairs.copy", full)
+    with holding(path, "order") as service:
+        done = run(home, service)
+        assert "no space left" in (done.items[0].reason or "")
+        assert service.log == []
+        assert [one for one in open_here() if "state.db" in one] == []
+
+
+def test_the_vault_of_the_run(home: Path, path: Path, tmp_path: Path) -> None:
+    """Copies for the comparison lie in the vault that was chosen, marked with the home."""
+    vault = Vault(Home(home), tmp_path / "elsewhere")
+    step = deletedlogs.SaveDeleted(Home(home), ("state.db",), (1,), 1)
+    step.vaults.append(vault)
+    durable.make_folder(vault.root)
+    room = rescuing._room(step)
+    assert room.parent == vault.root and vault.began(room.name)
+    step.release()
+    assert os.listdir(vault.root) == []
+
+
 def test_another_process_has_it_open(home: Path, path: Path) -> None:
     """Every holder is saved, and nothing is stopped while another process has it open."""
     with holding(path, "order") as service, contextlib.closing(subprocess_on(path)) as other:
@@ -300,7 +335,7 @@ def subprocess_on(path: Path) -> Other:
 
 def test_an_update_does_not_stop_it(home: Path, path: Path) -> None:
     """A command that stops the gateway without a run refuses."""
-    refused = pytest.raises(CannotFix, match=r"deleted log of state\.db.*fix --apply")
+    refused = pytest.raises(CannotFix, match=r"\(-wal\) of state\.db.*fix --apply")
     with holding(path, "order"), refused:
         deletedlogs.refuse(Home(home))
     deletedlogs.refuse(Home(home))

@@ -53,7 +53,7 @@ def restore(
     A home that is gone is made anew, where the backup lies elsewhere.
     """
 
-    from hermes_doctor import adopting, belongings, outside, plugins, restoring
+    from hermes_doctor import adopting, belongings, outside, plugins, receipts, restoring
     from hermes_doctor.archive import Lock
     from hermes_doctor.cli import lost
     from hermes_doctor.cli.asked import named_home, repeated
@@ -102,6 +102,11 @@ def restore(
         wrong = store.verify(backup._replace(entries=tuple(wanted)))
         if wrong:
             raise Trouble(f"Backup {id} is damaged: {wrong[0]}. Nothing was changed.")
+        if not json and receipts.is_saved_log(where, id):
+            from hermes_doctor.lastrows import LastRows
+
+            said = LastRows(store, ()).compared(backup, {entry.path for entry in wanted})
+            show([row(("! ", "warning"), text, hang=2) for text in said])
         done = carry_out(
             where,
             backup,

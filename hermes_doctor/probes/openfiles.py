@@ -40,7 +40,7 @@ class Held(NamedTuple):
         """
         path = _real(path)
         names = {path.with_name(path.name + suffix) for suffix in ("", *SIDECARS)}
-        identities = {found for name in names if (found := _identity(name))}
+        identities = {found for name in names if (found := identity(name))}
         pids = {one.pid for one in self.open if one.identity in identities}
         pids |= {one.pid for one in self.locked if one.path in names}
         return tuple(sorted(pids))
@@ -123,7 +123,8 @@ def _real(path: Path) -> Path:
         return path
 
 
-def _identity(path: Path) -> tuple[int, int] | None:
+def identity(path: Path) -> tuple[int, int] | None:
+    """The device and inode of the file at a path; None if there is none."""
     try:
         st = os.stat(path)
     except OSError:
@@ -158,7 +159,7 @@ def lost(held: Held, paths: Iterable[Path], gateways: Iterable[int]) -> list[Los
 
 def _lost(held: Held, path: Path, gateways: set[int]) -> Iterator[tuple[OpenFile, Lost]]:
     real = _real(path)
-    now = _identity(real)
+    now = identity(real)
     logs = {real.with_name(real.name + suffix) for suffix in ("-wal", "-shm")}
     current = {file.pid for file in held.open if file.identity == now}
     users = {file.pid for file in held.open if file.path in logs} | gateways

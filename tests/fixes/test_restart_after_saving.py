@@ -47,7 +47,7 @@ def test_saved_before_the_restart(probes: Blind) -> None:
     )
     found = finding("DB-REPLACED", "restart-after-saving", "state.db", pid=7)
     saved, kept, restarted = sentences(probes, found)
-    assert saved.startswith("save the state.db of process 7 with the deleted log into the vault")
+    assert saved.startswith("save the state.db of process 7 with the deleted write-ahead log")
     assert kept.startswith("keep the state.db that process 7 works on")
     assert restarted.startswith("restart the gateway")
     probes.pids = (7, 9)

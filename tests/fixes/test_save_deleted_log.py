@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import re
+import shlex
+import sqlite3
 from pathlib import Path
 
 import pytest
@@ -34,15 +38,45 @@ def test_saved_and_not_stopped(home: Path, tmp_path: Path) -> None:
             assert (item["fix"], item["outcome"]) == ("save-deleted-log", "refused")
             assert f"process {service.running()}" in item["reason"]
             assert run["saved"][0] in item["reason"] and "Stop that process" in item["reason"]
+            [command] = re.findall("`(.*)`", item["reason"])
             assert service.log == [] and service.running()
             assert crashing.state(home) == before
     vault = Vault(Home(home))
     backup = vault.load(run["saved"][0])
     assert vault.verify(backup) == []
     assert late(path) == 0, "the process was killed, and its log is gone"
-    done = support.doctor("backup", "restore", backup.id, "--yes", "--home", str(home))
+    with contextlib.closing(sqlite3.connect(path)) as db, db:
+        db.execute(
+            "INSERT INTO messages (session_id, role, content, timestamp)"
+            " VALUES ('s9', 'user', 'new', 1)"
+        )
+    tool, *words = shlex.split(command)
+    assert (tool, words[2]) == ("hermes-doctor", backup.id)
+    asked = support.doctor(*words)
+    assert asked.code == 2 and late(path) == 0, "without consent nothing is restored"
+    done = support.doctor(*words, "--yes")
     assert done.code == 0, done.out + done.err
-    assert late(path) == 50, "the backup gives the rows back"
+    said = " ".join(done.out.split())
+    assert f"state.db lacks 50 messages that backup {backup.id} has" in said
+    assert f"state.db has 1 message that backup {backup.id} lacks" in said
+    assert late(path) == 50, "the command restores the rows"
+    assert support.doctor("undo", "--yes", "--force", "--home", str(home)).code == 0
+    with contextlib.closing(sqlite3.connect(path)) as db:
+        [(count,)] = db.execute("SELECT count(*) FROM messages WHERE content = 'new'")
+    assert count == 1, "the row that was written since is kept"
+
+
+def test_an_orderly_end(home: Path) -> None:
+    """Where the process took its rows into the file, the command says that none is missing."""
+    path = damage.history(home / "state.db")
+    with holding(path, "order") as service:
+        [run] = fix(home).json["repair"]["runs"]
+        service.stop(20)
+    assert late(path) == 50
+    done = support.doctor("backup", "restore", run["saved"][0], "state.db", "--home", str(home))
+    said = " ".join((done.out + done.err).split())
+    assert f"state.db has every message that backup {run['saved'][0]} has" in said
+    assert done.code == 2 and late(path) == 50
 
 
 def test_healthy(home: Path) -> None:
