@@ -25,6 +25,8 @@ FOLDER = pytest.StashKey[str]()
 """Where this session's part of the memory is."""
 CHANGED = pytest.StashKey[dict[str, list[str]]]()
 """Files of cached releases that were changed before the session, by environment."""
+REAL = "real"
+"""The mark of tests that use a release of Hermes."""
 HARM = pytest.StashKey[list[str]]()
 """What the session changed in cached releases."""
 
