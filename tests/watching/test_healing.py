@@ -235,7 +235,7 @@ def test_a_gateway_that_was_stopped_on_purpose_is_not_started(
     [down] = [one for one in ward.look().findings if one.code == "GW-DOWN"]
     assert down.severity is Severity.INFO and "stopped on purpose" in down.title
     assert not (tmp_path / "called").exists(), "hermes was run"
-    assert Probes(Home(home)).gateways() == ()
+    assert list(Probes(Home(home)).gateways()) == []
     assert not (home / "backups").exists()
 
 
