@@ -10,7 +10,6 @@ import pytest
 from tests import needing
 from tests.warm import ROOT
 
-
 BY_HAND = re.compile(
     r"""skipif\([^)]*which\(|skip\([^)]*not installed|skip\(\s*f?["']there is no|importorskip"""
     r"""|environ.*"CI\""""

@@ -65,7 +65,7 @@ def test_blocks_reserved_for_root(home: Path, monkeypatch: pytest.MonkeyPatch) -
     values[1:8] = [4096, 1000_000, 900_000, 7, 1000_000, 900_000, 8]
     disk = os.statvfs_result(values)
     assert (disk.f_frsize, disk.f_bfree, disk.f_bavail) == (4096, 900_000, 7)
-    monkeypatch.setattr(space.os, "statvfs", lambda _: disk)
+    monkeypatch.setattr(os, "statvfs", lambda _: disk)
 
     room = space.of(home)
     _, findings = ask("disk-space", home)
