@@ -27,8 +27,12 @@ _CODES = {
     "limits": "PAIRING-CORRUPT",
 }
 _OTHER = "STORE-CORRUPT"
-_PROVEN = frozenset({"padding", "torn", "tail", "binary", "deep"})
-"""Flaws that no JSON reader accepts; what the others mean is up to the release."""
+_INVALID = frozenset({"padding", "torn", "tail", "binary"})
+"""Flaws of files that are not valid JSON; what the others mean is up to the release."""
+_UNKNOWN = (
+    "What this Hermes does with it is not known. Copy the file before you start or restart Hermes; "
+    "`hermes-doctor backup list` shows older copies."
+)
 _TITLES = {
     "fails": "{name} is damaged, and Hermes fails on it",
     "none": "{name} is damaged, and Hermes takes it for empty",
@@ -43,10 +47,10 @@ def store_files(probes: Probes) -> Iterator[Finding | CouldNotLook]:
     known = probes.stores()
     for doubt in known.doubts:
         yield CouldNotLook(doubt)
-    newer = probes.newer()
+    if probes.newer():
+        yield from map(_invalid, (one for one in known.found if _is_proven(one)))
+        return
     for file in known.found:
-        if newer and (file.flaw is None or file.flaw.kind not in _PROVEN):
-            continue  # what is wrong with it is up to the release
         if file.flaw is not None and file.outcome != "whole":
             yield _damaged(probes, file)
         elif file.store.kind == "auth" and file.flaw is None:
@@ -54,6 +58,25 @@ def store_files(probes: Probes) -> Iterator[Finding | CouldNotLook]:
         if file.store.kind == "sessions":
             yield from _unknown(probes, file)
     yield from _transcripts(probes)
+
+
+def _is_proven(file: StoreFile) -> bool:
+    """Whether a file is damaged under every release of Hermes."""
+    return file.flaw is not None and file.flaw.kind in _INVALID
+
+
+def _invalid(file: StoreFile) -> Finding:
+    """Damage under a release of which this tool does not know what it does with the file."""
+    assert file.flaw is not None
+    return Finding(
+        code=_CODES.get(file.store.kind, _OTHER),
+        severity=Severity(file.store.severity),
+        title=f"{file.name} is damaged: it is not valid JSON",
+        subject=file.name,
+        detail=_UNKNOWN,
+        evidence=(Evidence(file.name, file.flaw.what),),
+        since=_moment(file.snapshot.mtime_ns),
+    )
 
 
 class _Weight(NamedTuple):

@@ -28,7 +28,7 @@ class Ended:
 
     text: str
     finished: bool
-    """Its changes stay; else there are none any more."""
+    """Its changes stay. Otherwise they are reversed, except for what `partial` tells."""
     kind: str
     partial: bool = False
     """Something of it is left that somebody has to look at; the text says what and where."""
@@ -76,6 +76,7 @@ def mark_undone(book: Journals, id: str, by: str) -> None:
 def _end(home: Home, book: Journals, journal: Journal, verify: Verify) -> Ended:
     named = [*(record.path for record in journal.paths), *journal.outside]
     paths.distrust(home, named, f"The receipt of run {journal.id}")
+    was_ending = journal.state == journals.ENDING  # else PARTLY means: reversed in part
     with interruptible(), uninterrupted():
         text = _finish_or_take_back(home, journal, verify)
         book.save(journal)
@@ -87,7 +88,8 @@ def _end(home: Home, book: Journals, journal: Journal, verify: Verify) -> Ended:
             journal.close()
         book.save(journal)
     partial = journal.end == journals.PARTLY or journal.leaves_files
-    return Ended(text, journal.state in (journals.DONE, journals.PARTLY), journal.kind, partial)
+    finished = journal.state == journals.DONE or (was_ending and journal.state == journals.PARTLY)
+    return Ended(text, finished, journal.kind, partial)
 
 
 def _backup_of(home: Home, journal: Journal) -> Backup | None:

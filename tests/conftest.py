@@ -8,6 +8,7 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -25,6 +26,8 @@ FOLDER = pytest.StashKey[str]()
 """Where this session's part of the memory is."""
 CHANGED = pytest.StashKey[dict[str, list[str]]]()
 """Files of cached releases that were changed before the session, by environment."""
+LOOKS = "gw0"
+"""The worker that looks at the cached releases, where there are workers."""
 HARM = pytest.StashKey[list[str]]()
 """What the session changed in cached releases."""
 
@@ -45,10 +48,28 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_sessionstart(session: pytest.Session) -> None:
-    """Remember which cached releases were changed before; one process of a run looks."""
-    if "PYTEST_XDIST_WORKER" not in os.environ:
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Remember which cached releases were changed before, if a test of this run may use one.
+
+    One process looks. No worker starts before all have collected.
+    """
+    looks = os.environ.get("PYTEST_XDIST_WORKER", LOOKS) == LOOKS
+    if looks and any(map(_may_use_a_release, session.items)):
         session.config.stash[CHANGED] = releases.changed()
+
+
+def _may_use_a_release(item: pytest.Item) -> bool:
+    if item.get_closest_marker("real") or Path(__file__).with_name("real") in item.path.parents:
+        return True
+    return "hermes_home" in getattr(item, "fixturenames", ())
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """Take over what the worker that looked has found."""
+    found = getattr(node, "workeroutput", {}).get(LOOKS)
+    if found is not None:
+        node.config.stash[CHANGED] = found
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -64,6 +85,9 @@ def _harm(config: pytest.Config) -> list[str]:
     """Compare the cached releases with what was installed: no test may change one."""
     before = config.stash.get(CHANGED, None)
     if before is None:
+        return []
+    if hasattr(config, "workeroutput"):  # others still run tests: the main process compares
+        config.workeroutput[LOOKS] = before
         return []
     return [
         f"The tests changed the cached release {name}: {len(files)} files, such as {files[0]}"

@@ -53,9 +53,11 @@ def test_stopped_on_purpose(home: Path, env: dict[str, str]) -> None:
 
     for words in ([], ["--yes"]):
         done = fix(home, env, *words)
+        assert done.code == 0, done.out + done.err
         assert "stopped on purpose" in done.out and "its code must be named" in done.out
     plan = support.doctor("fix", "--home", home, env=env)
 
+    assert plan.code == 0, plan.out + plan.err
     assert "start the gateway through" in plan.out and running(home) == []
     assert crashing.state(home) == before
 
@@ -95,6 +97,7 @@ def test_it_ran(home: Path, env: dict[str, str]) -> None:
 
     done = fix(home, env)
 
+    assert done.code == 0, done.out + done.err
     assert "GW-DOWN  gateway  done and verified" in done.out, done.out + done.err
     assert len(running(home)) == 1 and "start the gateway through" in done.out
 

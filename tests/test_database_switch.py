@@ -158,14 +158,32 @@ def write(home: Path, kind: Kind, how: str) -> int:
 
 
 def moments(calls: Sequence[Call], step: int = 1) -> list[int]:
-    """Where to kill: before each call that changes a name, every so many of them."""
+    """Where to kill: at every exchange, and at every `step`-th other call that changes a name.
+
+    Each exchange comes with the calls before and after it, so that the instants on both sides of
+    it are always tried. Without exchanges, the renames that switch the files take their place.
+    """
     found = [n for n, call in enumerate(calls) if call.name in NAMES and call.effect]
     if EVERY:
         return found
     inside = [n for n in found if crashing.MARK in calls[n].path]
     removals = [n for n in inside if calls[n].name == "unlink"]
     switching = [n for n in inside if n not in removals]
-    return sorted({*switching, switching[-1] + 1, *removals[-2:]})[::step]
+    exchanges = [n for n in switching if calls[n].name == "exchange"]
+    exchanges = exchanges or [n for n in switching if calls[n].name in ("rename", "replace")]
+    around = {n for at in exchanges for n in (at - 1, at, at + 1)}
+    rest = sorted({*switching, switching[-1] + 1, *removals[-2:]} - around)
+    return sorted({*around, *rest[::step]})
+
+
+def test_moments() -> None:
+    """However few kills are sampled, those around an exchange are among them."""
+    mark = f"/home/{crashing.MARK}"
+    names = ["write", "rename", "fsync", "exchange", "fsync", "rename", "rename", "unlink"]
+    calls = [Call(name, f"{mark}{n}", "", name != "fsync") for n, name in enumerate(names)]
+
+    assert {2, 3, 4} <= set(moments(calls, step=100))
+    assert set(moments(calls, step=100)) < set(moments(calls))
 
 
 def fix(kind: Kind) -> tuple[str, ...]:

@@ -15,15 +15,17 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from types import ModuleType
+from typing import Any, NoReturn
 
 import pytest
 
 from hermes_doctor import deletedlogs, durable, rescuing
 from hermes_doctor.home import Home
 from hermes_doctor.journal import Journal
-from hermes_doctor.model import CannotFix, Trouble
+from hermes_doctor.model import CannotFix
 from hermes_doctor.probes import Probes
+from hermes_doctor.sqlite import pairs
 from hermes_doctor.steps import GatewayStep
 from hermes_doctor.vault import Vault
 from tests import crashing, damage
@@ -226,36 +228,34 @@ def test_rows_of_two_processes(home: Path, path: Path) -> None:
     assert count == 5
 
 
-@pytest.mark.parametrize("why", ["full", "forbidden", "closed"])
+REASONS = {
+    "full": "the deleted log of state.db could not be saved: no space left on device",
+    "forbidden": "the state.db of process {pid} cannot be read: permission denied",
+    "closed": "the process that held the deleted log has ended: check again",
+}
+
+
+@pytest.mark.parametrize("why", REASONS)
 def test_nothing_is_stopped(
     home: Path, path: Path, monkeypatch: pytest.MonkeyPatch, why: str
 ) -> None:
     """Where the log cannot be saved, the run ends before it stops anything."""
-    opened, pid = os.open, 0
-
-    def refused(place: str, *args: Any, **options: Any) -> int:
-        if str(place).startswith(f"/proc/{pid}/fd/"):
-            raise PermissionError(errno.EACCES, "no")
-        return opened(place, *args, **options)
-
-    def full(fd: int, data: bytes) -> None:
-        raise OSError(errno.ENOSPC, "no space left")
-
     with holding(path, "order") as service:
-        pid = service.running() or 0
+        pid = service.running()
         first = deletedlogs.save_deleted_logs(Probes(Home(home)), pid)
         assert first is not None
         if why == "full":
-            monkeypatch.setattr(durable, "CHUNK", 4096)
-            monkeypatch.setattr("hermes_doctor.sqlite.pairs.durable.write", full)
+            monkeypatch.setattr(pairs, "durable", Failing(durable, "write", errno.ENOSPC))
         elif why == "forbidden":
-            monkeypatch.setattr(os, "open", refused)
+            monkeypatch.setattr(deletedlogs, "os", Failing(os, "open", errno.EACCES))
         else:
             monkeypatch.setattr(deletedlogs, "find", lambda probes: ())
-        with contextlib.suppress(Trouble, OSError):
-            done = apply(home, item(first, GatewayStep(service, restart=True, why="a test")))
-            assert done.items[0].outcome == "refused", done.items
+        done = apply(home, item(first, GatewayStep(service, restart=True, why="a test")))
         monkeypatch.undo()
+
+        assert (done.state, done.saved) == ("abandoned", [])
+        assert done.items[0].outcome == "refused"
+        assert done.items[0].reason == REASONS[why].format(pid=pid)
         assert service.running() == pid and service.log == []
         assert [name for name in os.listdir(home / "backups" / "doctor") if name != "runs"] == []
 
@@ -293,6 +293,20 @@ def test_the_vault_of_the_run(home: Path, path: Path, tmp_path: Path) -> None:
     assert room.parent == vault.root and vault.began(room.name)
     step.release()
     assert os.listdir(vault.root) == []
+
+
+class Failing:
+    """A module as another module sees it, with one function that fails."""
+
+    def __init__(self, module: ModuleType, name: str, number: int) -> None:
+        self.module, self.name, self.number = module, name, number
+
+    def __getattr__(self, name: str) -> Any:
+        return self.fail if name == self.name else getattr(self.module, name)
+
+    def fail(self, *_: Any, **__: Any) -> NoReturn:
+        """Raise the error."""
+        raise OSError(self.number, os.strerror(self.number))
 
 
 def test_another_process_has_it_open(home: Path, path: Path) -> None:
@@ -363,8 +377,6 @@ def test_a_big_log_is_read_while_it_is_written(home: Path, path: Path, tmp_path:
     """Copies that are made while the process writes and checkpoints are each of one moment."""
     with holding(path, "busy") as service:
         [pair] = deletedlogs.find(Probes(Home(home)))
-        from hermes_doctor.sqlite import pairs
-
         fds = {s: os.open(f"/proc/{f.pid}/fd/{f.fd}", os.O_RDONLY) for s, f in pair.files}
         counts = []
         for n in range(10):

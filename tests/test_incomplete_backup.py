@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import subprocess
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,22 +21,27 @@ from hermes_doctor.model import Trouble
 from hermes_doctor.saving.unreadable import unreadable
 from hermes_doctor.updating import before
 from hermes_doctor.vault import Vault
-from tests import support
+from tests import crashing, support
+from tests.test_steps import apply, item, replaced
 from tests.writing import back_up
 
 ORDINARY = 12345
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="becomes an ordinary user")
 
 
+@pytest.fixture
+def reachable() -> Iterator[Path]:
+    """A healthy home in a folder that every user can get to."""
+    with tempfile.TemporaryDirectory() as place:
+        os.chmod(place, 0o755)
+        yield support.healthy(Path(place) / "home")
+
+
 def give(home: Path, uid: int = ORDINARY) -> None:
-    """Make the home, and the way to it, an ordinary user's."""
+    """Give the home to an ordinary user."""
     for base, _, files in os.walk(home):
         for name in (base, *(f"{base}/{file}" for file in files)):
             os.chown(name, uid, uid, follow_symlinks=False)
-    for folder in home.parents[:-1]:
-        mode = folder.stat().st_mode
-        if not mode & 0o001:
-            folder.chmod(mode | 0o011)
 
 
 @pytest.fixture
@@ -113,8 +121,9 @@ def test_many_nested_folders(tmp_path: Path) -> None:
 
 
 @as_root
-def test_a_file_that_may_not_be_read(home: Path) -> None:
+def test_a_file_that_may_not_be_read(reachable: Path) -> None:
     """An ordinary user, whose home holds a file and a folder of root's."""
+    home = reachable
     support.put(home / "notes.txt", "root's")
     support.put(home / "hidden" / "file", "root's")
     give(home)
@@ -135,8 +144,9 @@ def test_a_file_that_may_not_be_read(home: Path) -> None:
 
 
 @as_root
-def test_the_last_whole_backup_stays(home: Path) -> None:
+def test_the_last_whole_backup_stays(reachable: Path) -> None:
     """Incomplete backups never replace a whole one when old ones are pruned."""
+    home = reachable
     give(home)
     whole = support.doctor("backup", "create", "--json", "--home", home, user=ORDINARY)
     os.chown(support.put(home / "notes.txt", "root's"), 0, 0)
@@ -156,8 +166,9 @@ def test_the_last_whole_backup_stays(home: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "stops"), [("state.db", True), ("config.yaml", True), (".env", True), ("x.txt", False)]
 )
-def test_an_update_needs_what_a_rollback_needs(home: Path, name: str, stops: bool) -> None:
+def test_an_update_needs_what_a_rollback_needs(reachable: Path, name: str, stops: bool) -> None:
     """Without a database or a setting in the backup no update begins; another file is a warning."""
+    home = reachable
     if not (home / name).exists():
         support.put(home / name, "x")
     give(home)
@@ -207,22 +218,43 @@ def test_a_disk_that_cannot_read_a_file(home: Path, monkeypatch: pytest.MonkeyPa
     assert unreadable([source], OSError(5, "")) is None
 
 
-@as_root
-def test_a_run_never_does_without_a_backup(home: Path) -> None:
-    """A path that a step changes and that cannot be backed up stops the run."""
-    from hermes_doctor.files import snapshot
-    from hermes_doctor.manifest import Source
+@pytest.mark.parametrize(
+    ("call", "error"), [("open", "input/output error"), ("read", "bad file descriptor")]
+)
+def test_a_run_never_does_without_a_backup(
+    home: Path, monkeypatch: pytest.MonkeyPatch, call: str, error: str
+) -> None:
+    """A file that cannot be backed up stops the run, which leaves everything as it was."""
+    file = support.put(home / "notes.txt", "x" * 100)
+    before = crashing.state(home)
+    step = replaced(file, b"new")
+    spoil(monkeypatch, call, file)
 
-    file = home / "notes.txt"
-    support.put(file, "x")
-    expected = snapshot(file)
-    file.unlink()
+    with pytest.raises(Trouble, match=f"(?i){error}"):
+        apply(home, item(step))
 
-    with pytest.raises(Trouble, match="changed"):
-        Vault(Home(home)).create(
-            [Source("notes.txt", str(file), expected)], reason="a run", hermes=None
-        )
+    monkeypatch.undo()
+    assert crashing.state(home) == before
     assert Vault(Home(home)).ids() == []
+    [journal] = crashing.journals(home)
+    assert journal["state"] == "abandoned"
+
+
+def spoil(monkeypatch: pytest.MonkeyPatch, call: str, file: Path) -> None:
+    """Let one file fail, when it is opened or, however that is done, when it is read."""
+    bad = file.stat().st_ino
+    real = os.open
+
+    def opened(path: Any, flags: int, *args: Any, **options: Any) -> int:
+        fd = real(path, flags, *args, **options)
+        if os.fstat(fd).st_ino != bad:
+            return fd
+        os.close(fd)
+        if call == "open":
+            raise OSError(errno.EIO, os.strerror(errno.EIO), str(file))
+        return real(path, os.O_WRONLY, *args, **options)  # the kernel refuses to read from it
+
+    monkeypatch.setattr(os, "open", opened)
 
 
 def test_the_manifest_of_an_incomplete_backup(deep: Path) -> None:

@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 
 from tests import needing
 from tests.warm import ROOT
+
+BY_HAND = re.compile(
+    r"""skipif\([^)]*which\(|skip\([^)]*not installed|skip\(\s*f?["']there is no|importorskip"""
+    r"""|environ.*"CI\""""
+)
+"""A skip for something that is not installed, which `needing` does not know about."""
 
 
 def test_missing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -33,10 +40,25 @@ def test_packages_are_named() -> None:
 
 def test_one_place_decides() -> None:
     """No test skips by itself for a program that is missing: CI would not notice."""
-    by_hand = re.compile(r"skipif\([^)]*which\(|skip\([^)]*not installed|environ.*\"CI\"")
-    tests = [path for path in (ROOT / "tests").rglob("*.py") if path.name != "needing.py"]
-    found = [path.name for path in tests if by_hand.search(path.read_text())]
+    tests = {*(ROOT / "tests").rglob("*.py")} - {Path(needing.__file__), Path(__file__)}
+    found = [path.name for path in tests if BY_HAND.search(path.read_text())]
     assert found == []
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        '@pytest.mark.skipif(shutil.which("age") is None, reason="no age")',
+        'pytest.skip("age is not installed")',
+        'pytest.skip(f"there is no Python {version} here")',
+        'pytest.skip(\n    "there is no age"\n)',
+        'yaml = pytest.importorskip("yaml")',
+        'if os.environ.get("CI"):',
+    ],
+)
+def test_what_is_recognised(line: str) -> None:
+    """Each of these would hide from CI that something is missing."""
+    assert BY_HAND.search(line)
 
 
 def test_ci_begins_with_an_empty_cache() -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from hermes_doctor import durable, ondisk
+from tests import needing
 
 SIZES = [0, 1, ondisk.LARGE - 1, ondisk.LARGE, ondisk.LARGE + 1, ondisk.LARGE + 3 * 4096 + 5]
 
@@ -24,7 +25,7 @@ def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Path]:
         return
     place = Path("/dev/shm") / f"hermes-doctor-{os.getpid()}"
     if not place.parent.is_dir():
-        pytest.skip("there is no drive in memory")
+        needing.missing("/dev/shm is not mounted")
     place.mkdir()
     try:
         yield place

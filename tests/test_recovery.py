@@ -92,14 +92,55 @@ def test_undo_takes_back_no_more_than_was_cut_off(moment: str, server: Server, s
 def test_edited_after_it_was_cut_off(server: Server, sick: Path) -> None:
     """What somebody edited since is left alone and named; the rest is taken back."""
     before = crashing.state(sick)
-    cut_off(server, sick, "committing")
+    run = cut_off(server, sick, "committing")
     (sick / "config.yaml").write_text("edited: since\n")
     ended = server("undo", "--yes", "--home", sick)
     assert (sick / "config.yaml").read_text() == "edited: since\n"
     now = crashing.state(sick)
     assert {n for n in now if now[n] != before.get(n)} == {"config.yaml"}
-    assert "config.yaml" in ended.said
-    assert crashing.leftovers(sick) == []
+    assert_partial(ended, sick, run, "config.yaml")
+
+
+@pytest.mark.parametrize("command", ["undo", "fix"])
+def test_a_database_used_after_it_was_cut_off(command: str, server: Server, sick: Path) -> None:
+    """A database with new pages and a new log stays; what it was before is in the backup."""
+    database, log = sick / "state.db", sick / "state.db-wal"
+    before = {path.name: path.read_bytes() for path in (database, log)}
+    copy = crashing.clone(sick, sick.with_name("rehearsal"))
+    calls = server("fix", "--apply", "--yes", "--home", copy).calls
+    shutil.rmtree(copy)
+    swaps = [n for n, call in enumerate(calls) if call.name == "exchange"]
+    switched = max(n for n in swaps if "state.db" in calls[n].path)
+    later = next(n for n in swaps if n > switched)  # so the run has not made all its changes
+    killed = server("fix", "--apply", "--yes", "--home", sick, cuts=(Cut(later, "kill"),))
+    assert killed.code == -9, killed.said
+    run = str(crashing.journals(sick)[-1]["id"])
+    use = (
+        "import os, sqlite3, sys; db = sqlite3.connect(sys.argv[1], isolation_level=None);"
+        "db.execute('PRAGMA journal_mode=WAL'); db.execute(\"INSERT INTO notes VALUES ('page')\");"
+        "db.execute('PRAGMA wal_checkpoint(TRUNCATE)');"
+        "db.execute(\"INSERT INTO notes VALUES ('log')\"); os._exit(0)"
+    )
+    subprocess.run([sys.executable, "-c", use, str(database)], check=True)
+    assert log.stat().st_size
+
+    ended = server(command, *(["--apply"] if command == "fix" else []), "--yes", "--home", sick)
+
+    assert_partial(ended, sick, run, "state.db")
+    with contextlib.closing(sqlite3.connect(database)) as db:
+        rows = {text for (text,) in db.execute("SELECT content FROM notes")}
+    assert rows >= {"only in the log", "page", "log"}
+    saved = sick / "backups" / "doctor" / run / "files"
+    assert {name: (saved / name).read_bytes() for name in before} == before
+
+
+def assert_partial(ended: crashing.Ended, home: Path, run: str, name: str) -> None:
+    """The command says what is left and where the rest is, exits with 1, and leaves no files."""
+    assert ended.code == 1, ended.said
+    assert "only in part" in ended.said, ended.said
+    assert name in ended.said and f"in backup {run}" in ended.said, ended.said
+    assert (home / "backups" / "doctor" / run / "manifest.json").exists()
+    assert crashing.leftovers(home) == []
 
 
 def test_a_file_that_was_never_reached(server: Server, sick: Path) -> None:

@@ -77,7 +77,7 @@ def record(checkout: Path, target: Path) -> None:
         target.parent.mkdir(parents=True, exist_ok=True)
         with tarfile.open(target, "w:xz", preset=9) as archive:
             for home in homes:
-                _add(archive, home)
+                _add(archive, home, checkout)
     finally:
         shutil.rmtree(PLACE)
     size = target.stat().st_size
@@ -86,16 +86,16 @@ def record(checkout: Path, target: Path) -> None:
     print(f"{target.name}: {size} bytes")
 
 
-def _add(archive: tarfile.TarFile, home: Path) -> None:
-    """Add what tests need of a home; owners and times of this machine stay out."""
-    host = os.uname().nodename.encode()
+def _add(archive: tarfile.TarFile, home: Path, checkout: Path) -> None:
+    """Add what tests need of a home; names, owners and times of this machine stay out."""
+    words = (os.uname().nodename, f"{Path.home()}/", str(checkout))
     for path in sorted(home.rglob("*")):
         name = str(path.relative_to(home.parent))
         if not path.is_file() or path.is_symlink() or name.endswith(LEFT_OUT):
             continue
         data = path.read_bytes()
-        for word in (host, str(Path.home()).encode() + b"/", b"hermes-checkouts"):
-            if word in data:
+        for word in words:
+            if word.encode() in data:
                 raise RuntimeError(f"{name} names something of this machine")
         entry = tarfile.TarInfo(name)
         entry.size, entry.mode = len(data), path.stat().st_mode & 0o777

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests import filing
+from tests import filing, recorded, support
 
 ID = "config-version"
 CASES = {
@@ -50,6 +50,29 @@ def test_silent(
     filing.Scene(monkeypatch).release(version)
 
     assert filing.look(filing.write(home, config, env), ID)[1] == []
+
+
+def test_a_newer_one_names_the_installed_release(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """0.13.0 is installed: the title says so, and names no other release."""
+    filing.Scene(monkeypatch).release("0.13.0")
+
+    _, [finding] = filing.look(filing.write(home, "_config_version: 33\nmodel: x\n", ""), ID)
+
+    assert finding.title == "config.yaml is of a newer Hermes than the installed 0.13.0"
+
+
+@pytest.mark.parametrize("variant", ["plain", "interrupted"])
+@pytest.mark.parametrize("version", recorded.VERSIONS)
+def test_recorded_homes(tmp_path: Path, version: str, variant: str) -> None:
+    """The configuration of a newer release is not called old, not even as information."""
+    home = recorded.Source(version, "recorded", tmp_path).home(variant)
+
+    checked = support.check(home)
+
+    assert "_config_version" in (home / "config.yaml").read_text()
+    assert [one for one in checked.json["findings"] if one["code"] == "CFG-VERSION-OLD"] == []
 
 
 def test_no_release(home: Path) -> None:

@@ -57,3 +57,18 @@ def test_this_disk(home: Path) -> None:
     assert 0 < room.free <= room.total
     assert abs(room.free - told.f_bavail * told.f_frsize) < OTHERS
     assert not space.exhausted(room)
+
+
+def test_blocks_reserved_for_root(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Blocks and inodes that only root may use do not count as free."""
+    values = list(os.statvfs(home))
+    values[1:8] = [4096, 1000_000, 900_000, 7, 1000_000, 900_000, 8]
+    disk = os.statvfs_result(values)
+    assert (disk.f_frsize, disk.f_bfree, disk.f_bavail) == (4096, 900_000, 7)
+    monkeypatch.setattr(os, "statvfs", lambda _: disk)
+
+    room = space.of(home)
+    _, findings = ask("disk-space", home)
+
+    assert (room.free, room.inodes_free) == (7 * 4096, 8)
+    assert [finding.severity for finding in findings] == [Severity.CRITICAL] * 2

@@ -10,6 +10,7 @@ import pytest
 
 from hermes_doctor.logs.entry import Entry
 from tests import support
+from tests.conftest import need_release
 from tests.signatures.test_home import ago, codes, put, utc
 from tools import releases
 
@@ -107,11 +108,13 @@ print(json.dumps([said[:unset], said[unset:]]))
 @pytest.mark.parametrize("version", ["0.13.0", "0.19.0"])
 def test_in_the_words_of_a_release(home: Path, tmp_path: Path, version: str) -> None:
     """The release itself writes the lines: without any login, and after a refusal."""
+    need_release(version)
     empty = tmp_path / "empty"
     empty.mkdir()
     env = {"HERMES_HOME": str(empty), "HOME": str(empty), "PATH": "/usr/bin:/bin"}
     done = subprocess.run(
-        [str(releases.python_of(version)), "-c", ASK],
+        [str(releases.python_of(version)), "-I", "-c", ASK],
+        cwd=empty,
         env=env | {"http_proxy": "http://127.0.0.1:9", "https_proxy": "http://127.0.0.1:9"},
         capture_output=True,
         text=True,

@@ -103,7 +103,8 @@ def straw_hermes(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (hermes / "bin").mkdir(parents=True)
     (hermes / "bin" / "python").symlink_to(sys.executable)
     (hermes / "lib/python3.11/site-packages/hermes_agent-0.19.0.dist-info").mkdir(parents=True)
-    support.put(hermes / "bin" / "hermes", f"#!{hermes}/bin/python\n", 0o755)
+    called = f"open({str(folder / 'called')!r}, 'w')"
+    support.put(hermes / "bin" / "hermes", f"#!{hermes}/bin/python\n{called}\n", 0o755)
     monkeypatch.setenv("PATH", f"{hermes}/bin:/usr/bin:/bin")
 
 
@@ -231,6 +232,10 @@ def test_a_gateway_that_was_stopped_on_purpose_is_not_started(
     told = ward.rounds(5)
 
     assert not [one for one in told if one.startswith(("healed", "failed"))]
+    [down] = [one for one in ward.look().findings if one.code == "GW-DOWN"]
+    assert down.severity is Severity.INFO and "stopped on purpose" in down.title
+    assert not (tmp_path / "called").exists(), "hermes was run"
+    assert list(Probes(Home(home)).gateways()) == []
     assert not (home / "backups").exists()
 
 
