@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from hermes_doctor import durable
-from hermes_doctor.files import snapshot
+from hermes_doctor.files import open_regular, snapshot
 from hermes_doctor.model import CannotFix
 from hermes_doctor.sqlite import asides
 from hermes_doctor.sqlite.asides import KeepDatabase
@@ -116,7 +116,7 @@ def test_the_owner_swaps_a_file_for_a_symlink(
             os.chown(place, crashing.STRANGER, crashing.STRANGER, follow_symlinks=False)
 
     step = KeepDatabase(path, home / "aside", "40 messages")
-    opening = asides.open_regular
+    opening = open_regular
 
     def late(place: Path, *, follow: bool = True) -> int:
         swap()

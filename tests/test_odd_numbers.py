@@ -77,8 +77,8 @@ def test_odd_receipts(home: Path) -> None:
         path.write_text(json.dumps(spoilt))
         insist(support.doctor("undo", path.parent.name, "--yes", "--home", home))
     wrong = [{"saved": "abc"}, {"ended_at": 5}, {"asked": "x"}, {"kept": None}, {"gateway": 1}]
-    states = [{"before": value} for value in (None, {}, [], 0)] + [{"joined_before": {}}]
-    states += [{"before": good["paths"][0]["before"] | {"uid": 2**40}}]
+    no_states: list[Any] = [None, {}, [], 0, good["paths"][0]["before"] | {"uid": 2**40}]
+    states = [*({"before": value} for value in no_states), {"joined_before": {}}]
     for spoilt in [
         *(good | change for change in wrong),
         *(good | {"paths": [good["paths"][0] | change]} for change in states),
