@@ -119,6 +119,8 @@ class Switch:
     def is_done(self) -> bool:
         """Whether the path has new content, or had it before somebody changed it."""
         self._finish_exchange()
+        if self._is_as_before():
+            return False
         if self.main.after.kind != "absent":  # all new content waits for its turn until then
             return not all(self._holds(link.place, link.state) for link in self.new)
         if not os.path.lexists(self.path):
@@ -127,6 +129,19 @@ class Switch:
         if not os.path.lexists(original) or _is_same_file(original, self.path):
             return False
         return len(self.old) == 1 or self._holds(self.old[1].place, self.old[1].state)
+
+    def _is_as_before(self) -> bool:
+        """Whether nothing of the switch is left, as after a roll back that could not be recorded."""
+        files = [self.path, *(one.path for one in self.beside)]
+        moved = [*(paths.kept(one, self.run) for one in files), *(one.place for one in self.old)]
+        if any(os.path.lexists(one) for one in moved):
+            return False
+        records = [(self.path, self.main), *self.beside]
+        return all(
+            self._matches(path, record.before)
+            for path, record in records
+            if not path.name.endswith("-shm")
+        )
 
     def is_used(self, *, locked: bool = False) -> bool:
         """Whether somebody changed the path since, or has the database open.

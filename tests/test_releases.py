@@ -92,8 +92,11 @@ def test_a_change_is_seen(cache: Path) -> None:
 
 
 SPOILING = """
+import pytest
+
 from tools import releases
 
+@pytest.mark.real
 def test_spoils():
     [record] = releases.cache().glob("*/installed.json")
     (record.parent / "bin" / "more").write_text("")

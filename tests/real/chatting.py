@@ -63,7 +63,7 @@ def checkout(root: Path, version: str, later: str) -> Checkout:
     _link(made.packages, version, FULL)
     _link(root / "later", later, FULL)
     (root / "bin").mkdir()
-    (root / "bin" / "python").symlink_to(os.readlink(real / "bin" / "python3.11"))
+    (root / "bin" / "python").symlink_to((real / "bin" / "python").resolve())
     support.put(root / "pyvenv.cfg", (real / "pyvenv.cfg").read_text())
     support.put(made.hermes, HERMES.format(packages=made.packages, root=root), 0o755)
     return made
