@@ -37,6 +37,8 @@ class End(NamedTuple):
     evidence: tuple[Evidence, ...] = ()
     purpose: bool = False
     """Somebody wanted it to end."""
+    orderly: bool = False
+    """It was told to stop and did so, but not by a command that says who wanted it."""
 
 
 @check(id="gateway-running", group="gateway", codes=_CODES)
@@ -62,7 +64,7 @@ def gateway_running(probes: Probes) -> Iterator[Finding]:
         yield end.cause
     since = end.cause.since if end.cause else (last and last.ended) or runtime.updated_at
     calm = end.purpose and (not wanted or _rests(probes))
-    ran = bool(wanted or last or runtime.state in _UP) and not calm
+    ran = bool(wanted or ((last or runtime.state in _UP) and not end.orderly)) and not calm
     yield Finding(
         code="GW-DOWN",
         severity=Severity.INFO if calm else Severity.ERROR,
@@ -219,6 +221,7 @@ def _end(
             "Something told it to end (SIGTERM) that was not `hermes gateway stop`: a shutdown, "
             "the end of a login, another process. It shut down in order.",
             (diary, Evidence(".clean_shutdown", "it had time to shut down")),
+            orderly=True,
         )
     error = f" ({last.error})" if last.error else ""
     why = f"It ended with an error of its own{error}; logs/errors.log has its last words."

@@ -131,7 +131,7 @@ class Switch:
         return len(self.old) == 1 or self._holds(self.old[1].place, self.old[1].state)
 
     def _is_as_before(self) -> bool:
-        """Whether nothing of the switch is left, as after a roll back that could not be recorded."""
+        """Whether nothing of it is left, as after a roll back that could not be recorded."""
         files = [self.path, *(one.path for one in self.beside)]
         moved = [*(paths.kept(one, self.run) for one in files), *(one.place for one in self.old)]
         if any(os.path.lexists(one) for one in moved):

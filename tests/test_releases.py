@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -110,6 +111,8 @@ def test_a_run_that_changes_a_release_fails(cache: Path, tmp_path: Path, workers
     support.put(tmp_path / "suite" / "test_spoils.py", SPOILING)
     # -p: as if it were the conftest.py of that suite
     command = [sys.executable, "-m", "pytest", "-q", "-p", "tests.conftest", "-n", workers]
+    outer = ("PYTEST_XDIST_", "PYTEST_CURRENT")  # it is not a worker of this run
+    environ = {name: value for name, value in os.environ.items() if not name.startswith(outer)}
     done = subprocess.run(
         [
             *command,
@@ -120,6 +123,7 @@ def test_a_run_that_changes_a_release_fails(cache: Path, tmp_path: Path, workers
             tmp_path / "suite",
         ],
         cwd=ROOT,
+        env=environ,
         capture_output=True,
         text=True,
         timeout=120,

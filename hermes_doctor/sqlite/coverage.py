@@ -14,7 +14,7 @@ from hermes_doctor.patterns import pattern
 from hermes_doctor.sqlite.catalog import COVERED, FTS, Catalog
 from hermes_doctor.sqlite.declaration import quoted
 from hermes_doctor.sqlite.options import options
-from hermes_doctor.sqlite.reader import Reader
+from hermes_doctor.sqlite.reader import UNFINISHED, Reader
 from hermes_doctor.values import NamedTuple
 
 SOME = 1000
@@ -126,6 +126,8 @@ def judge(
             return Flaw(table, what, "later")
     unknown = one.unknown(f"{quoted(source.key)} <= {rebuild.progress}" if rebuild else "1")
     stray = one.stray()
+    if one.refused == UNFINISHED:
+        return Unjudged(table, "there was no time to compare it with what it indexes")
     if one.refused:
         return Unjudged(table, f"SQLite could not evaluate what it indexes ({one.refused})")
     if unknown:
@@ -192,7 +194,7 @@ class _Compared:
 
     def count(self, sql: str) -> int:
         answer = self.reader.ask(sql, self.seconds, self.tables)
-        if self.tables is not None and answer.error and not answer.unfinished:
+        if answer.unfinished or (self.tables is not None and answer.error):
             self.refused = answer.error
         return int(answer.rows[0][0]) if answer.rows else 0
 

@@ -20,6 +20,10 @@ from hermes_doctor.values import NamedTuple
 Row = list[Any]
 
 
+UNFINISHED = "SQLITE_INTERRUPT"
+"""SQLite's name for a statement that was stopped before it had an answer."""
+
+
 class Answer(NamedTuple):
     """What SQLite said to one statement."""
 
@@ -34,7 +38,7 @@ class Answer(NamedTuple):
     @property
     def unfinished(self) -> bool:
         """It was stopped before it had an answer."""
-        return self.error == "SQLITE_INTERRUPT"
+        return self.error == UNFINISHED
 
     @property
     def damaged(self) -> bool:

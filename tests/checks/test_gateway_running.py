@@ -108,7 +108,7 @@ def test_told_to_end(home: Path) -> None:
     assert set(found) == {"GW-DOWN"}
     assert found["GW-DOWN"].severity is Severity.ERROR
     assert "SIGTERM" in found["GW-DOWN"].detail
-    assert found["GW-DOWN"].data["ran"] is True
+    assert found["GW-DOWN"].data["ran"] is False  # so that a start asks first
 
 
 def test_told_to_end_while_starting(home: Path) -> None:

@@ -137,6 +137,33 @@ def test_a_hostile_view_is_not_trusted_by_a_repair(home: Path, kind: str) -> Non
     assert "rebuilding its full-text search" in curing.refused(home, "DB-FTS-CORRUPT")
 
 
+CROSS = "SELECT a.id, a.role, a.content, a.tool_name FROM messages AS a" + "".join(
+    f", messages AS {name}" for name in "bcdefg"
+)
+"""Allowed in every part, and yet it has more rows than any machine can read."""
+
+
+def test_a_view_that_takes_too_long_is_not_judged(home: Path) -> None:
+    """No time to compare is not the same as sound."""
+    _replace_view(schema30.make(home / "state.db"), CROSS)
+
+    found = support.check(home)
+
+    assert not [one for one in found.json["findings"] if one["code"].startswith("DB-FTS")]
+    assert "messages_fts_trigram was not judged: there was no time to compare it" in reasons(home)
+
+
+def test_a_view_that_takes_too_long_ends_a_repair(home: Path) -> None:
+    """The work of a repair is bounded by the size of the database."""
+    path = schema30.make(home / "state.db")
+    damage.search_structure(path)
+    _replace_view(path, CROSS)
+
+    refused = curing.refused(home, "DB-FTS-CORRUPT")
+
+    assert "the view messages_fts_trigram_src takes too long to evaluate" in refused
+
+
 def test_a_hostile_trigger_behind_an_index(home: Path) -> None:
     """A trigger on a table behind the index cannot change messages during a repair."""
     path = schema30.make(home / "state.db")

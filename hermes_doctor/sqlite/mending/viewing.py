@@ -12,9 +12,16 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from hermes_doctor.model import CannotFix
 from hermes_doctor.sqlite import fulltext, inspector
 from hermes_doctor.sqlite.catalog import FTS, SHADOWS, Catalog, Entry
 from hermes_doctor.sqlite.options import options
+
+STEPS = 100_000
+"""Instructions of SQLite after which the bound is looked at."""
+LEAST, PER_PAGE = 1000, 10
+"""How often that may happen: for any database, and for each of its pages. Hermes' own views need
+a few instructions for each row, a page has some ten rows."""
 
 
 @contextmanager
@@ -27,13 +34,35 @@ def permitted(connection: sqlite3.Connection, index: fulltext.Index) -> Iterator
         return
     tables = [e.name for e in catalog.entries if e.kind == "table" and not FTS.match(e.sql)]
     own = [index.name, *(f"{index.name}_{shadow}" for shadow in SHADOWS)]
+    work = _Work(connection)
     connection.execute("PRAGMA trusted_schema=ON")
     connection.set_authorizer(inspector.reads_only([source, *tables], own))
+    connection.set_progress_handler(work.goes_on_too_long, STEPS)
     try:
         yield
+    except sqlite3.OperationalError as error:
+        if not work.stopped:
+            raise
+        raise CannotFix(f"the view {source} takes too long to evaluate") from error
     finally:
+        connection.set_progress_handler(None, 0)
         connection.set_authorizer(None)
         connection.execute("PRAGMA trusted_schema=OFF")
+
+
+class _Work:
+    """Bounds the work of a view by the size of the database; Ctrl-C is noticed as well."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        [(pages,)] = connection.execute("PRAGMA page_count").fetchall()
+        self.left = LEAST + PER_PAGE * int(pages)
+        self.stopped = False
+
+    def goes_on_too_long(self) -> bool:
+        """Called by SQLite now and then; True stops the statement."""
+        self.left -= 1
+        self.stopped = self.left < 0
+        return self.stopped
 
 
 def catalog_of(connection: sqlite3.Connection) -> Catalog:
