@@ -31,7 +31,9 @@ _NO_TIME = (
     "it is damaged together with its write-ahead log (-wal), and there was no time to find out "
     "whether that log is its own: use --deep"
 )
-_NOT_PROVEN = "with it SQLite finds damaged rows; it is not proven that it belongs to another database"
+_NOT_PROVEN = (
+    "with it SQLite finds damaged rows; it is not proven that it belongs to another database"
+)
 
 
 class Suspicion:
