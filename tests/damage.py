@@ -411,12 +411,11 @@ VACUUMED = ("log of a vacuumed life", "log of a smaller life", "vacuumed file")
 def vacuumed_life(path: Path, which: str) -> Path:
     """A file beside the log of another life; one of the two lives was vacuumed."""
     adds = 40
+    log_life: tuple[str, ...] = ()
     if which == "log of a vacuumed life":
         log_life = ("DELETE FROM messages WHERE id % 3 = 0", "VACUUM")
     elif which == "log of a smaller life":
         log_life, adds = ("DELETE FROM messages WHERE id > 60", "VACUUM"), 10
-    else:
-        log_life = ()
     folder = path.parent / "another"
     folder.mkdir()
     other = Path(shutil.copy(path, folder / "writing.db"))

@@ -43,8 +43,8 @@ class SetLogAside(Step):
 
     def sentence(self) -> str:
         return (
-            f"rename {self.path.name} to {self.aside.name}: the database is sound only without this "
-            f"write-ahead log (-wal). Only in it: {self.only}"
+            f"rename {self.path.name} to {self.aside.name}: the database is sound only without "
+            f"this write-ahead log (-wal). Only in it: {self.only}"
         )
 
     def lines(self) -> Sequence[str]:
