@@ -34,16 +34,25 @@ def database_log(probes: Probes) -> Iterator[Finding]:
 
 def _stale(name: str, found: Condition) -> Finding:
     log = f"{found.log.committed:,} frames, {size(found.log.size)}: {found.stale_log}"
+    if found.foreign_log:
+        title = f"{name} is whole; the -wal file beside it is not its own"
+        detail = (
+            "But Hermes would mix old pages of this write-ahead log (-wal) into it at the next "
+            "start. Restoring a copy beside the log of a crashed gateway does this."
+        )
+    else:
+        title = f"{name} is whole, but not together with its -wal file"
+        detail = (
+            "But with this write-ahead log (-wal) Hermes cannot read all of its rows. The log may "
+            "be of another database, or damaged. Rows that are only in the log can be added "
+            "afterwards."
+        )
     return Finding(
         code="DB-WAL-STALE",
         severity=Severity.CRITICAL,
-        title=f"{name} is whole; the -wal file beside it is not its own",
+        title=title,
         subject=name,
-        detail=(
-            "No row of it is lost. But Hermes would mix old pages of this write-ahead log (-wal) "
-            "into it at the next start. Restoring a copy beside the log of a crashed gateway does "
-            "this."
-        ),
+        detail=f"No row of it is lost. {detail}",
         evidence=(
             Evidence(name, "sound without the log, damaged with it"),
             Evidence(f"{name}-wal", log),

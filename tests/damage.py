@@ -403,3 +403,39 @@ def foreign_log(path: Path, **life: Any) -> Path:
         shutil.move(folder / f"state.db{suffix}", f"{path}{suffix}")
     shutil.rmtree(folder)
     return path
+
+
+VACUUMED = ("log of a vacuumed life", "log of a smaller life", "vacuumed file")
+
+
+def vacuumed_life(path: Path, which: str) -> Path:
+    """A file beside the log of another life; one of the two lives was vacuumed."""
+    adds = 40
+    log_life: tuple[str, ...] = ()
+    if which == "log of a vacuumed life":
+        log_life = ("DELETE FROM messages WHERE id % 3 = 0", "VACUUM")
+    elif which == "log of a smaller life":
+        log_life, adds = ("DELETE FROM messages WHERE id > 60", "VACUUM"), 10
+    folder = path.parent / "another"
+    folder.mkdir()
+    other = Path(shutil.copy(path, folder / "writing.db"))
+    with opened(other) as db:
+        db.execute("PRAGMA wal_autocheckpoint=0")
+        for statement in log_life:
+            db.execute(statement)
+        if log_life:
+            db.execute("PRAGMA wal_checkpoint(RESTART)")
+        for n in range(adds):
+            add(db, 6_000 + n)
+        kept = {suffix: Path(f"{other}{suffix}").read_bytes() for suffix in ("-wal", "-shm")}
+    shutil.rmtree(folder)
+    if which == "vacuumed file":
+        with opened(path) as db:
+            for n in range(300):
+                add(db, 5_000 + n)
+            db.execute("DELETE FROM messages WHERE id < 200")
+            db.execute("VACUUM")
+            db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    for suffix, data in kept.items():
+        Path(f"{path}{suffix}").write_bytes(data)
+    return path

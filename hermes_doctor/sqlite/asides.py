@@ -43,8 +43,8 @@ class SetLogAside(Step):
 
     def sentence(self) -> str:
         return (
-            f"rename {self.path.name} to {self.aside.name}: this write-ahead log (-wal) is not "
-            f"of this database. Only in it: {self.only}"
+            f"rename {self.path.name} to {self.aside.name}: the database is sound only without "
+            f"this write-ahead log (-wal). Only in it: {self.only}"
         )
 
     def lines(self) -> Sequence[str]:
@@ -159,21 +159,24 @@ class KeepDatabase(Step):
 
 
 def set_log_aside(probes: Probes, path: Path, hint: Sequence[str]) -> list[Step]:
-    """Take a foreign log away; one with rows that the history lacks stays beside it.
+    """Take a log away; with rows that the history lacks, or not proven foreign, it stays beside it.
 
     `hint` is shown below that step in the plan.
     """
     log, index = (path.with_name(path.name + suffix) for suffix in ("-wal", "-shm"))
     only = _rows(probes, path, log) if probes.home.name_of(path) == HISTORY else ""
     aside: Path | None = None
+    found = probes.condition(path)
+    if not only and not found.foreign_log:  # it may be the database's own: keep it in sight
+        only, hint = "no rows that can be added", ()
     if only:
         when = datetime.fromtimestamp(snapshot(log).mtime_ns / 1e9, UTC)
         aside = path.with_name(f"{path.name}{ASIDE}{when:%Y%m%dT%H%M%S}")
         if snapshot(aside).kind != "absent":
             raise CannotFix(f"{aside.name} exists already")
-    if probes.condition(path).holders:
+    if found.holders:
         return [KeepDatabase(path, aside, only, tuple(hint))]
-    why = "it belongs to another database, or to another version of this one"
+    why = "the database is sound only without it"
     steps: list[Step] = [SetLogAside(log, aside, only, tuple(hint))] if aside else []
     rest = [part for part in (log, index) if part != log or aside is None]
     steps += [MoveAside(part, why=why) for part in rest if snapshot(part).kind == "file"]

@@ -70,7 +70,9 @@ class Condition(NamedTuple):
     benign: frozenset[str] = frozenset()
     """Full-text tables that another release of SQLite filled, which is no damage."""
     stale_log: str = ""
-    """What proves that the log is not the file's own; the file alone is sound, the pair is not."""
+    """Why the log has to be set aside; the file alone is sound, the pair is not."""
+    foreign_log: bool = False
+    """Whether it is proven that such a log is not the file's own."""
     partly: str | None = None
     """What was left out of the look, as a quick look at a large file leaves out most of it."""
     doubt: str | None = None

@@ -14,6 +14,8 @@ from itertools import pairwise
 
 from hermes_doctor import slowness
 from hermes_doctor.model import CouldNotLook
+from hermes_doctor.sqlite import records
+from hermes_doctor.sqlite.catalog import MOST_PAGES
 from hermes_doctor.sqlite.pages import Pages
 from hermes_doctor.sqlite.salvage.cells import BROKEN, INTERIOR, LEAF, head, signed, varint
 from hermes_doctor.values import NamedTuple
@@ -32,6 +34,9 @@ class _Step(NamedTuple):
     table: bool
     low: int = _LOWEST
     high: int = _HIGHEST
+    low_from: int = 0
+    """The page that sets the lower limit, which may be several levels above."""
+    high_from: int = 0
 
 
 class Comparison:
@@ -59,7 +64,9 @@ class Comparison:
     def walk(self, roots: Iterable[tuple[int, bool]], seconds: float | None) -> None:
         """Follow each tree (its root page, whether it is a table) while there is time."""
         clock = slowness.Stopwatch()
-        todo = [_Step(1, 1, True), *(_Step(root, 1, table) for root, table in roots)]
+        named = self._named()
+        todo = [_Step(1, 1, True)]
+        todo += [_Step(root, named[root], table) for root, table in roots if root in named]
         seen: set[int] = set()
         while todo:
             if seconds is not None and clock.read() > seconds:
@@ -69,6 +76,18 @@ class Comparison:
             if step.number not in seen:
                 seen.add(step.number)
                 todo += self._look(step)
+
+    def _named(self) -> dict[int, int]:
+        """By root page: the page of the schema that names it, which need not be page 1."""
+        found: dict[int, int] = {}
+        try:
+            for page, row in records.placed(self.pages, 1, most=MOST_PAGES):
+                root = row[3] if len(row) > 3 else None
+                if isinstance(root, int) and root:
+                    found.setdefault(root, page)
+        except CouldNotLook:
+            pass  # the walk from page 1 finds out what is wrong with the schema
+        return found
 
     def _look(self, step: _Step) -> list[_Step]:
         own = step.number in self.pages.frames
@@ -96,7 +115,8 @@ class Comparison:
             self.within |= own
             return []
         if keys and not step.low < keys[0] <= keys[-1] <= step.high:
-            self._count(step)
+            limit = step.low_from if keys[0] <= step.low else step.high_from
+            self._count(step._replace(parent=limit))
             return []
         return self._children(step, page, kind, cells, keys)
 
@@ -117,9 +137,18 @@ class Comparison:
         numbers.append(struct.unpack_from(">I", page, start + 8)[0])
         lows = [step.low, *keys] if step.table else [_LOWEST] * len(numbers)
         highs = [*keys, step.high] if step.table else [_HIGHEST] * len(numbers)
+        last = len(numbers) - 1
         below = [
-            _Step(number, step.number, step.table, low, high)
-            for number, low, high in zip(numbers, lows, highs, strict=True)
+            _Step(
+                number,
+                step.number,
+                step.table,
+                low,
+                high,
+                step.number if place else step.low_from,
+                step.number if place < last else step.high_from,
+            )
+            for place, (number, low, high) in enumerate(zip(numbers, lows, highs, strict=True))
         ]
         if step.number in self.pages.frames or not self._leaves(below):
             return below

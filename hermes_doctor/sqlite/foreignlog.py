@@ -1,8 +1,10 @@
-"""Whether the write-ahead log beside a database is of another life of the file.
+"""Whether the write-ahead log beside a database has to be set aside.
 
 That the two are damaged together proves nothing: a log of the file's own may bring a broken index
-along with the newest rows. The file must be sound without the log, the log must be one that cannot
-have begun with this file, and with it rows must be out of reach that the file alone has.
+along with the newest rows. The file must be sound without the log, and with it rows must be out of
+reach that the file alone has. The log is foreign if it cannot have begun with this file. If that
+is not proven, the log is set aside all the same where the pair has damaged rows: a repair of the
+pair could lose rows that the file alone has.
 """
 
 from __future__ import annotations
@@ -29,6 +31,9 @@ _NO_TIME = (
     "it is damaged together with its write-ahead log (-wal), and there was no time to find out "
     "whether that log is its own: use --deep"
 )
+_NOT_PROVEN = (
+    "with it SQLite finds damaged rows; it is not proven that it belongs to another database"
+)
 
 
 class Suspicion:
@@ -42,15 +47,19 @@ class Suspicion:
         self.book = look.book
         self.log = look.book.log
         self.deep = look.deep
+        self.proven = True
+        """Whether the log is foreign, and not only damaging."""
 
     def proof(self, pair: Reader | None, damage: Damage | None) -> str:
-        """What proves that the log is foreign; empty if nothing does.
+        """Why the log has to be set aside; empty if it does not have to be.
 
         Without a `pair` to ask, pages are missing. Raises CouldNotLook if there was no time to
         compare the two files, or to judge the file alone.
         """
         began = self.settled()
         why = self.contradiction(cut_off=pair is None)
+        if not why and damage is not None and damage.rows:
+            why, self.proven = _NOT_PROVEN, False
         if not why:
             return ""
         try:
@@ -103,11 +112,11 @@ class Suspicion:
         said = [str(row[0]) for row in answer.rows]
         if answer.unfinished:  # the search tables take longest, and hold no rows of their own
             said, answer = self.tables_of(alone)
+        if any(one != "ok" and OTHER_RELEASE not in one for one in said):
+            return False
         if answer.unfinished:
             raise CouldNotLook(_NO_TIME)
-        if answer.error:
-            return False
-        return all(one == "ok" or OTHER_RELEASE in one for one in said)
+        return not answer.error
 
     def tables_of(self, alone: Reader) -> tuple[list[str], Answer]:
         """SQLite's verdict on one table after the other, without the full-text tables."""

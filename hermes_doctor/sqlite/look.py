@@ -204,8 +204,8 @@ class Look:
             return self.end(reader, fault=counted)
         if damage is not None:
             try:
-                if why := self.foreign(sheets, reader, damage):
-                    return self.found._replace(damage=damage, stale_log=why, reader=reader)
+                if self.foreign(sheets, reader, damage):
+                    return self.found._replace(damage=damage, reader=reader)
             except CouldNotLook as doubt:
                 return self.end(reader, doubt=str(doubt))
         found = self.found._replace(damage=damage)
@@ -302,10 +302,9 @@ class Look:
     def cut_off(self, sheets: Pages, truncated: tuple[int, int]) -> dict[str, object]:
         """What pages that are missing mean: a file that was cut off, or a foreign log."""
         try:
-            why = self.foreign(sheets)
+            return {} if self.foreign(sheets) else {"truncated": truncated}
         except CouldNotLook as doubt:
             return {"doubt": str(doubt)}
-        return {"stale_log": why} if why else {"truncated": truncated}
 
     def suspicious(self) -> bool:
         """Whether a log that no process uses cannot have begun with the file, by their counters."""
@@ -316,13 +315,16 @@ class Look:
 
     def foreign(
         self, sheets: Pages, pair: Reader | None = None, damage: Damage | None = None
-    ) -> str:
-        """What proves that the log is of another life of the file; empty if nothing does."""
+    ) -> bool:
+        """Whether the file is sound only without its log; what was found out is noted."""
         if not self.found.log.committed or self.book.log is None:
-            return ""
+            return False
         from hermes_doctor.sqlite.foreignlog import Suspicion
 
-        return Suspicion(self, sheets).proof(pair, damage)
+        suspicion = Suspicion(self, sheets)
+        why = suspicion.proof(pair, damage)
+        self.found = self.found._replace(stale_log=why, foreign_log=bool(why) and suspicion.proven)
+        return bool(why)
 
     def verified(self, reader: Reader, seen: tuple[Flaw, ...]) -> list[Flaw]:
         """FTS5's own check, where the database is small enough for a picture to write on."""

@@ -15,6 +15,11 @@ ROW_LIMIT = 16 * 1024 * 1024
 
 def rows(pages: Pages, root: int, *, most: int) -> Iterator[list[Value]]:
     """The rows of the table at page `root`; more than `most` pages is damage or a table too big."""
+    return (row for _, row in placed(pages, root, most=most))
+
+
+def placed(pages: Pages, root: int, *, most: int) -> Iterator[tuple[int, list[Value]]]:
+    """The same rows, each with the number of the leaf page that holds it."""
     seen: set[int] = set()
     todo = [root]
     while todo:
@@ -38,7 +43,7 @@ def rows(pages: Pages, root: int, *, most: int) -> Iterator[list[Value]]:
             todo.extend(reversed([*children, right]))
         else:
             for offset in offsets:
-                yield record(_payload(pages, page, offset))
+                yield number, record(_payload(pages, page, offset))
 
 
 def _payload(pages: Pages, page: bytes, offset: int) -> bytes:

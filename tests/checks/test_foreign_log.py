@@ -77,6 +77,19 @@ def test_two_lives_of_one_file(home: Path, deep: bool) -> None:
     assert any("do not fit the pages" in one.what for one in finding.evidence)
 
 
+@pytest.mark.parametrize("deep", [False, True], ids=["quick", "deep"])
+@pytest.mark.parametrize("which", damage.VACUUMED)
+def test_one_of_the_lives_was_vacuumed(home: Path, which: str, deep: bool) -> None:
+    """VACUUM moves the roots: the schema in the file names pages that the log uses otherwise."""
+    path = damage.vacuumed_life(damage.history(home / "state.db"), which)
+    assert level(path) == descent.PROVEN, "the counters must fit, or the case is an easier one"
+
+    assert codes(home, deep=deep) == ["DB-WAL-STALE"]
+    _, [finding] = ask("database-log", home, deep=deep)
+    assert finding.title == "state.db is whole; the -wal file beside it is not its own"
+    assert any("do not fit the pages" in one.what for one in finding.evidence)
+
+
 @pytest.mark.parametrize("how", ["backup", "into"])
 def test_a_snapshot_made_by_sqlite(home: Path, how: str) -> None:
     """A copy by SQLite's backup or by VACUUM INTO, beside the log of what it was made from."""
@@ -209,23 +222,66 @@ def test_a_busy_machine(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert set(said) == {"ok"}
 
 
+def newest(path: Path) -> dict[int, int]:
+    """Where the newest version of each page lies in the log."""
+    with snapshot.opened(path) as book:
+        return dict(book.read_log(live=False).pages)
+
+
 @pytest.mark.parametrize("seed", range(6))
-def test_damage_in_its_own_log_is_damage(home: Path, seed: int) -> None:
-    """Pages that went wrong in memory and got a right checksum do not make a log foreign."""
-    path = damage.history(home / "state.db")
-    folder = damage.another_life(path)
-    for suffix in ("", "-wal"):
-        shutil.move(folder / f"state.db{suffix}", f"{path}{suffix}")
-    shutil.rmtree(folder)
+def test_damage_in_its_own_log(home: Path, seed: int) -> None:
+    """Pages that went wrong in memory and got a right checksum do not prove a log foreign."""
+    path = damage.with_log(damage.history(home / "state.db"), index=False)
     data = bytearray(Path(f"{path}-wal").read_bytes())
     chance = random.Random(seed)
-    for _ in range(3):
-        at = 32 + chance.randrange((len(data) - 32) // FRAME) * FRAME + 24
+    places = newest(path)
+    for number in chance.sample(sorted(set(places) - {1}), 3):
+        at = places[number]
         data[at + chance.randrange(12)] ^= 1 << chance.randrange(8)
         data[at + 100 : at + 200] = bytes(100)
     Path(f"{path}-wal").write_bytes(summed(data))
 
-    assert "DB-WAL-STALE" not in codes(home, deep=True)
+    assert codes(home, deep=True), "the damage must be found"
+    for finding in ask("database-log", home, deep=True)[1]:
+        assert finding.title == "state.db is whole, but not together with its -wal file"
+
+
+@pytest.mark.parametrize("deep", [False, True], ids=["quick", "deep"])
+def test_damaged_rows_in_its_own_log(home: Path, deep: bool) -> None:
+    """The file alone has all of its rows, so it is not called damaged; nor is the log accused."""
+    damaged_log(damage.history(home / "state.db"), "messages")
+
+    assert codes(home, deep=deep) == ["DB-WAL-STALE"]
+    _, [finding] = ask("database-log", home, deep=deep)
+    assert finding.title == "state.db is whole, but not together with its -wal file"
+    assert "No row of it is lost" in finding.detail
+    assert any("it is not proven" in one.what for one in finding.evidence)
+
+
+def test_a_damaged_index_in_its_own_log(home: Path) -> None:
+    """Every row can be read, the new ones too: the index is damaged, and the log stays."""
+    damaged_log(damage.history(home / "state.db"), "idx_messages_session")
+
+    assert codes(home, deep=True) == ["DB-INDEX"]
+
+
+def damaged_log(path: Path, name: str) -> Path:
+    """A log of the file's own in which one page of a tree is zeroed, with the right checksum."""
+    folder = path.parent / "joined"
+    folder.mkdir()
+    dated = "UPDATE messages SET timestamp = 1700000000 + id WHERE timestamp >= 10000"
+    damage.with_log(path, index=False, then=dated)
+    for suffix in ("", "-wal"):
+        shutil.copy(f"{path}{suffix}", folder / f"state.db{suffix}")
+    damage.settle(folder / "state.db")
+    leaves = damage.leaves(folder / "state.db", name)
+    shutil.rmtree(folder)
+    places = newest(path)
+    at = places[next(page for page in leaves if page in places)]
+    data = bytearray(Path(f"{path}-wal").read_bytes())
+    data[at : at + damage.PAGE] = bytes(damage.PAGE)
+    Path(f"{path}-wal").write_bytes(summed(data))
+    return path
 
 
 def test_a_log_that_claims_four_billion_pages(home: Path) -> None:

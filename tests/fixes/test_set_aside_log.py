@@ -5,7 +5,10 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
+import pytest
+
 from tests import curing, damage, support
+from tests.checks.test_foreign_log import damaged_log
 
 
 def stale(home: Path) -> Path:
@@ -50,6 +53,41 @@ def test_the_log_of_a_longer_database(home: Path) -> None:
     assert aside.name in said
     assert damage.sound(path)
     cured.undo()
+
+
+@pytest.mark.parametrize("which", damage.VACUUMED)
+def test_one_of_the_lives_was_vacuumed(home: Path, which: str) -> None:
+    """The file keeps its bytes and so all of its rows, whoever agrees to every repair."""
+    path = damage.vacuumed_life(curing.history(home / "state.db", 600), which)
+    alone, sick = path.read_bytes(), support.contents(home)
+
+    done = support.doctor("fix", "--apply", "--yes", "--home", home)
+
+    assert done.code == 0, done.out
+    assert "lost" not in done.out
+    assert path.read_bytes() == alone
+    assert not Path(f"{path}-wal").exists()
+    assert damage.sound(path)
+    assert {code for code in support.check(home).codes if "DB" in code} <= {"DB-WAL-ROWS"}
+    assert support.doctor("undo", "--yes", "--home", home).code == 0
+    assert {name: data for name, data in support.contents(home).items() if name in sick} == sick
+
+
+def test_damaged_rows_in_its_own_log(home: Path) -> None:
+    """No repair may lose rows that the sound file has; those of the log can be added."""
+    path = damaged_log(curing.history(home / "state.db", 600), "messages")
+    alone = path.read_bytes()
+
+    curing.cure(home, "DB-WAL-STALE", "set-aside-log")
+
+    assert path.read_bytes() == alone
+    before = set(curing.messages(path))
+    [aside] = home.glob("state.db-wal.aside-*")
+    added = curing.apply(home, "DB-WAL-ROWS")
+    assert added.code == 0, added.out
+    assert before < set(curing.messages(path))
+    assert damage.sound(path)
+    assert not aside.exists()
 
 
 def test_yes_does_not_add_rows(home: Path) -> None:

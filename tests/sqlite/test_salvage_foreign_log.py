@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
+
+import pytest
 
 from hermes_doctor.knowledge import atlas
 from hermes_doctor.sqlite.salvage import Account, salvage
 from tests import curing, damage
+from tests.checks.test_foreign_log import damaged_log
 from tests.looking import codes
 
 
@@ -33,6 +37,29 @@ def test_the_rows_of_the_file_and_no_others(home: Path, tmp_path: Path) -> None:
     assert (found.lost, found.saved) == (0, len(wanted))
     assert messages(tmp_path / "new.db") == wanted
     assert any("log is not this file's" in note for note in account.notes)
+
+
+@pytest.mark.parametrize("which", damage.VACUUMED)
+def test_one_of_the_lives_was_vacuumed(home: Path, tmp_path: Path, which: str) -> None:
+    """Even if a salvage is run on such a pair, the rows of the sound file are all there."""
+    path = damage.vacuumed_life(damage.history(home / "state.db"), which)
+    alone = Path(shutil.copy(path, tmp_path / "alone.db"))
+
+    account = salvaged(path, tmp_path / "new.db")
+
+    assert messages(tmp_path / "new.db") == messages(alone)
+    assert any("log is not this file's" in note for note in account.notes)
+
+
+def test_rows_are_damaged_in_its_own_log(home: Path, tmp_path: Path) -> None:
+    """The log is not called foreign, and still no row of the sound file is lost."""
+    path = damaged_log(damage.history(home / "state.db"), "messages")
+    alone = Path(shutil.copy(path, tmp_path / "alone.db"))
+
+    account = salvaged(path, tmp_path / "new.db")
+
+    assert set(messages(alone)) <= set(messages(tmp_path / "new.db"))
+    assert any("not together with its write-ahead log" in note for note in account.notes)
 
 
 def test_an_index_is_damaged_as_well(home: Path) -> None:

@@ -33,11 +33,15 @@ def choose(image: Image, progress: Callable[[int], None]) -> tuple[View, str]:
         return view, ""
     if not image.size:  # the file is empty or gone: its log is all there is
         return view, ""
-    if _own_log(image) and not _contradicts(image, view):
-        return view, ""
+    foreign = not _own_log(image) or _contradicts(image, view)
     image.use_file()
     alone = _look(image, progress)
-    if not torn(alone):
+    if not foreign and not misfits(alone):
+        return alone, (
+            "The file is sound, but not together with its write-ahead log. No row of the log is "
+            "in the new database; the log is in the vault."
+        )
+    if foreign and not torn(alone):
         return alone, (
             "The write-ahead log is not this file's, which is sound without it. No row of the "
             "log is in the new database; the log is in the vault."
