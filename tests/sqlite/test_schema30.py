@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from hermes_doctor.model import CannotFix
+from hermes_doctor.sqlite import fulltext
+from hermes_doctor.sqlite.mending import viewing
 from tests import curing, damage, support
 from tests.sqlite import schema30
 
@@ -153,15 +158,21 @@ def test_a_view_that_takes_too_long_is_not_judged(home: Path) -> None:
     assert "messages_fts_trigram was not judged: there was no time to compare it" in reasons(home)
 
 
-def test_a_view_that_takes_too_long_ends_a_repair(home: Path) -> None:
-    """The work of a repair is bounded by the size of the database."""
+def test_the_work_of_a_view_is_bounded(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A repair stops evaluating a view after an amount of work that fits the database."""
+    monkeypatch.setattr(viewing, "LEAST", 5)
+    monkeypatch.setattr(viewing, "PER_PAGE", 0)
     path = schema30.make(home / "state.db")
-    damage.search_structure(path)
     _replace_view(path, CROSS)
-
-    refused = curing.refused(home, "DB-FTS-CORRUPT")
-
-    assert "the view messages_fts_trigram_src takes too long to evaluate" in refused
+    name = "messages_fts_trigram"
+    with closing(sqlite3.connect(path)) as db:
+        [(sql,)] = db.execute("SELECT sql FROM sqlite_master WHERE name = ?", (name,)).fetchall()
+        index = fulltext.Index(name, sql)
+        with (
+            pytest.raises(CannotFix, match="takes too long to evaluate"),
+            viewing.permitted(db, index),
+        ):
+            db.execute(f"SELECT count(*) FROM {name}_src").fetchall()
 
 
 def test_a_hostile_trigger_behind_an_index(home: Path) -> None:

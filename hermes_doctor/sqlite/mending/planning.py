@@ -109,9 +109,7 @@ def plan_of(probes: Probes, path: Path) -> Blueprint:
     try:
         found = probes.schema(path)
         if atlas.is_newer(kind, found):
-            raise CannotFix(
-                f"not judged: {name} was written by a Hermes that is newer than this tool knows"
-            )
+            raise CannotFix(f"not judged: {name} is from a newer Hermes than this tool knows")
         plan = atlas.richest(kind, release, found)
     except (CouldNotLook, FileNotFoundError):  # its own list of tables is damaged or gone too
         plan = atlas.at_or_below(kind, release)
