@@ -20,7 +20,7 @@ from typing import Any, NoReturn
 
 import pytest
 
-from hermes_doctor import deletedlogs, durable, rescuing
+from hermes_doctor import deletedlogs, durable, heldfiles, rescuing
 from hermes_doctor.home import Home
 from hermes_doctor.journal import Journal
 from hermes_doctor.model import CannotFix
@@ -229,7 +229,7 @@ def test_rows_of_two_processes(home: Path, path: Path) -> None:
 
 
 REASONS = {
-    "full": "the deleted log of state.db could not be saved: no space left on device",
+    "full": "the deleted write-ahead log (-wal) of state.db could not be saved: no space left on device",
     "forbidden": "the state.db of process {pid} cannot be read: permission denied",
     "closed": "the process that held the deleted log has ended: check again",
 }
@@ -247,7 +247,7 @@ def test_nothing_is_stopped(
         if why == "full":
             monkeypatch.setattr(pairs, "durable", Failing(durable, "write", errno.ENOSPC))
         elif why == "forbidden":
-            monkeypatch.setattr(deletedlogs, "os", Failing(os, "open", errno.EACCES))
+            monkeypatch.setattr(heldfiles, "os", Failing(os, "open", errno.EACCES))
         else:
             monkeypatch.setattr(deletedlogs, "find", lambda probes: ())
         done = apply(home, item(first, GatewayStep(service, restart=True, why="a test")))
