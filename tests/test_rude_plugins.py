@@ -140,7 +140,7 @@ def test_never_stops_finding(home: Path, mine: Path) -> None:
     """A check that finds without end is cut off, and what is shown of it stays short."""
     add(
         mine,
-        "n = 0\nwhile True:\n    n += 1\n    time.sleep(0.001)\n    yield Finding(\n"
+        "n = 0\nwhile True:\n    n += 1\n    time.sleep(0.05)\n    yield Finding(\n"
         '        "RUDE", Severity.WARNING, f"number {n}", subject=str(n))',
     )
 
