@@ -46,7 +46,7 @@ def test_a_share_of_a_processor(running: dict[str, float], monkeypatch: pytest.M
 def test_a_real_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     """Busy processes on one processor are seen at once; the other processors stay free."""
     allowed = os.sched_getaffinity(0)
-    monkeypatch.setattr(slowness, "_processors", [])
+    monkeypatch.setattr(slowness, "_count", lambda: 1.0)
     monkeypatch.setattr(slowness, "_FRESH", -1.0)
     os.sched_setaffinity(0, {min(allowed)})  # the busy processes inherit it
     try:

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -271,7 +272,8 @@ def test_the_gateways_of_profiles_are_down_and_up_again(
     records = Records(Home(home))
     made = before.record(Home(home), None, None, before.Moment((), ()))
     monkeypatch.setattr("hermes_doctor.services.of", lambda probes: owned[str(probes.home.path)])
-    monkeypatch.setattr("hermes_doctor.probes.Probes.gateways", lambda _: [1])
+    running = [SimpleNamespace(pid=4_000_000)]  # higher than Linux counts by default
+    monkeypatch.setattr("hermes_doctor.probes.Probes.gateways", lambda _: running)
     with (
         pytest.raises(CannotFix, match="not today"),
         downtime.down(Home(home), made, lambda _: None) as up,
