@@ -141,7 +141,7 @@ def _wanted(probes: Probes, runtime: Runtime) -> tuple[str, str] | None:
 def _rests(probes: Probes) -> bool:
     """Whether every service that should run it was told to stop.
 
-    systemd starts a unit with Restart=always again after any end, unless it is told to stop it.
+    systemd starts a unit with Restart=always again, unless somebody stopped the unit.
     """
     try:
         supervision = probes.supervision()

@@ -85,7 +85,7 @@ def copy(
 ) -> int:
     """Copy a file as long as it is now into an empty one, holes as holes; how long it was.
 
-    `place` writes bytes at a place of the target. `seen` is told all bytes, also those of holes.
+    `place` writes bytes at a place of the target. `seen` gets all bytes, holes too.
     """
     total = 0
     for at, piece, is_hole in chunks(source, 0, os.fstat(source).st_size):

@@ -88,7 +88,7 @@ def used_after_switch(home: Home, log: Journal) -> list[Switch]:
 
 
 def _is_ours(home: Home, record: PathRecord) -> bool:
-    """Whether the mode and the owner of a path are those of before or after the run."""
+    """Whether mode and owner of a path are as they were before the run, or as it set them."""
     now = paths.look(home.path / record.path, content=False)
     return paths.matches(now, record.before) or paths.is_ours(now, record)
 

@@ -244,7 +244,7 @@ class Switch:
         return order[0]
 
     def _return_to(self, link: Link, at: Link, backup: Backup) -> None:
-        """Put an older content back, from the vault where there is no file of it any more."""
+        """Put older content back; take it from the vault if its file is gone."""
         if link.state.kind != "absent" and not os.path.lexists(link.place):
             if link is self.old[0]:
                 paths.restore(backup, backup.entry(self.main.path), self.path, self.run)

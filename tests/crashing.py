@@ -253,7 +253,7 @@ def _edit(how: str, pattern: str) -> None:
         _RENAME(target, found)
 
 
-EDIT = b"# edited meanwhile\n"
+EDIT = b"# edited by somebody else\n"
 _OPEN, _WRITE, _RENAME = os.open, os.write, os.rename
 """The calls themselves, which are not counted."""
 

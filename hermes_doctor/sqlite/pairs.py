@@ -2,7 +2,7 @@
 
 In WAL mode only a checkpoint changes the database file, and it copies only pages of the current
 log. So the file, read first, and the log, read after it, make one consistent state as long as the
-log was not started again in between: a page that a checkpoint wrote meanwhile is in the log too.
+log was not started again in between: a page that a checkpoint wrote then is also in the log.
 """
 
 from __future__ import annotations

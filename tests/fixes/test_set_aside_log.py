@@ -57,7 +57,7 @@ def test_the_log_of_a_longer_database(home: Path) -> None:
 
 @pytest.mark.parametrize("which", damage.VACUUMED)
 def test_one_of_the_lives_was_vacuumed(home: Path, which: str) -> None:
-    """The file keeps its bytes and so all of its rows, whoever agrees to every repair."""
+    """The file keeps its bytes, and so all of its rows, also with --yes."""
     path = damage.vacuumed_life(curing.history(home / "state.db", 600), which)
     alone, sick = path.read_bytes(), support.contents(home)
 
@@ -91,7 +91,7 @@ def test_damaged_rows_in_its_own_log(home: Path) -> None:
 
 
 def test_yes_does_not_add_rows(home: Path) -> None:
-    """Whoever agrees to every repair has not chosen to add the rows of the log."""
+    """--yes alone does not choose to add the rows of the log."""
     path = damage.foreign_log(curing.history(home / "state.db", 600))
     alone = path.read_bytes()
 

@@ -83,7 +83,7 @@ def test_limit_of_requests(home: Path) -> None:
 
 
 def test_no_provider_left(home: Path) -> None:
-    """Where no provider is left, that is told, and still nothing of credit."""
+    """Without any provider left, the finding says so and does not mention credit."""
     put(home, *(aux(n, mark("nous", 60)) for n in (9, 7)), aux(8, NONE), aux(6, NONE))
     assert codes(home) == ["PROVIDER-KEY"]
 
