@@ -293,23 +293,73 @@ def test_a_recovery(server: Server, place: Path, tmp_path: Path) -> None:
     assert survive(server, template, place, kind, ("undo", "--yes")) > 5
 
 
-def test_a_writer_while_it_is_switched(server: Server, place: Path, tmp_path: Path) -> None:
-    """A writer that comes in the middle of a run is kept out, or its row is there afterwards."""
-    kind = KINDS["schema"]
-    template = made(tmp_path / "template", kind)
-    whole = server(*fix(kind), "--home", put(template, place))
-    told = tmp_path / "told"
+def interrupt(
+    server: Server,
+    template: Path,
+    home: Path,
+    kind: Kind,
+    command: Sequence[str],
+    cuts: Sequence[Cut] = (),
+    since: int = 0,
+) -> int:
+    """Let a writer come at every call from number `since` on; how often it could commit a row.
+
+    The writer is kept out by our locks, or its row is there afterwards.
+    """
+    whole = server(*command, "--home", put(template, home), cuts=cuts)
+    told = home.with_name("told")
     words = [sys.executable, "-I", "-S", "-c", WRITER]
-    words += [str(place / kind.name), kind.count, kind.insert, "closed", str(told)]
+    words += [str(home / kind.name), kind.count, kind.insert, "closed", str(told)]
     got_in = 0
     for n in moments(whole.calls):
-        put(template, place)
+        if n <= since:
+            continue
+        put(template, home)
         told.unlink(missing_ok=True)
-        ended = server(*fix(kind), "--home", place, cuts=(Cut(n, f"run:{json.dumps(words)}"),))
+        writer = Cut(n, f"run:{json.dumps(words)}")
+        ended = server(*command, "--home", home, cuts=(*cuts, writer))
         where = f"before {whole.calls[n]}: {ended.said}"
-        assert ask(place / kind.name, kind.count) == ROWS, where
-        assert ask(place / kind.name, kind.find) == told.exists(), where
-        assert crashing.leftovers(place) == [], where
-        assert list(place.glob("*.kept-*")) == [], where
+        assert ask(home / kind.name, kind.count) == ROWS, where
+        assert ask(home / kind.name, kind.find) == told.exists(), where
+        assert crashing.leftovers(home) == [], where
+        assert list(home.glob("*.kept-*")) == [], where
         got_in += told.exists()
-    assert got_in > 0
+    return got_in
+
+
+def test_a_writer_while_it_is_switched(server: Server, place: Path, tmp_path: Path) -> None:
+    """A writer that comes in the middle of a run loses nothing."""
+    kind = KINDS["schema"]
+    template = made(tmp_path / "template", kind)
+    assert interrupt(server, template, place, kind, fix(kind)) > 0
+
+
+@pytest.mark.parametrize("last", [False, True], ids=["first", "last"])
+def test_a_writer_while_it_is_rolled_back(
+    last: bool, server: Server, place: Path, tmp_path: Path
+) -> None:
+    """A run that fails in the middle of its switch keeps its locks until the old files are back.
+
+    A writer that came in between would write to a log that the roll back replaces.
+    """
+    kind = KINDS["schema"]
+    template = made(tmp_path / "template", kind)
+    calls = server(*fix(kind), "--home", put(template, place)).calls
+    exchanges = [n for n, call in enumerate(calls) if call.name == "exchange"]
+    at = exchanges[-1 if last else 0]
+    failing = Cut(at, "EIO")
+    ended = server(*fix(kind), "--home", put(template, place), cuts=(failing,))
+    assert ended.code == 2 and len(ended.calls) > at + 3, ended.said
+    interrupt(server, template, place, kind, fix(kind), cuts=(failing,), since=at)
+
+
+def test_a_writer_while_it_is_recovered(server: Server, place: Path, tmp_path: Path) -> None:
+    """The recovery of a killed run locks the database before it looks whether anybody used it."""
+    kind = KINDS["schema"]
+    sick = made(tmp_path / "sick", kind)
+    calls = server(*fix(kind), "--home", put(sick, place)).calls
+    last = max(n for n, call in enumerate(calls) if call.name == "exchange")
+    put(sick, place)
+    assert server(*fix(kind), "--home", place, cuts=(Cut(last + 1, "kill"),)).code == -9
+    template = crashing.clone(place, tmp_path / "template")
+    assert interrupt(server, template, place, kind, ("undo", "--yes")) > 0
