@@ -227,20 +227,18 @@ def _parse(document: dict[str, Any]) -> Journal:
     if fields.pop("schema") != SCHEMA:
         raise ValueError("another schema")
     fields["items"] = [ItemRecord(**item) for item in fields["items"]]
-    fields["paths"] = [
-        PathRecord(**record | {name: State(**record[name]) for name in _states_of(record)})
-        for record in fields["paths"]
-    ]
+    fields["paths"] = [_path_record(**record) for record in fields["paths"]]
     fields["acts"] = [ActRecord(**act) for act in fields.get("acts", [])]
     journal = Journal(**fields)
     _insist(journal)
     return journal
 
 
-def _states_of(record: dict[str, Any]) -> list[str]:
-    """The fields of a path's record that hold a state; only the joined ones may be missing."""
-    joined = [name for name in ("joined_before", "joined_after") if record.get(name) is not None]
-    return ["before", "after", *joined]
+def _path_record(**fields: Any) -> PathRecord:
+    """The record of one path; only the joined states may be missing."""
+    joined = [name for name in ("joined_before", "joined_after") if fields.get(name) is not None]
+    states = {name: State(**fields[name]) for name in ("before", "after", *joined)}
+    return PathRecord(**fields | states)
 
 
 def _insist_on(state: State) -> None:
