@@ -15,7 +15,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from hermes_doctor import durable
-from hermes_doctor.files import open_regular
+from hermes_doctor.files import ABSENT, open_regular, snapshot
 from hermes_doctor.model import CannotFix
 from hermes_doctor.rights import acting_for
 from hermes_doctor.sqlite import journal as journals, wal
@@ -101,12 +101,11 @@ def _opened(parts: Parts) -> Iterator[tuple[int | None, int | None, int | None]]
     with ExitStack() as stack:
         found: list[int | None] = []
         for path in parts:
-            try:
-                with acting_for(path) as here:
-                    fd = open_regular(here, follow=False)
-            except FileNotFoundError:
+            if snapshot(path) == ABSENT:
                 found.append(None)
                 continue
+            with acting_for(path) as here:
+                fd = open_regular(here, follow=False)
             stack.callback(os.close, fd)
             found.append(fd)
         main, log, journal = found
