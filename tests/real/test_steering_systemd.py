@@ -275,7 +275,7 @@ def _watched(ward: Ward, give_up: Callable[[], bool]) -> None:
     ward.doctor("watch", "install", "--heal", "--interval", "1s", "--after", "2")
     until(lambda: "Last round: " in ward.doctor("watch", "status").out, "its first round")
     machine.systemctl("stop", NAME)
-    until(lambda: "somebody stopped it through its systemd user unit" in said(), "its word")
+    until(lambda: "the gateway was stopped on purpose" in said(), "its word")
     assert machine.main_pid(NAME) == 0
 
     assert ward.doctor("watch", "remove").code == 0
