@@ -25,6 +25,7 @@ _DIARY = "logs/gateway-exit-diag.log"
 _STATE = "gateway_state.json"
 _UP = ("running", "starting", "degraded", "draining")
 _STAYS = "It stays stopped until you start it."
+_IN_ORDER = Evidence(".clean_shutdown", "it had time to shut down")
 _DRAIN = timedelta(minutes=5)
 """Releases before 0.19 wait up to three for what is being answered."""
 
@@ -139,18 +140,12 @@ def _wanted(probes: Probes, runtime: Runtime) -> tuple[str, str] | None:
 
 
 def _rests(probes: Probes) -> bool:
-    """Whether every service that should run it was told to stop.
-
-    systemd starts a unit with Restart=always again, unless somebody stopped the unit.
-    """
+    """Whether every service that should run it was told to stop."""
     try:
         supervision = probes.supervision()
     except CouldNotLook:
         return False
-    return bool(supervision.units) and all(
-        unit.systemd and unit.state == "inactive" and unit.settings.get("Restart") == "always"
-        for unit in supervision.units
-    )
+    return bool(supervision.units) and all(unit.was_stopped for unit in supervision.units)
 
 
 def _never(probes: Probes) -> Finding:
@@ -215,12 +210,15 @@ def _end(
             return End(None, f"It was stopped in order. {_STAYS}", (diary,), purpose=True)
         why = "It ended in order by itself, and whoever supervises it let it be."
         return End(_left_dead(last, "it ended in order and was not started again", why), why)
+    if runtime.clean_shutdown and _rests(probes):
+        what = "Its service was told to stop, and systemd leaves it stopped."
+        return End(None, what, (diary, _IN_ORDER), purpose=True)
     if runtime.clean_shutdown:
         return End(
             None,
             "Something told it to end (SIGTERM) that was not `hermes gateway stop`: a shutdown, "
             "the end of a login, another process. It shut down in order.",
-            (diary, Evidence(".clean_shutdown", "it had time to shut down")),
+            (diary, _IN_ORDER),
             orderly=True,
         )
     error = f" ({last.error})" if last.error else ""

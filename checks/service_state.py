@@ -49,6 +49,8 @@ def service_state(probes: Probes) -> Iterator[Finding]:
         if unit.number("ExecMainStatus") in _NOT_STARTED:
             continue
         loop = _loop(probes, unit)
+        if unit.was_stopped:  # on purpose: whatever the exit code was, it has not given up
+            continue
         if unit.state == "failed":
             yield _given_up(unit)
         elif loop:

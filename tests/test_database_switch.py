@@ -176,6 +176,7 @@ def moments(calls: Sequence[Call], step: int = 1) -> list[int]:
     return sorted({*around, *rest[::step]})
 
 
+@pytest.mark.skipif(EVERY, reason="every moment is tried")
 def test_moments() -> None:
     """However few kills are sampled, those around an exchange are among them."""
     mark = f"/home/{crashing.MARK}"

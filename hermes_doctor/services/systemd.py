@@ -8,7 +8,7 @@ from pathlib import Path
 
 from hermes_doctor.home import Home
 from hermes_doctor.model import CannotFix
-from hermes_doctor.probes.supervisors.unitfile import seconds
+from hermes_doctor.probes.supervisors.unit import was_stopped
 from hermes_doctor.probes.supervisors.wrapping import wraps
 from hermes_doctor.services import marker
 from hermes_doctor.services.commands import Account, Said, ask, insist, login, owner_of
@@ -119,27 +119,11 @@ class SystemdUnit(Owned):
         return self.restless() and self.manager.tell(self.name, "NRestarts") not in ("", "0")
 
     def laid_down(self) -> bool:
-        """One that is always restarted comes to rest at once only when it is told to stop.
-
-        Else it waits a while after its process has ended, and rests when it may not go on. While
-        it is on its way to rest nobody must start it against that.
-        """
+        """While it is on its way to rest nobody must start it against that."""
         state = self.manager.tell(self.name, "ActiveState")
-        if state == "deactivating":
-            return True
-        if state not in ("inactive", "failed"):
-            return False
-        if self.manager.tell(self.name, "Restart") != "always":
-            return False
-        status = self.manager.tell(self.name, "ExecMainStatus")
-        if status in self.manager.tell(self.name, "RestartPreventExitStatus").split():
-            return False
-        times = ("ExecMainExitTimestampMonotonic", "StateChangeTimestampMonotonic")
-        ended, rested = (self.manager.tell(self.name, name) for name in times)
-        pause = seconds(self.manager.tell(self.name, "RestartUSec"))
-        if not (ended.isdecimal() and rested.isdecimal() and int(ended) and pause):
-            return False
-        return (int(rested) - int(ended)) / 1e6 < pause * 0.9
+        return state == "deactivating" or was_stopped(
+            lambda name: self.manager.tell(self.name, name), state
+        )
 
     def stop(self, limit: float) -> None:
         if self.running() is None and self.restless():  # between two starts of a loop

@@ -183,6 +183,33 @@ def test_stopped_through_its_service(
     assert found.data["ran"] is not calm
 
 
+@pytest.mark.parametrize(("rested", "calm"), [(100_020_000, True), (130_000_000, False)])
+def test_stopped_through_its_service_with_an_error(
+    home: Path, rested: int, calm: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A gateway ends with status 1 when systemd stops it; only a stopped unit rests at once."""
+    sham.ended(home, *FAILED)
+    support.put(home / ".clean_shutdown", "")
+    settings = {
+        "UnitFileState": "enabled",
+        "Restart": "always",
+        "RestartUSec": "30s",
+        "ExecMainStatus": "1",
+        "ExecMainExitTimestampMonotonic": "100000000",
+        "StateChangeTimestampMonotonic": str(rested),
+    }
+    name = "hermes-gateway.service"
+    one = Unit(SYSTEMD_USER, name, None, home, None, "failed", settings, {}, None)
+    told = Supervision(one, (one,), False, "a test", (), None)
+    monkeypatch.setattr(Probes, "supervision", lambda _: told)
+
+    found = look(home)["GW-DOWN"]
+
+    assert found.severity is (Severity.INFO if calm else Severity.ERROR)
+    assert ("was told to stop" in found.detail) is calm
+    assert found.data["ran"] is not calm
+
+
 def test_never_started(home: Path) -> None:
     """Without a platform nobody waits for it; with one it may be about to be."""
     assert ask("gateway-running", home)[0].status is Status.SKIPPED

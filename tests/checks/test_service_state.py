@@ -54,6 +54,23 @@ def test_given_up(home: Path, settings: dict[str, str], code: str) -> None:
     assert abs(datetime.now(UTC) - finding.since - timedelta(minutes=1)) < timedelta(seconds=20)
 
 
+def test_stopped_by_somebody(home: Path) -> None:
+    """A gateway that systemd stops ends with status 1, so its unit says failed."""
+    settings = {
+        "Result": "exit-code",
+        "ExecMainStatus": "1",
+        "RestartUSec": "30s",
+        "ExecMainExitTimestampMonotonic": "100000000",
+        "StateChangeTimestampMonotonic": "100020000",
+    }
+    stopped = unit(home, settings=settings, **FAILED)
+    assert codes("service-state", home, stopped, running=False) == []
+
+    settings["RestartPreventExitStatus"] = "1"  # then it rests by itself
+    prevented = unit(home, settings=settings, **FAILED)
+    assert codes("service-state", home, prevented, running=False) == [("GW-UNIT-FAILED", "error")]
+
+
 @pytest.mark.parametrize("status", ["200", "203"])
 def test_never_begun(home: Path, status: str) -> None:
     """What could not be started at all is told by another check."""

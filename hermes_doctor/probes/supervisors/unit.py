@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from hermes_doctor.probes.supervisors.unitfile import seconds
 from hermes_doctor.values import NamedTuple
 
 SYSTEMD_USER, SYSTEMD_SYSTEM = "systemd-user", "systemd-system"
@@ -62,6 +63,11 @@ class Unit(NamedTuple):
         return False if said in ("disabled", "masked", "static", "indirect") else None
 
     @property
+    def was_stopped(self) -> bool:
+        """Whether somebody told systemd to stop it, so that systemd does not start it again."""
+        return self.systemd and was_stopped(lambda name: self.settings.get(name, ""), self.state)
+
+    @property
     def command(self) -> str:
         """What a person types before a verb to reach its manager: `systemctl --user`."""
         return {SYSTEMD_USER: "systemctl --user", SYSTEMD_SYSTEM: "sudo systemctl"}.get(
@@ -72,6 +78,23 @@ class Unit(NamedTuple):
         """A setting that counts something; 0 when there is none."""
         text = self.settings.get(name, "")
         return int(text) if text.isascii() and text.isdigit() else 0
+
+
+def was_stopped(say: Callable[[str], str], state: str) -> bool:
+    """Whether a unit of systemd rests because it was told to, by the properties that it has.
+
+    One with Restart=always waits a while after its process has ended and is started again. It
+    rests at once only if somebody stopped it, whatever the exit code of its process was.
+    """
+    if state not in ("inactive", "failed") or say("Restart") != "always":
+        return False
+    if say("ExecMainStatus") in say("RestartPreventExitStatus").split():
+        return False
+    ended, rested = say("ExecMainExitTimestampMonotonic"), say("StateChangeTimestampMonotonic")
+    pause = seconds(say("RestartUSec"))
+    if not (ended.isdecimal() and rested.isdecimal() and int(ended) and pause):
+        return state == "inactive"
+    return (int(rested) - int(ended)) / 1e6 < pause * 0.9
 
 
 def home_of(program: Sequence[str], environment: Mapping[str, str], user: Path) -> Path:
