@@ -41,6 +41,7 @@ from hermes_doctor.values import NamedTuple
 
 if TYPE_CHECKING:
     from hermes_doctor.acts import EnableLinger, ResetFailed
+    from hermes_doctor.addsaved import add_saved_rows
     from hermes_doctor.admitting import admit_user, mirror_user
     from hermes_doctor.deletedlogs import save_deleted_logs
     from hermes_doctor.editing.carried import do_edits
@@ -240,6 +241,7 @@ __all__ = [
     "Word",
     "World",
     "add_rows",
+    "add_saved_rows",
     "admit_user",
     "age",
     "approve_pairing",
@@ -359,6 +361,7 @@ _LATER = {
     "hermes_doctor.probes.virtualenv": ("Environments",),
     "hermes_doctor.probes.trial": ("Trial",),
     "hermes_doctor.probes.vitals": ("Vitals",),
+    "hermes_doctor.addsaved": ("add_saved_rows",),
     "hermes_doctor.deletedlogs": ("save_deleted_logs",),
     "hermes_doctor.services": ("gateway_service",),
     "hermes_doctor.services.dropins": ("drop_in", "service_limit"),

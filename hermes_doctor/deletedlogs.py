@@ -144,6 +144,8 @@ class SaveDeleted(Step):
     vaults: list[Vault] = field(default_factory=list, compare=False)
     """The vault of the run."""
     rooms: list[Path] = field(default_factory=list, compare=False)
+    receipts: list[Journal] = field(default_factory=list, compare=False)
+    """The receipt of the run."""
 
     def sentence(self) -> str:
         many = "processes" if len(self.pids) > 1 else "process"
@@ -160,6 +162,7 @@ class SaveDeleted(Step):
         if self.saved:
             return
         self.vaults[:] = [vault]
+        self.receipts[:] = [receipt]
         probes = Probes(self.home)
         found = find(probes)
         if not found:
@@ -276,6 +279,10 @@ class SaveDeleted(Step):
             from hermes_doctor.rescuing import restored
 
             self.planned["found"] = restored(self)
+            saved = {one.backup.id for one in self.saved}
+            saved -= {one.backup.id for one in self.saved if one.pair.replaced}
+            for receipt in self.receipts:  # no row of these is missing once the run is done
+                receipt.settled[:] = sorted(saved)
         return self.planned["found"]
 
 

@@ -119,6 +119,9 @@ class Journal:
     """Folders that had to be made, outside the home by their whole path; undo removes them."""
     saved: list[str] = field(default_factory=list)
     """Backups of files without a name, made before the gateway was stopped."""
+    settled: list[str] = field(default_factory=list)
+    """Such backups, of this run or an earlier one, whose rows are in the database if this run is
+    done: it compared them after the stop, or added them."""
     note: str | None = None
     end: str | None = None
     """While ending: the state that it will end in."""
@@ -257,7 +260,7 @@ _ID = re.compile(r"[0-9A-Za-z][0-9A-Za-z-]*")
 
 def _insist(journal: Journal) -> None:
     """Types and names are what this tool writes; anything else was not written by it."""
-    lists = (journal.folders, journal.kept, journal.unremoved, journal.saved)
+    lists = (journal.folders, journal.kept, journal.unremoved, journal.saved, journal.settled)
     if not all(isinstance(names, list) for names in lists):
         raise ValueError("not a list")
     if not isinstance(journal.asked, int | None):

@@ -130,7 +130,7 @@ class LastRows:
     def _oldest_wanted(self) -> float:
         """Hermes deletes sessions whose last message is older than this, if it is told to."""
         if self._expired is None:
-            self._expired = _expired_before(self.vault.home)
+            self._expired = expired_before(self.vault.home)
         return self._expired
 
     def _current(self, name: str, counted: Counted) -> Rows | str:
@@ -265,7 +265,7 @@ def _number(value: object) -> float:
     return float(value) if isinstance(value, int | float) else time.time()
 
 
-def _expired_before(home: Home) -> float:
+def expired_before(home: Home) -> float:
     """The time before which `sessions.auto_prune` lets Hermes delete sessions; 0 if it is off."""
     from hermes_doctor.probes import Probes
 

@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from hermes_doctor.probes.refusals import Refusal
     from hermes_doctor.probes.runs import LeftDown, UnfinishedRun
     from hermes_doctor.probes.runtime import Life, PlatformState, Runtime
+    from hermes_doctor.probes.savedlogs import SavedLog
     from hermes_doctor.probes.secrets import SecretFile
     from hermes_doctor.probes.settings import Settings
     from hermes_doctor.probes.siblings import Shared
@@ -72,6 +73,7 @@ if TYPE_CHECKING:
     from hermes_doctor.sqlite.schema import Schema
     from hermes_doctor.stores.chats import Stranger
     from hermes_doctor.stores.repairing import Repair
+    from hermes_doctor.unrestored import Unrestored
     from hermes_doctor.updating.records import Update
 
 
@@ -931,3 +933,22 @@ class Probes:
         from hermes_doctor.probes import runs
 
         return runs.unfinished(self.home)
+
+    @once(limit=2)
+    def saved_logs(self) -> list[SavedLog]:
+        """Backups of deleted write-ahead logs whose rows may not be in the database."""
+        if not os.path.isdir(self.home.runs):
+            return []
+        from hermes_doctor.probes import savedlogs
+
+        return savedlogs.unsettled(self.home)
+
+    @once(limit=8)
+    def unrestored(self) -> list[Unrestored | CouldNotLook]:
+        """Rows of such backups that the live databases lack."""
+        logs = self.saved_logs()
+        if not logs:
+            return []
+        from hermes_doctor import unrestored
+
+        return list(unrestored.find(self, logs))

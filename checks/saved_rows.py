@@ -1,0 +1,59 @@
+"""Rows that were saved from a deleted write-ahead log must not be forgotten."""
+
+from collections.abc import Iterator
+
+from hermes_doctor.api import CouldNotLook, Evidence, Finding, Probes, Severity, Skip, check
+
+
+@check(id="saved-rows", group="databases", codes=["DB-SAVED-ROWS"], limit=10)
+def saved_rows(probes: Probes) -> Iterator[Finding | CouldNotLook]:
+    """Does the database have the rows that were saved from a deleted log?"""
+    if not probes.saved_logs():
+        raise Skip("no rows of a deleted write-ahead log (-wal) wait in a backup")
+    for one in probes.unrestored():
+        if isinstance(one, CouldNotLook):
+            yield one
+            continue
+        name = one.database.rpartition("/")[2]
+        evidence = Evidence(
+            f"backup {one.backup}",
+            f"{one.database} with its deleted log, saved {one.made.astimezone():%b %d %H:%M}",
+        )
+        drop = f"`hermes-doctor backup prune {one.backup} {one.options}`"
+        if one.addable:
+            yield Finding(
+                code="DB-SAVED-ROWS",
+                severity=Severity.WARNING,
+                title=_title(one.addable, one.noun, name),
+                subject=f"{one.backup}/{one.database}",
+                detail=(
+                    f"Backup {one.backup} has them. If you did not delete them yourself, let the "
+                    f"fix add them. If you do not want them: {drop}."
+                ),
+                evidence=(evidence,),
+                since=one.made,
+                fix="add-saved-rows",
+                data={"backup": one.backup, "database": one.database},
+            )
+        if one.others:
+            restore = f"`hermes-doctor backup restore {one.backup} {one.database} {one.options}`"
+            why = (
+                "The conversation went on without them, so they cannot be added in order."
+                if one.noun == "message"
+                else "Hermes might run an added task again, so none is added."
+            )
+            yield Finding(
+                code="DB-SAVED-ROWS",
+                severity=Severity.WARNING,
+                title=_title(one.others, one.noun, name),
+                subject=f"{one.backup}/{one.database} (cannot be added)",
+                detail=f"{why} {restore} compares and asks. To keep {name} as it is: {drop}.",
+                evidence=(evidence,),
+                since=one.made,
+                data={"backup": one.backup, "database": one.database},
+            )
+
+
+def _title(count: int, noun: str, name: str) -> str:
+    what = f"1 {noun}" if count == 1 else f"{count:,} {noun}s"
+    return f"{what} saved from a deleted log {'is' if count == 1 else 'are'} not in {name}"
