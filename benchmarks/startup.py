@@ -43,7 +43,7 @@ def in_turn(commands: list[list[str]], runs: int, environ: dict[str, str]) -> li
     found: list[list[Cost]] = [[] for _ in commands]
     for _ in range(runs + 1):
         for costs, command in zip(found, commands, strict=True):
-            costs.append(_once(command, environ))
+            costs.append(once(command, environ))
     return [
         Cost(
             statistics.median(cost.wall for cost in costs[1:]),
@@ -53,7 +53,8 @@ def in_turn(commands: list[list[str]], runs: int, environ: dict[str, str]) -> li
     ]
 
 
-def _once(command: list[str], environ: dict[str, str]) -> Cost:
+def once(command: list[str], environ: dict[str, str]) -> Cost:
+    """The cost of one run."""
     start = time.perf_counter()
     process = subprocess.Popen(
         command,

@@ -1,13 +1,21 @@
 """Let somebody in who was turned away."""
 
-from collections.abc import Iterator
+from __future__ import annotations
 
-from hermes_doctor.api import CannotFix, Finding, Probes, Safety, Step, admit_user, fix
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from hermes_doctor.api import CannotFix, Finding, Probes, Safety, fix
+
+if TYPE_CHECKING:
+    from hermes_doctor.api import Step
 
 
 @fix(id="add-allowed-user", codes=["AUTHZ-UNAUTHORIZED"], safety=Safety.CONFIRM, personal=True)
 def add_allowed_user(probes: Probes, finding: Finding) -> Iterator[Step]:
     """Add the one id that the log named to the list that this platform goes by."""
+    from hermes_doctor.api import admit_user
+
     user = finding.data.get("user")
     if not isinstance(user, str):
         raise CannotFix("the log names nobody who could be added")

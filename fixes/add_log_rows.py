@@ -1,13 +1,21 @@
 """Add the messages to the history that exist only in a write-ahead log that was set aside."""
 
-from collections.abc import Iterator
+from __future__ import annotations
 
-from hermes_doctor.api import Finding, MoveAside, Probes, Safety, Step, add_rows, fix
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from hermes_doctor.api import Finding, Probes, Safety, fix
+
+if TYPE_CHECKING:
+    from hermes_doctor.api import Step
 
 
 @fix(id="add-log-rows", codes=["DB-WAL-ROWS"], safety=Safety.CONFIRM, optional=True)
 def add_log_rows(probes: Probes, finding: Finding) -> Iterator[Step]:
     """Add whole rows of the log whose keys are free, on a copy; no row of the history changes."""
+    from hermes_doctor.api import MoveAside, add_rows
+
     path = probes.condition(probes.home / finding.data["database"]).files.path
     log = path.with_name(finding.subject)
     yield add_rows(probes, path, log)

@@ -1,13 +1,21 @@
 """Bring a huge write-ahead log into its database."""
 
-from collections.abc import Iterator
+from __future__ import annotations
 
-from hermes_doctor.api import Finding, Probes, ReplaceDatabase, Safety, Step, fix, snapshot
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from hermes_doctor.api import Finding, Probes, Safety, fix, snapshot
+
+if TYPE_CHECKING:
+    from hermes_doctor.api import Step
 
 
 @fix(id="checkpoint-wal", codes=["DB-WAL-HUGE"], safety=Safety.SAFE)
 def checkpoint_wal(probes: Probes, finding: Finding) -> Iterator[Step]:
     """Merge the log into a copy of the database and swap it in."""
+    from hermes_doctor.api import ReplaceDatabase
+
     path = probes.home / finding.subject
     yield ReplaceDatabase(
         path, lambda _: None, why="bring its write-ahead log into it", expect=snapshot(path)

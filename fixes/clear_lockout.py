@@ -1,11 +1,19 @@
 """Lift the lock that five wrong codes put on pairing."""
 
-from collections.abc import Iterator
+from __future__ import annotations
 
-from hermes_doctor.api import Finding, Probes, Safety, Step, fix, unlock_pairing
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from hermes_doctor.api import Finding, Probes, Safety, fix
+
+if TYPE_CHECKING:
+    from hermes_doctor.api import Step
 
 
 @fix(id="clear-lockout", codes=["PAIRING-LOCKOUT"], safety=Safety.CONFIRM)
 def clear_lockout(probes: Probes, finding: Finding) -> Iterator[Step]:
     """Take the lock and the count of wrong codes of one platform out of Hermes' own file."""
+    from hermes_doctor.api import unlock_pairing
+
     yield from unlock_pairing(probes, finding.data["platform"])

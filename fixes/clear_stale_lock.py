@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
-from hermes_doctor.api import CannotFix, Finding, MoveAside, Probes, Safety, Step, fix, snapshot
+from hermes_doctor.api import CannotFix, Finding, Probes, Safety, fix, snapshot
+
+if TYPE_CHECKING:
+    from hermes_doctor.api import Step
 
 _NAMES = ("gateway.pid", "gateway.lock")
 
@@ -12,6 +16,8 @@ _NAMES = ("gateway.pid", "gateway.lock")
 @fix(id="clear-stale-lock", codes=["GW-STALE-PID"], safety=Safety.SAFE)
 def clear_stale_lock(probes: Probes, finding: Finding) -> Iterator[Step]:
     """Move gateway.pid and gateway.lock into the vault, once the kernel says nobody holds them."""
+    from hermes_doctor.api import MoveAside
+
     if probes.gateways():
         raise CannotFix("a gateway runs on this home by now")
     runtime = probes.runtime()

@@ -1,24 +1,21 @@
 """Put a # before lines of .env that should not count."""
 
-from collections.abc import Iterator
+from __future__ import annotations
 
-from hermes_doctor.api import (
-    CannotFix,
-    Finding,
-    Mend,
-    Probes,
-    Safety,
-    Step,
-    edit_env,
-    fix,
-    lines_of,
-    reload,
-)
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from hermes_doctor.api import CannotFix, Finding, Mend, Probes, Safety, fix, lines_of
+
+if TYPE_CHECKING:
+    from hermes_doctor.api import Step
 
 
 @fix(id="comment-out", codes=["ENV-DUP", "ENV-SHADOWS-CONFIG"], safety=Safety.CONFIRM)
 def comment_out(probes: Probes, finding: Finding) -> Iterator[Step]:
     """Put a # before the lines of .env that do not count, or that beat config.yaml."""
+    from hermes_doctor.api import edit_env, reload
+
     env = probes.env()
     if env is None:
         return

@@ -1,13 +1,21 @@
 """Give back the pages of a database that nothing uses."""
 
-from collections.abc import Iterator
+from __future__ import annotations
 
-from hermes_doctor.api import Finding, Probes, ReplaceDatabase, Safety, Step, compact, fix, snapshot
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from hermes_doctor.api import Finding, Probes, Safety, fix, snapshot
+
+if TYPE_CHECKING:
+    from hermes_doctor.api import Step
 
 
 @fix(id="compact-database", codes=["DB-BLOAT"], safety=Safety.SAFE)
 def compact_database(probes: Probes, finding: Finding) -> Iterator[Step]:
     """Write the database anew without its unused pages."""
+    from hermes_doctor.api import ReplaceDatabase, compact
+
     path = probes.home / finding.subject
     yield ReplaceDatabase(
         path, compact, why="write it anew without its unused pages", expect=snapshot(path)

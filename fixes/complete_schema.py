@@ -1,19 +1,14 @@
 """Give a database the schema that its release declares, where Hermes does not do so itself."""
 
-from collections.abc import Iterator
+from __future__ import annotations
 
-from hermes_doctor.api import (
-    Blueprint,
-    Changed,
-    Finding,
-    Missing,
-    Probes,
-    ReplaceDatabase,
-    Safety,
-    Step,
-    complete,
-    fix,
-)
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from hermes_doctor.api import Finding, Probes, Safety, fix
+
+if TYPE_CHECKING:
+    from hermes_doctor.api import Blueprint, Changed, Missing, Step
 
 
 @fix(
@@ -24,6 +19,8 @@ from hermes_doctor.api import (
 )
 def complete_schema(probes: Probes, finding: Finding) -> Iterator[Step]:
     """Make what is missing or otherwise as the release declares it, on a copy, every row kept."""
+    from hermes_doctor.api import ReplaceDatabase, complete
+
     missing: tuple[Missing, ...] = finding.data["missing"]
     changed: tuple[Changed, ...] = finding.data["changed"]
     plan: Blueprint = finding.data["plan"]

@@ -1,8 +1,14 @@
 """Name the provider that is meant."""
 
-from collections.abc import Iterator
+from __future__ import annotations
 
-from hermes_doctor.api import Finding, Probes, Safety, Step, do_edits, fix
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from hermes_doctor.api import Finding, Probes, Safety, fix
+
+if TYPE_CHECKING:
+    from hermes_doctor.api import Step
 
 
 @fix(
@@ -12,4 +18,6 @@ from hermes_doctor.api import Finding, Probes, Safety, Step, do_edits, fix
 )
 def correct_provider(probes: Probes, finding: Finding) -> Iterator[Step]:
     """Write the name of the provider that is meant, or switch it on again."""
+    from hermes_doctor.api import do_edits
+
     yield from do_edits(probes, finding, "the provider that is meant")

@@ -1,13 +1,21 @@
 """Take a blank line out of .env that erases a variable."""
 
-from collections.abc import Iterator
+from __future__ import annotations
 
-from hermes_doctor.api import CannotFix, Finding, Probes, Safety, Step, Unset, edit_env, fix, reload
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from hermes_doctor.api import CannotFix, Finding, Probes, Safety, Unset, fix
+
+if TYPE_CHECKING:
+    from hermes_doctor.api import Step
 
 
 @fix(id="drop-blank", codes=["ENV-BLANK"], safety=Safety.SAFE)
 def drop_blank(probes: Probes, finding: Finding) -> Iterator[Step]:
     """Take the line without a value out, so that the variable keeps the one it is started with."""
+    from hermes_doctor.api import edit_env, reload
+
     name = finding.data["name"]
     if name in probes.resolved().world.readings.dotenv.again:
         raise CannotFix(f"{finding.subject} stands in .env more than once; decide by hand")

@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
-from hermes_doctor.api import (
-    CannotFix,
-    Finding,
-    Probes,
-    Safety,
-    Step,
-    entry_lines,
-    fix,
-    replaced_store,
-)
+from hermes_doctor.api import CannotFix, Finding, Probes, Safety, fix
+
+if TYPE_CHECKING:
+    from hermes_doctor.api import Step
 
 
 @fix(id="drop-routes", codes=["SESSION-ROUTE-STALE"], safety=Safety.CONFIRM)
 def drop_routes(probes: Probes, finding: Finding) -> Iterator[Step]:
     """Take these chats out of sessions.json, to begin anew; a compressed one goes on instead."""
     import json
+
+    from hermes_doctor.api import entry_lines, replaced_store
 
     file = probes.stores().of("sessions")
     if file is None or file.flaw is not None:

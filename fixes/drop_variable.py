@@ -1,11 +1,19 @@
 """Take out what only misleads."""
 
-from collections.abc import Iterator
+from __future__ import annotations
 
-from hermes_doctor.api import Finding, Probes, Safety, Step, do_edits, fix
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from hermes_doctor.api import Finding, Probes, Safety, fix
+
+if TYPE_CHECKING:
+    from hermes_doctor.api import Step
 
 
 @fix(id="drop-variable", codes=["ENV-IGNORED"], safety=Safety.CONFIRM)
 def drop_variable(probes: Probes, finding: Finding) -> Iterator[Step]:
     """Take a variable out of .env that says what config.yaml decides."""
+    from hermes_doctor.api import do_edits
+
     yield from do_edits(probes, finding, "Hermes goes by config.yaml")

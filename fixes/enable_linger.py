@@ -1,13 +1,21 @@
 """Let the gateway outlive its user's login."""
 
-from collections.abc import Iterator
+from __future__ import annotations
 
-from hermes_doctor.api import CannotFix, EnableLinger, Finding, Probes, Safety, Step, fix
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from hermes_doctor.api import CannotFix, Finding, Probes, Safety, fix
+
+if TYPE_CHECKING:
+    from hermes_doctor.api import Step
 
 
 @fix(id="enable-linger", codes=["GW-LINGER"], safety=Safety.SAFE)
 def enable_linger(probes: Probes, finding: Finding) -> Iterator[Step]:
     """Let the services of the home's owner run without a login, from boot on."""
+    from hermes_doctor.api import EnableLinger
+
     if probes.supervision().linger is not False:
         raise CannotFix("that user lingers by now")
     yield EnableLinger(probes.home)

@@ -1,13 +1,21 @@
 """Take bad rows out of the store of API responses."""
 
-from collections.abc import Iterator
+from __future__ import annotations
 
-from hermes_doctor.api import Finding, Probes, ReplaceDatabase, Safety, Step, evict, fix, snapshot
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from hermes_doctor.api import Finding, Probes, Safety, fix, snapshot
+
+if TYPE_CHECKING:
+    from hermes_doctor.api import Step
 
 
 @fix(id="evict-responses", codes=["RESPSTORE"], safety=Safety.SAFE)
 def evict_responses(probes: Probes, finding: Finding) -> Iterator[Step]:
     """Evict responses that cannot be read back and conversations that lead to none."""
+    from hermes_doctor.api import ReplaceDatabase, evict
+
     path = probes.home / finding.subject
     yield ReplaceDatabase(
         path, evict, why="evict the rows that cannot be read", expect=snapshot(path)

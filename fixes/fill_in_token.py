@@ -1,23 +1,21 @@
 """Put a token where Hermes reads it."""
 
-from collections.abc import Iterator
+from __future__ import annotations
 
-from hermes_doctor.api import (
-    Assign,
-    CannotFix,
-    Finding,
-    Probes,
-    Safety,
-    Step,
-    edit_env,
-    fix,
-    reload,
-)
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from hermes_doctor.api import Assign, CannotFix, Finding, Probes, Safety, fix
+
+if TYPE_CHECKING:
+    from hermes_doctor.api import Step
 
 
 @fix(id="fill-in-token", codes=["PLATFORM-CREDENTIALS"], safety=Safety.CONFIRM)
 def fill_in_token(probes: Probes, finding: Finding) -> Iterator[Step]:
     """Write the value that config.yaml refers to into .env under the name that Hermes reads."""
+    from hermes_doctor.api import edit_env, reload
+
     name, other = finding.data["variable"], finding.data["other"]
     value = probes.resolved().world.getenv(other)
     if not value:

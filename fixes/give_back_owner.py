@@ -1,13 +1,21 @@
 """Give a file back to whom the home belongs to."""
 
-from collections.abc import Iterator
+from __future__ import annotations
 
-from hermes_doctor.api import Finding, Probes, Safety, SetMode, SetOwner, Step, fix, snapshot
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from hermes_doctor.api import Finding, Probes, Safety, fix, snapshot
+
+if TYPE_CHECKING:
+    from hermes_doctor.api import Step
 
 
 @fix(id="give-back-owner", codes=["DB-OWNER", "PERM-OWNER"], safety=Safety.SAFE)
 def give_back_owner(probes: Probes, finding: Finding) -> Iterator[Step]:
     """Set the owner, and let the owner read and write."""
+    from hermes_doctor.api import SetMode, SetOwner
+
     path = probes.home / finding.subject
     owner = snapshot(probes.home.path)
     taken = snapshot(path)

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
-from hermes_doctor.api import CannotFix, Finding, Probes, Safety, Step, drop_in, fix
+from hermes_doctor.api import CannotFix, Finding, Probes, Safety, fix
+
+if TYPE_CHECKING:
+    from hermes_doctor.api import Step
 
 _LOCAL = ("localhost", "127.0.0.1", "::1")
 
@@ -13,6 +17,8 @@ _LOCAL = ("localhost", "127.0.0.1", "::1")
 @fix(id="give-proxy", codes=["PROXY-SERVICE"], safety=Safety.CONFIRM)
 def give_proxy(probes: Probes, finding: Finding) -> Iterator[Step]:
     """Lay the shell's proxies over the unit, in a file of its own that only its owner can read."""
+    from hermes_doctor.api import drop_in
+
     names = [*finding.data.get("names", ()), "NO_PROXY"]
     found = {name: value for name in names if (value := _of_shell(name))}
     if set(found) <= {"NO_PROXY"}:

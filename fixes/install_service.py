@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
-from hermes_doctor.api import Finding, Probes, Safety, Step, fix, service_installation
+from hermes_doctor.api import Finding, Probes, Safety, fix
+
+if TYPE_CHECKING:
+    from hermes_doctor.api import Step
 
 
 @fix(id="install-service", codes=["GW-UNSUPERVISED"], safety=Safety.CONFIRM)
 def install_service(probes: Probes, finding: Finding) -> Iterator[Step]:
     """Let Hermes' own installer make a user service, and move the gateway under it."""
+    from hermes_doctor.api import service_installation
+
     yield from service_installation(probes)

@@ -1,8 +1,14 @@
 """Make the secret by which Telegram's calls are known."""
 
-from collections.abc import Iterator
+from __future__ import annotations
 
-from hermes_doctor.api import Assign, Finding, Probes, Safety, Step, edit_env, fix, reload
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from hermes_doctor.api import Assign, Finding, Probes, Safety, fix
+
+if TYPE_CHECKING:
+    from hermes_doctor.api import Step
 
 _NAME = "TELEGRAM_WEBHOOK_SECRET"
 
@@ -11,6 +17,8 @@ _NAME = "TELEGRAM_WEBHOOK_SECRET"
 def make_webhook_secret(probes: Probes, finding: Finding) -> Iterator[Step]:
     """Write a fresh random secret into .env; Hermes tells it to Telegram when it starts."""
     import secrets
+
+    from hermes_doctor.api import edit_env, reload
 
     why = f"a fresh {_NAME}"
     yield from edit_env(probes, why, Assign(_NAME, secrets.token_hex(32)))

@@ -1,11 +1,19 @@
 """Let messages go to the address that is meant."""
 
-from collections.abc import Iterator
+from __future__ import annotations
 
-from hermes_doctor.api import Finding, Probes, Safety, Step, do_edits, fix
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from hermes_doctor.api import Finding, Probes, Safety, fix
+
+if TYPE_CHECKING:
+    from hermes_doctor.api import Step
 
 
 @fix(id="mend-address", codes=["CFG-BASE-URL"], safety=Safety.CONFIRM)
 def mend_address(probes: Probes, finding: Finding) -> Iterator[Step]:
     """Write the address as it must be, or let the one count that is written down."""
+    from hermes_doctor.api import do_edits
+
     yield from do_edits(probes, finding, "the address that is meant")

@@ -1,23 +1,21 @@
 """Write a line of .env as it was meant."""
 
-from collections.abc import Iterator
+from __future__ import annotations
 
-from hermes_doctor.api import (
-    Finding,
-    Mend,
-    Probes,
-    Safety,
-    Step,
-    edit_env,
-    fix,
-    odd_lines,
-    reload,
-)
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from hermes_doctor.api import Finding, Mend, Probes, Safety, fix, odd_lines
+
+if TYPE_CHECKING:
+    from hermes_doctor.api import Step
 
 
 @fix(id="mend-env-line", codes=["ENV-LINE"], safety=Safety.SAFE)
 def mend_env_line(probes: Probes, finding: Finding) -> Iterator[Step]:
     """Put the sign, the quote, the line break or the letters right in one line of .env."""
+    from hermes_doctor.api import edit_env, reload
+
     env = probes.env()
     if env is None:
         return

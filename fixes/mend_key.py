@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from hermes_doctor.api import (
     Assign,
@@ -12,14 +13,13 @@ from hermes_doctor.api import (
     Probes,
     Put,
     Safety,
-    Step,
-    edit_config,
-    edit_env,
     fix,
     mended,
     pattern,
-    reload,
 )
+
+if TYPE_CHECKING:
+    from hermes_doctor.api import Step
 
 _WHY = "the key alone"
 _HEAD = pattern(r"(?P<margin>\s*)(?:export\s+)?(?P<name>[^=\s]+)\s*=\s*")
@@ -29,6 +29,8 @@ _COMMENT = pattern(r"\s(#.*)$")
 @fix(id="mend-key", codes=["CRED-SHAPE"], safety=Safety.SAFE)
 def mend_key(probes: Probes, finding: Finding) -> Iterator[Step]:
     """Take off a key what is no part of it: a comment, quotes, `Bearer`; a comment is kept."""
+    from hermes_doctor.api import edit_config, edit_env, reload
+
     world = probes.resolved().world
     name, kind = finding.data.get("name", ""), finding.data.get("kind")
     if kind == "config":

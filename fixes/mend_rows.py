@@ -1,17 +1,14 @@
 """Put rows right that make Hermes fail."""
 
-from collections.abc import Iterator
+from __future__ import annotations
 
-from hermes_doctor.api import (
-    Finding,
-    Probes,
-    ReplaceDatabase,
-    Safety,
-    Step,
-    fix,
-    mend_rows as mend,
-    snapshot,
-)
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from hermes_doctor.api import Finding, Probes, Safety, fix, snapshot
+
+if TYPE_CHECKING:
+    from hermes_doctor.api import Step
 
 _FAULTS = {
     "DB-ACTIVE-NULL": ("active", "mark messages active that are neither active nor not"),
@@ -24,6 +21,8 @@ _FAULTS = {
 @fix(id="mend-rows", codes=list(_FAULTS), safety=Safety.SAFE)
 def mend_rows(probes: Probes, finding: Finding) -> Iterator[Step]:
     """Change on a copy the rows that make Hermes fail, and no others."""
+    from hermes_doctor.api import ReplaceDatabase, mend_rows as mend
+
     fault, why = _FAULTS[finding.code]
     path = probes.home / finding.subject
     yield ReplaceDatabase(path, lambda copy: mend(copy, fault), why=why, expect=snapshot(path))

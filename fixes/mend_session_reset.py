@@ -1,24 +1,21 @@
 """Write when conversations start anew so that Hermes understands it."""
 
-from collections.abc import Iterator
+from __future__ import annotations
 
-from hermes_doctor.api import (
-    Finding,
-    Probes,
-    Put,
-    Safety,
-    Step,
-    Unset,
-    edit_config,
-    edit_env,
-    fix,
-    reload,
-)
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from hermes_doctor.api import Finding, Probes, Put, Safety, Unset, fix
+
+if TYPE_CHECKING:
+    from hermes_doctor.api import Step
 
 
 @fix(id="mend-session-reset", codes=["CFG-SESSION-RESET"], safety=Safety.CONFIRM)
 def mend_session_reset(probes: Probes, finding: Finding) -> Iterator[Step]:
     """Write the number or the word that was meant, else the one that Hermes takes anyway."""
+    from hermes_doctor.api import edit_config, edit_env, reload
+
     if "variable" in finding.data:
         name = finding.data["variable"]
         yield from edit_env(probes, "config.yaml or Hermes' own hour counts", Unset(name))

@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
-from hermes_doctor.api import (
-    CannotFix,
-    Finding,
-    Probes,
-    Remove,
-    Safety,
-    Step,
-    fix,
-    store_steps,
-)
+from hermes_doctor.api import CannotFix, Finding, Probes, Safety, fix
+
+if TYPE_CHECKING:
+    from hermes_doctor.api import Step
 
 _CODES = [
     "AUTHJSON",
@@ -27,6 +22,8 @@ _CODES = [
 @fix(id="mend-store", codes=_CODES, safety=Safety.SAFE, then="restore-store")
 def mend_store(probes: Probes, finding: Finding) -> Iterator[Step]:
     """Write the file anew without the flaw, every entry kept; a mere cache goes to the vault."""
+    from hermes_doctor.api import Remove, store_steps
+
     if newer := probes.newer():
         raise CannotFix(f"not judged: {newer}")  # what the entries are is up to the release
     file = next((one for one in probes.stores().found if one.name == finding.subject), None)

@@ -1,13 +1,21 @@
 """Mend what makes config.yaml unreadable, where there is a rule for it."""
 
-from collections.abc import Iterator
+from __future__ import annotations
 
-from hermes_doctor.api import CannotFix, Finding, Probes, ReplaceFile, Safety, Step, fix
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from hermes_doctor.api import CannotFix, Finding, Probes, Safety, fix
+
+if TYPE_CHECKING:
+    from hermes_doctor.api import Step
 
 
 @fix(id="mend-yaml", codes=["CFG-YAML"], safety=Safety.CONFIRM)
 def mend_yaml(probes: Probes, finding: Finding) -> Iterator[Step]:
     """Replace what only looks like spaces, colons or quotes in config.yaml, so that it parses."""
+    from hermes_doctor.api import ReplaceFile
+
     config = probes.config()
     if config is None or config.fault is None:
         return

@@ -1,25 +1,21 @@
 """Put a list of users where the platform reads it."""
 
-from collections.abc import Iterator
+from __future__ import annotations
 
-from hermes_doctor.api import (
-    Assign,
-    Drop,
-    Finding,
-    Probes,
-    Safety,
-    Step,
-    edit_config,
-    edit_env,
-    fix,
-    reload,
-    unheard,
-)
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from hermes_doctor.api import Assign, Drop, Finding, Probes, Safety, fix, unheard
+
+if TYPE_CHECKING:
+    from hermes_doctor.api import Step
 
 
 @fix(id="move-list", codes=["CFG-ALLOWLIST-KEY"], safety=Safety.CONFIRM)
 def move_list(probes: Probes, finding: Finding) -> Iterator[Step]:
     """Move the list of users from config.yaml to its variable in .env."""
+    from hermes_doctor.api import edit_config, edit_env, reload
+
     found = probes.resolved()
     for one in unheard(found):
         if one.path == finding.data["path"] and one.variable:

@@ -1,24 +1,21 @@
 """Give a platform a port of its own."""
 
-from collections.abc import Iterator
+from __future__ import annotations
 
-from hermes_doctor.api import (
-    Assign,
-    Finding,
-    Probes,
-    Put,
-    Safety,
-    Step,
-    edit_config,
-    edit_env,
-    fix,
-    reload,
-)
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from hermes_doctor.api import Assign, Finding, Probes, Put, Safety, fix
+
+if TYPE_CHECKING:
+    from hermes_doctor.api import Step
 
 
 @fix(id="move-port", codes=["PLATFORM-PORT-CLASH"], safety=Safety.CONFIRM)
 def move_port(probes: Probes, finding: Finding) -> Iterator[Step]:
     """Let one of the two platforms listen on a port that nobody uses."""
+    from hermes_doctor.api import edit_config, edit_env, reload
+
     variable, port = finding.data["variable"], finding.data["port"]
     why = f"port {port} is free"
     if variable:

@@ -1,6 +1,9 @@
 """Put a platform's token where it is read."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from hermes_doctor.api import (
     Assign,
@@ -10,19 +13,20 @@ from hermes_doctor.api import (
     Probes,
     Put,
     Safety,
-    Step,
-    edit_config,
-    edit_env,
     fix,
     passed_over,
-    reload,
     value_of,
 )
+
+if TYPE_CHECKING:
+    from hermes_doctor.api import Step
 
 
 @fix(id="move-token", codes=["CFG-IGNORED"], safety=Safety.CONFIRM)
 def move_token(probes: Probes, finding: Finding) -> Iterator[Step]:
     """Move the token from config.yaml to its variable in .env."""
+    from hermes_doctor.api import edit_config, edit_env, reload
+
     found = probes.resolved()
     for one in passed_over(found):
         if one.path != finding.data["path"]:

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
-from hermes_doctor.api import CannotFix, Finding, Probes, Safety, Step, drop_in, fix, service_limit
+from hermes_doctor.api import CannotFix, Finding, Probes, Safety, fix
+
+if TYPE_CHECKING:
+    from hermes_doctor.api import Step
 
 ENOUGH = 65536
 NO_END = 2**31
@@ -13,6 +17,8 @@ NO_END = 2**31
 @fix(id="raise-limit", codes=["GW-FD-EXHAUST", "GW-FD-LIMIT-LOW"], safety=Safety.CONFIRM)
 def raise_limit(probes: Probes, finding: Finding) -> Iterator[Step]:
     """Lay a higher limit of open files over the unit, in a file of its own beside it."""
+    from hermes_doctor.api import drop_in, service_limit
+
     soft, hard = service_limit(probes, "LimitNOFILE")
     wanted = min(ENOUGH, hard)
     if soft >= wanted:

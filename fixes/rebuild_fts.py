@@ -1,13 +1,21 @@
 """Make the full-text search of a database anew."""
 
-from collections.abc import Iterator
+from __future__ import annotations
 
-from hermes_doctor.api import Finding, Probes, Safety, Step, database_repair, fix
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from hermes_doctor.api import Finding, Probes, Safety, fix
+
+if TYPE_CHECKING:
+    from hermes_doctor.api import Step
 
 
 @fix(id="rebuild-fts", codes=["DB-FTS-CORRUPT"], safety=Safety.SAFE, then="salvage-rows")
 def rebuild_fts(probes: Probes, finding: Finding) -> Iterator[Step]:
     """Take the full-text tables out on a copy and fill new ones from the real rows."""
+    from hermes_doctor.api import database_repair
+
     path = probes.home / finding.subject
     yield database_repair(
         probes, path, ["full text"], why="make its full-text search anew from its rows"

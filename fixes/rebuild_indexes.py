@@ -1,12 +1,20 @@
 """Make the indexes of a database anew."""
 
-from collections.abc import Iterator
+from __future__ import annotations
 
-from hermes_doctor.api import Finding, Probes, Safety, Step, database_repair, fix
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from hermes_doctor.api import Finding, Probes, Safety, fix
+
+if TYPE_CHECKING:
+    from hermes_doctor.api import Step
 
 
 @fix(id="rebuild-indexes", codes=["DB-INDEX"], safety=Safety.SAFE, then="salvage-rows")
 def rebuild_indexes(probes: Probes, finding: Finding) -> Iterator[Step]:
     """Make the indexes anew from the rows, on a copy."""
+    from hermes_doctor.api import database_repair
+
     path = probes.home / finding.subject
     yield database_repair(probes, path, ["indexes"], why="make its indexes anew from its rows")

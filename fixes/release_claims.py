@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
-from hermes_doctor.api import (
-    Finding,
-    Probes,
-    ReplaceDatabase,
-    Safety,
-    Step,
-    fix,
-    release_claims as release,
-    snapshot,
-)
+from hermes_doctor.api import Finding, Probes, Safety, fix, snapshot
+
+if TYPE_CHECKING:
+    from hermes_doctor.api import Step
 
 
 @fix(id="release-claims", codes=["KANBAN-STUCK"], safety=Safety.CONFIRM)
 def release_claims(probes: Probes, finding: Finding) -> Iterator[Step]:
     """Make the tasks ready again, as the dispatcher would, so that somebody else begins them."""
+    from hermes_doctor.api import ReplaceDatabase, release_claims as release
+
     path = probes.home / finding.subject
     held = finding.data.get("tasks") or ()
     tasks = [(str(task), int(worker), str(lock)) for task, worker, lock in held]

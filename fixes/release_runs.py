@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
-from hermes_doctor.api import CannotFix, Finding, Probes, Safety, Step, fix, replaced_store
+from hermes_doctor.api import CannotFix, Finding, Probes, Safety, fix
+
+if TYPE_CHECKING:
+    from hermes_doctor.api import Step
 
 
 @fix(id="release-runs", codes=["CRON-JOB-FAILED"], safety=Safety.SAFE)
 def release_runs(probes: Probes, finding: Finding) -> Iterator[Step]:
     """Take the mark of a run that is not under way from each of these jobs."""
     import json
+
+    from hermes_doctor.api import replaced_store
 
     file = probes.stores().of("jobs")
     if file is None or file.flaw is not None:

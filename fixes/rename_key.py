@@ -1,8 +1,14 @@
 """Give a key of config.yaml the name that Hermes reads."""
 
-from collections.abc import Iterator
+from __future__ import annotations
 
-from hermes_doctor.api import Finding, Probes, Rename, Safety, Step, edit_config, fix, reload
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from hermes_doctor.api import Finding, Probes, Rename, Safety, fix
+
+if TYPE_CHECKING:
+    from hermes_doctor.api import Step
 
 _READ_AT_EVERY_MESSAGE = ("model", "providers", "custom_providers")
 
@@ -14,6 +20,8 @@ _READ_AT_EVERY_MESSAGE = ("model", "providers", "custom_providers")
 )
 def rename_key(probes: Probes, finding: Finding) -> Iterator[Step]:
     """Rename the key in config.yaml; its value and everything else stay."""
+    from hermes_doctor.api import edit_config, reload
+
     path, new = finding.data["path"], finding.data["new"]
     yield from edit_config(probes, f"{new} is what Hermes reads", Rename(path, new))
     yield from reload(probes, "model" if path[0] in _READ_AT_EVERY_MESSAGE else "platform")

@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
-from hermes_doctor.api import (
-    CannotFix,
-    Finding,
-    GatewayStep,
-    Probes,
-    ResetFailed,
-    Safety,
-    Step,
-    fix,
-    gateway_service,
-)
+from hermes_doctor.api import CannotFix, Finding, Probes, Safety, fix
+
+if TYPE_CHECKING:
+    from hermes_doctor.api import Step
 
 
 @fix(id="reset-failed", codes=["GW-STARTLIMIT"], safety=Safety.SAFE)
 def reset_failed(probes: Probes, finding: Finding) -> Iterator[Step]:
     """Let systemd forget the failures, start the gateway once, and see whether it stays."""
+    from hermes_doctor.api import GatewayStep, ResetFailed, gateway_service
+
     unit = finding.data["unit"]
     service = gateway_service(probes)
     if service.running() is not None:

@@ -3,18 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
-from hermes_doctor.api import (
-    Finding,
-    GatewayStep,
-    Probes,
-    ResetFailed,
-    Safety,
-    Step,
-    database_repair,
-    fix,
-    gateway_service,
-)
+from hermes_doctor.api import Finding, Probes, Safety, fix
+
+if TYPE_CHECKING:
+    from hermes_doctor.api import Step
 
 _RUNGS = ["header", "indexes", "full text", "rows"]
 
@@ -22,6 +16,8 @@ _RUNGS = ["header", "indexes", "full text", "rows"]
 @fix(id="reset-gateway", codes=["GW-CRASH-LOOP", "GW-UNIT-FAILED"], safety=Safety.CONFIRM)
 def reset_gateway(probes: Probes, finding: Finding) -> Iterator[Step]:
     """Stop the gateway for good, repair every damaged database, start it once, and prove it."""
+    from hermes_doctor.api import GatewayStep, ResetFailed, database_repair, gateway_service
+
     service = gateway_service(probes)
     for name, path, found in probes.conditions():
         if found.fault or found.truncated or found.damage:

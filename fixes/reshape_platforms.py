@@ -1,26 +1,21 @@
 """Write what switches a platform in the form that Hermes reads."""
 
-from collections.abc import Iterator
-from typing import Any
+from __future__ import annotations
 
-from hermes_doctor.api import (
-    CannotFix,
-    Finding,
-    PassedOver,
-    Probes,
-    Put,
-    Safety,
-    Step,
-    edit_config,
-    fix,
-    passed_over,
-    reload,
-)
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from hermes_doctor.api import CannotFix, Finding, PassedOver, Probes, Put, Safety, fix, passed_over
+
+if TYPE_CHECKING:
+    from hermes_doctor.api import Step
 
 
 @fix(id="reshape-platforms", codes=["CFG-IGNORED"], safety=Safety.CONFIRM)
 def reshape_platforms(probes: Probes, finding: Finding) -> Iterator[Step]:
     """Write `enabled: true` or `false` below the platform's name in config.yaml."""
+    from hermes_doctor.api import edit_config, reload
+
     config = probes.config()
     written = (config.values if config else None) or {}
     for one in passed_over(probes.resolved()):

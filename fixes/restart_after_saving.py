@@ -4,19 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from hermes_doctor.api import (
-    CannotFix,
-    Finding,
-    GatewayStep,
-    Probes,
-    Safety,
-    SaveLost,
-    Step,
-    fix,
-    gateway_service,
-    save_deleted_logs,
-)
+from hermes_doctor.api import CannotFix, Finding, Probes, Safety, fix
+
+if TYPE_CHECKING:
+    from hermes_doctor.api import Step
 
 
 @fix(
@@ -28,6 +21,8 @@ from hermes_doctor.api import (
 )
 def restart_after_saving(probes: Probes, finding: Finding) -> Iterator[Step]:
     """Save the database with its deleted log, restart the gateway, and restore lost rows."""
+    from hermes_doctor.api import GatewayStep, SaveLost, gateway_service, save_deleted_logs
+
     service = gateway_service(probes)
     pid = service.running()
     if pid is None or finding.data.get("pid") != pid:

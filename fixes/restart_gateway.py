@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
-from hermes_doctor.api import (
-    CannotFix,
-    Finding,
-    GatewayStep,
-    Probes,
-    Safety,
-    Step,
-    fix,
-    gateway_service,
-)
+from hermes_doctor.api import CannotFix, Finding, Probes, Safety, fix
+
+if TYPE_CHECKING:
+    from hermes_doctor.api import Step
 
 _CODES = [
     "APPROVAL-DEADLOCK",
@@ -64,6 +59,8 @@ _CODES = [
 @fix(id="restart-gateway", codes=_CODES, safety=Safety.CONFIRM, unattended=True)
 def restart_gateway(probes: Probes, finding: Finding) -> Iterator[Step]:
     """Let the gateway finish what it is at, stop it, and start it again."""
+    from hermes_doctor.api import GatewayStep, gateway_service
+
     service = gateway_service(probes)
     pid = service.running()
     if pid is None:

@@ -1,13 +1,21 @@
 """Bring back the newest config.yaml that parses."""
 
-from collections.abc import Iterator
+from __future__ import annotations
 
-from hermes_doctor.api import CannotFix, Finding, Probes, ReplaceFile, Safety, Step, fix
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from hermes_doctor.api import CannotFix, Finding, Probes, Safety, fix
+
+if TYPE_CHECKING:
+    from hermes_doctor.api import Step
 
 
 @fix(id="restore-config", codes=["CFG-YAML"], safety=Safety.CONFIRM)
 def restore_config(probes: Probes, finding: Finding) -> Iterator[Step]:
     """Replace config.yaml by the newest copy of it that parses."""
+    from hermes_doctor.api import ReplaceFile
+
     config, copies = probes.config(), probes.config_copies()
     if config is None or config.fault is None:
         return

@@ -1,23 +1,21 @@
 """Bring a database back that is lost as a whole."""
 
-from collections.abc import Iterator
+from __future__ import annotations
 
-from hermes_doctor.api import (
-    CannotFix,
-    Finding,
-    Probes,
-    ReplaceDatabase,
-    Safety,
-    Step,
-    bring_back,
-    fix,
-    snapshot,
-)
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from hermes_doctor.api import CannotFix, Finding, Probes, Safety, fix, snapshot
+
+if TYPE_CHECKING:
+    from hermes_doctor.api import Step
 
 
 @fix(id="restore-database", codes=["DB-EMPTY", "DB-GONE"], safety=Safety.CONFIRM)
 def restore_database(probes: Probes, finding: Finding) -> Iterator[Step]:
     """Put the newest sound copy in its place: a snapshot of Hermes', or a backup."""
+    from hermes_doctor.api import ReplaceDatabase, bring_back
+
     path = probes.home / finding.subject
     copies = probes.copies(path)
     if not copies:

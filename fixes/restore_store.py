@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
-from hermes_doctor.api import CannotFix, Finding, Probes, Safety, Step, fix, store_steps
+from hermes_doctor.api import CannotFix, Finding, Probes, Safety, fix
+
+if TYPE_CHECKING:
+    from hermes_doctor.api import Step
 
 _CODES = [
     "AUTHJSON",
@@ -18,6 +22,8 @@ _CODES = [
 @fix(id="restore-store", codes=_CODES, safety=Safety.CONFIRM)
 def restore_store(probes: Probes, finding: Finding) -> Iterator[Step]:
     """Keep what is whole of the file, or put the newest sound copy in its place."""
+    from hermes_doctor.api import store_steps
+
     if newer := probes.newer():
         raise CannotFix(f"not judged: {newer}")  # what the entries are is up to the release
     file = next((one for one in probes.stores().found if one.name == finding.subject), None)

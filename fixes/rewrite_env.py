@@ -1,22 +1,21 @@
 """Save .env as Hermes reads it."""
 
-from collections.abc import Iterator
+from __future__ import annotations
 
-from hermes_doctor.api import (
-    CannotFix,
-    Finding,
-    Probes,
-    ReplaceFile,
-    Safety,
-    Step,
-    fix,
-    refuse_managed,
-)
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from hermes_doctor.api import CannotFix, Finding, Probes, Safety, fix
+
+if TYPE_CHECKING:
+    from hermes_doctor.api import Step
 
 
 @fix(id="rewrite-env", codes=["ENV-BOM"], safety=Safety.SAFE)
 def rewrite_env(probes: Probes, finding: Finding) -> Iterator[Step]:
     """Rewrite .env as UTF-8 without a byte order mark; every other character stays."""
+    from hermes_doctor.api import ReplaceFile, refuse_managed
+
     env = probes.env()
     if env is None or (env.mark is None and env.text is not None and b"\0" not in env.data):
         return

@@ -1,8 +1,14 @@
 """Write the header of a database anew."""
 
-from collections.abc import Iterator
+from __future__ import annotations
 
-from hermes_doctor.api import Finding, Probes, Safety, Step, database_repair, fix
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from hermes_doctor.api import Finding, Probes, Safety, fix
+
+if TYPE_CHECKING:
+    from hermes_doctor.api import Step
 
 
 @fix(
@@ -13,5 +19,7 @@ from hermes_doctor.api import Finding, Probes, Safety, Step, database_repair, fi
 )
 def rewrite_header(probes: Probes, finding: Finding) -> Iterator[Step]:
     """Write the header anew, on a copy, from what the rest of the file says."""
+    from hermes_doctor.api import database_repair
+
     path = probes.home / finding.subject
     yield database_repair(probes, path, ["header"], why="write its header anew")

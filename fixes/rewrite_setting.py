@@ -1,8 +1,14 @@
 """Write settings as Hermes reads them."""
 
-from collections.abc import Iterator
+from __future__ import annotations
 
-from hermes_doctor.api import Finding, Probes, Safety, Step, do_edits, fix
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from hermes_doctor.api import Finding, Probes, Safety, fix
+
+if TYPE_CHECKING:
+    from hermes_doctor.api import Step
 
 
 @fix(
@@ -19,4 +25,6 @@ from hermes_doctor.api import Finding, Probes, Safety, Step, do_edits, fix
 )
 def rewrite_setting(probes: Probes, finding: Finding) -> Iterator[Step]:
     """Write a setting in the form and the place in which Hermes reads it; what it says stays."""
+    from hermes_doctor.api import do_edits
+
     yield from do_edits(probes, finding, "in the form that Hermes reads")

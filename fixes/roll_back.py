@@ -1,11 +1,19 @@
 """Take back a transaction that was cut off."""
 
-from collections.abc import Iterator
+from __future__ import annotations
 
-from hermes_doctor.api import Finding, Probes, Safety, Step, fix, take_back
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from hermes_doctor.api import Finding, Probes, Safety, fix
+
+if TYPE_CHECKING:
+    from hermes_doctor.api import Step
 
 
 @fix(id="roll-back", codes=["DB-JOURNAL"], safety=Safety.SAFE, then="salvage-rows")
 def roll_back(probes: Probes, finding: Finding) -> Iterator[Step]:
     """Let SQLite play the journal back on a copy, check all of it, and swap it in."""
+    from hermes_doctor.api import take_back
+
     yield take_back(probes.home / finding.subject)

@@ -1,8 +1,14 @@
 """Save every row of a damaged database that can still be read."""
 
-from collections.abc import Iterator
+from __future__ import annotations
 
-from hermes_doctor.api import Finding, Probes, Safety, Step, database_repair, fix
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from hermes_doctor.api import Finding, Probes, Safety, fix
+
+if TYPE_CHECKING:
+    from hermes_doctor.api import Step
 
 
 @fix(
@@ -24,6 +30,8 @@ from hermes_doctor.api import Finding, Probes, Safety, Step, database_repair, fi
 )
 def salvage_rows(probes: Probes, finding: Finding) -> Iterator[Step]:
     """Read every page that can be read and build a new database; the old one stays in the vault."""
+    from hermes_doctor.api import database_repair
+
     path = probes.home / finding.subject
     lost = finding.code in ("DB-EMPTY", "DB-GONE")
     rungs = ["layers", "rows", "copies"] if lost else ["rows"]

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
-from hermes_doctor.api import CannotFix, Finding, Probes, Safety, Step, fix, save_deleted_logs
+from hermes_doctor.api import CannotFix, Finding, Probes, Safety, fix
+
+if TYPE_CHECKING:
+    from hermes_doctor.api import Step
 
 
 @fix(
@@ -14,6 +18,8 @@ from hermes_doctor.api import CannotFix, Finding, Probes, Safety, Step, fix, sav
 )
 def save_deleted_log(probes: Probes, finding: Finding) -> Iterator[Step]:
     """Save the deleted log and its database into the vault; stop nothing."""
+    from hermes_doctor.api import save_deleted_logs
+
     step = save_deleted_logs(probes, None)
     if step is None:
         raise CannotFix("no process has it open any more")

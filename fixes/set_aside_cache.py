@@ -1,8 +1,14 @@
 """Let Hermes make a cache anew that it cannot start with."""
 
-from collections.abc import Iterator
+from __future__ import annotations
 
-from hermes_doctor.api import Finding, Probes, Remove, Safety, Step, fix, snapshot
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from hermes_doctor.api import Finding, Probes, Safety, fix, snapshot
+
+if TYPE_CHECKING:
+    from hermes_doctor.api import Step
 
 
 @fix(
@@ -12,6 +18,8 @@ from hermes_doctor.api import Finding, Probes, Remove, Safety, Step, fix, snapsh
 )
 def set_aside_cache(probes: Probes, finding: Finding) -> Iterator[Step]:
     """Move the unreadable cache into the vault; Hermes makes an empty one at the next start."""
+    from hermes_doctor.api import Remove
+
     path = probes.home / finding.subject
     for suffix in ("-wal", "-shm", "-journal", ""):
         part = path.with_name(path.name + suffix)

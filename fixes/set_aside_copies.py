@@ -1,13 +1,21 @@
 """Take away what piled up of a database that was damaged."""
 
-from collections.abc import Iterator
+from __future__ import annotations
 
-from hermes_doctor.api import CannotFix, Finding, MoveAside, Probes, Safety, Step, fix, snapshot
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from hermes_doctor.api import CannotFix, Finding, Probes, Safety, fix, snapshot
+
+if TYPE_CHECKING:
+    from hermes_doctor.api import Step
 
 
 @fix(id="set-aside-copies", codes=["DB-BACKUP-CLUTTER"], safety=Safety.CONFIRM)
 def set_aside_copies(probes: Probes, finding: Finding) -> Iterator[Step]:
     """Move all copies but the newest into the vault; pruning the vault gives the space back."""
+    from hermes_doctor.api import MoveAside
+
     found = False
     for path in finding.data["older"]:
         if snapshot(path).kind == "file":

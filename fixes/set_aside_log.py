@@ -1,18 +1,14 @@
 """Take a log or a journal away that does not belong to its database."""
 
-from collections.abc import Iterator
+from __future__ import annotations
 
-from hermes_doctor.api import (
-    CannotFix,
-    Finding,
-    MoveAside,
-    Probes,
-    Safety,
-    Step,
-    fix,
-    set_log_aside,
-    snapshot,
-)
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from hermes_doctor.api import CannotFix, Finding, Probes, Safety, fix, snapshot
+
+if TYPE_CHECKING:
+    from hermes_doctor.api import Step
 
 _PARTS = {"DB-WAL-STALE": ("-wal", "-shm"), "DB-JOURNAL": ("-journal",)}
 """What each finding has proven to be foreign; nothing else may move. SQLite makes an index (-shm)
@@ -26,6 +22,8 @@ _HINT = (
 @fix(id="set-aside-log", codes=list(_PARTS), safety=Safety.CONFIRM)
 def set_aside_log(probes: Probes, finding: Finding) -> Iterator[Step]:
     """Move the foreign log or journal out of the way, so that it is not played over a database."""
+    from hermes_doctor.api import MoveAside, set_log_aside
+
     path = probes.condition(probes.home / finding.subject).files.path
     parts = [path.with_name(path.name + suffix) for suffix in _PARTS[finding.code]]
     there = [part for part in parts if snapshot(part).kind == "file"]

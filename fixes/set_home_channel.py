@@ -1,13 +1,21 @@
 """Name the chat that the results of jobs go to."""
 
-from collections.abc import Iterator
+from __future__ import annotations
 
-from hermes_doctor.api import Assign, Finding, Probes, Safety, Step, edit_env, fix, reload
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from hermes_doctor.api import Assign, Finding, Probes, Safety, fix
+
+if TYPE_CHECKING:
+    from hermes_doctor.api import Step
 
 
 @fix(id="set-home-channel", codes=["CRON-DELIVERY"], safety=Safety.CONFIRM)
 def set_home_channel(probes: Probes, finding: Finding) -> Iterator[Step]:
     """Send the results of jobs to the only user who may talk to the bot."""
+    from hermes_doctor.api import edit_env, reload
+
     name, chat = finding.data["variable"], finding.data["chat"]
     yield from edit_env(probes, "the chat with the only user", Assign(name, chat))
     yield from reload(probes, "platform")

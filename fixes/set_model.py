@@ -1,11 +1,19 @@
 """Name a model that is there."""
 
-from collections.abc import Iterator
+from __future__ import annotations
 
-from hermes_doctor.api import Finding, Probes, Safety, Step, do_edits, fix
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from hermes_doctor.api import Finding, Probes, Safety, fix
+
+if TYPE_CHECKING:
+    from hermes_doctor.api import Step
 
 
 @fix(id="set-model", codes=["CFG-MODEL"], safety=Safety.CONFIRM)
 def set_model(probes: Probes, finding: Finding) -> Iterator[Step]:
     """Name the model where the gateway looks for it, or the one that took its place."""
+    from hermes_doctor.api import do_edits
+
     yield from do_edits(probes, finding, "the model that is meant")

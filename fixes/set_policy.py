@@ -1,25 +1,21 @@
 """Say who may write to a platform in a word that Hermes knows and starts with."""
 
-from collections.abc import Iterator
+from __future__ import annotations
 
-from hermes_doctor.api import (
-    Assign,
-    Finding,
-    Probes,
-    Put,
-    Safety,
-    Step,
-    Unset,
-    edit_config,
-    edit_env,
-    fix,
-    reload,
-)
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from hermes_doctor.api import Assign, Finding, Probes, Put, Safety, Unset, fix
+
+if TYPE_CHECKING:
+    from hermes_doctor.api import Step
 
 
 @fix(id="set-policy", codes=["AUTHZ-OPEN-REFUSE", "PLATFORM-POLICY"], safety=Safety.CONFIRM)
 def set_policy(probes: Probes, finding: Finding) -> Iterator[Step]:
     """Set the policy to the list that there is, to pairing, or to what was most likely meant."""
+    from hermes_doctor.api import edit_config, edit_env, reload
+
     value = finding.data["value"]
     why = f"the policy is {value}" if value else "Hermes' own policy applies"
     if "path" in finding.data:

@@ -1,22 +1,21 @@
 """Bring up a gateway that is down."""
 
-from collections.abc import Iterator
+from __future__ import annotations
 
-from hermes_doctor.api import (
-    CannotFix,
-    Finding,
-    GatewayStep,
-    Probes,
-    Safety,
-    Step,
-    fix,
-    gateway_service,
-)
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from hermes_doctor.api import CannotFix, Finding, Probes, Safety, fix
+
+if TYPE_CHECKING:
+    from hermes_doctor.api import Step
 
 
 @fix(id="start-gateway", codes=["GW-DOWN", "DOCKER-S6-DOWN"], safety=Safety.SAFE)
 def start_gateway(probes: Probes, finding: Finding) -> Iterator[Step]:
     """Start the gateway through whatever owns it, and see that it stays."""
+    from hermes_doctor.api import GatewayStep, gateway_service
+
     service = gateway_service(probes)
     if service.running() is not None:
         raise CannotFix("it runs by now")

@@ -1,26 +1,30 @@
 """Replace what only looks like spaces and quotes."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from hermes_doctor.api import (
     CannotFix,
     Finding,
     Probes,
     Put,
-    ReplaceFile,
     Safety,
-    Step,
-    edit_config,
     fix,
     lookalikes,
-    reload,
     without_blanks,
 )
+
+if TYPE_CHECKING:
+    from hermes_doctor.api import Step
 
 
 @fix(id="straighten-config", codes=["CFG-LOOKALIKE"], safety=Safety.CONFIRM)
 def straighten_config(probes: Probes, finding: Finding) -> Iterator[Step]:
     """Write plain spaces before the names of config.yaml, and values without curly quotes."""
+    from hermes_doctor.api import ReplaceFile, edit_config, reload
+
     config = probes.config()
     if config is None or config.fault:
         return

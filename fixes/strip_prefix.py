@@ -1,11 +1,19 @@
 """Send the model's name as its provider knows it."""
 
-from collections.abc import Iterator
+from __future__ import annotations
 
-from hermes_doctor.api import Finding, Probes, Safety, Step, do_edits, fix
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from hermes_doctor.api import Finding, Probes, Safety, fix
+
+if TYPE_CHECKING:
+    from hermes_doctor.api import Step
 
 
 @fix(id="strip-prefix", codes=["CFG-MODEL-PREFIX"], safety=Safety.CONFIRM)
 def strip_prefix(probes: Probes, finding: Finding) -> Iterator[Step]:
     """Take the provider's name off the model's name."""
+    from hermes_doctor.api import do_edits
+
     yield from do_edits(probes, finding, "the model without the provider's name")

@@ -1,13 +1,21 @@
 """Close files with secrets to everybody but their owner."""
 
-from collections.abc import Iterator
+from __future__ import annotations
 
-from hermes_doctor.api import Finding, Probes, Safety, SetMode, Step, fix, refuse_managed
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from hermes_doctor.api import Finding, Probes, Safety, fix
+
+if TYPE_CHECKING:
+    from hermes_doctor.api import Step
 
 
 @fix(id="tighten-modes", codes=["PERM-SECRETS"], safety=Safety.SAFE)
 def tighten_modes(probes: Probes, finding: Finding) -> Iterator[Step]:
     """Set the mode of the file to 0600."""
+    from hermes_doctor.api import SetMode, refuse_managed
+
     snapshot = finding.data["snapshot"]
     if snapshot.mode & 0o077:
         refuse_managed(probes)

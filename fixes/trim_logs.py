@@ -4,21 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from hermes_doctor.api import (
-    CannotFix,
-    Finding,
-    GatewayStep,
-    MoveLog,
-    Probes,
-    Safety,
-    Step,
-    fix,
-    gateway_service,
-    listing,
-    snapshot,
-    writers,
-)
+from hermes_doctor.api import CannotFix, Finding, Probes, Safety, fix, listing, snapshot
+
+if TYPE_CHECKING:
+    from hermes_doctor.api import Step
 
 _NEWEST = 20
 """Dumps that stay: they show what the provider answers now."""
@@ -29,6 +20,8 @@ _MOST = 5000
 @fix(id="trim-logs", codes=["LOG-FLOOD", "REQUEST-DUMPS"], safety=Safety.CONFIRM)
 def trim_logs(probes: Probes, finding: Finding) -> Iterator[Step]:
     """Move what has piled up into the vault; `hermes-doctor backup prune` gives the room back."""
+    from hermes_doctor.api import GatewayStep, MoveLog, gateway_service, writers
+
     files = _dumps(probes) if finding.code == "REQUEST-DUMPS" else [finding.data["path"]]
     held = writers(files)
     gateways = {gateway.pid for gateway in probes.gateways()}

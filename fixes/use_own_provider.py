@@ -1,13 +1,21 @@
 """Let messages go to the provider that is set up for their model."""
 
-from collections.abc import Iterator
+from __future__ import annotations
 
-from hermes_doctor.api import Finding, Probes, Safety, Step, do_edits, fix
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from hermes_doctor.api import Finding, Probes, Safety, fix
+
+if TYPE_CHECKING:
+    from hermes_doctor.api import Step
 
 
 @fix(id="use-own-provider", codes=["CFG-PROVIDER-LEFT"], safety=Safety.SAFE)
 def use_own_provider(probes: Probes, finding: Finding) -> Iterator[Step]:
     """Choose the provider that the model's prefix names, and take the prefix off."""
+    from hermes_doctor.api import do_edits
+
     yield from do_edits(
         probes, finding, "the provider that is meant, and the model without its prefix"
     )

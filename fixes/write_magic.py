@@ -1,13 +1,21 @@
 """Write the magic bytes of a database back."""
 
-from collections.abc import Iterator
+from __future__ import annotations
 
-from hermes_doctor.api import Finding, Probes, Safety, Step, database_repair, fix
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from hermes_doctor.api import Finding, Probes, Safety, fix
+
+if TYPE_CHECKING:
+    from hermes_doctor.api import Step
 
 
 @fix(id="write-magic", codes=["DB-NOTADB"], safety=Safety.SAFE, then="salvage-rows")
 def write_magic(probes: Probes, finding: Finding) -> Iterator[Step]:
     """Write the 16 magic bytes back on a copy, or all of its header, and let SQLite check it."""
+    from hermes_doctor.api import database_repair
+
     path = probes.home / finding.subject
     if not probes.header(path).magic:
         why = "write its 16 magic bytes back, or else all of its header"

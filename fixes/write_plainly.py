@@ -1,23 +1,21 @@
 """Write a key in .env so that both parsers of Hermes read the same."""
 
-from collections.abc import Iterator
+from __future__ import annotations
 
-from hermes_doctor.api import (
-    Assign,
-    Finding,
-    Probes,
-    Safety,
-    Step,
-    differing,
-    edit_env,
-    fix,
-    reload,
-)
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from hermes_doctor.api import Assign, Finding, Probes, Safety, differing, fix
+
+if TYPE_CHECKING:
+    from hermes_doctor.api import Step
 
 
 @fix(id="write-plainly", codes=["ENV-AMBIGUOUS"], safety=Safety.SAFE)
 def write_plainly(probes: Probes, finding: Finding) -> Iterator[Step]:
     """Write the key without comment, reference or odd quotes; a comment gets its own line."""
+    from hermes_doctor.api import edit_env, reload
+
     for one in differing(probes.resolved().world):
         if one.name == finding.subject:
             yield from edit_env(probes, "read alike by both parsers", Assign(one.name, one.value))

@@ -4,7 +4,11 @@ import gc
 
 
 def main() -> None:
-    """Load the command line without collecting garbage: there is none yet, and looking costs."""
+    """Load the command line without looking for garbage: there is none yet.
+
+    With Python's own settings, here and in `cli.main`, `check` takes 17 ms more CPU: 321 ms instead
+    of 304 ms, on a used home beside a running gateway (`benchmarks/trees.py`).
+    """
     gc.disable()
     from hermes_doctor.importing import quickly
 

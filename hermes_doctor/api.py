@@ -15,15 +15,14 @@ A fix is a function that turns one finding into steps, writing nothing:
 
 from __future__ import annotations
 
+import importlib
 import re
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from hermes_doctor import later
 from hermes_doctor.files import Snapshot, listing, read_json, shown, size, snapshot
 from hermes_doctor.home import CACHES, Home, loss
-from hermes_doctor.later import settled
 from hermes_doctor.model import (
     CannotFix,
     CouldNotLook,
@@ -452,13 +451,20 @@ _LATER = {
     ),
     "hermes_doctor.stores.steps": ("entry_lines", "replaced_store", "store_steps"),
 }
-"""What most looks have no use for is loaded when a check or a fix does something with it."""
+"""Names that are loaded when somebody first imports them from here.
+
+A check imports at its top what the check of a healthy home loads anyway. A report with findings
+loads every fix to name it, so a fix imports inside its function what only repairs need.
+"""
 
 
 def __getattr__(name: str) -> object:
     for module, names in _LATER.items():
         if name in names:
-            found = globals()[name] = later.named(module, name)
+            loaded = importlib.import_module(module)
+            if not hasattr(loaded, name):  # it is a module of this package
+                importlib.import_module(f"{module}.{name}")
+            found = globals()[name] = getattr(loaded, name)
             return found
     raise AttributeError(name)
 
@@ -522,7 +528,7 @@ def check(
         raise ValueError(f"{id} does not declare every code of its by_release")
 
     def decorate(look: Look) -> Check:
-        return Check(id, group, tuple(codes), _first_line(look), settled(look), limit, rest)
+        return Check(id, group, tuple(codes), _first_line(look), look, limit, rest)
 
     return decorate
 
@@ -547,13 +553,12 @@ def fix(
 
     def decorate(plan: Plan) -> Fix:
         title = _first_line(plan)
-        made = settled(plan)
         return Fix(
             id,
             tuple(codes),
             safety,
             title,
-            made,
+            plan,
             then,
             unattended,
             personal,

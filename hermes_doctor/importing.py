@@ -1,8 +1,11 @@
 """Our own modules, imported without the search that Python makes for each one.
 
-A look loads some 250 of them, and to find one takes as long as to run it. Where its bytecode lies
+A look loads some 350 of them, and to find one takes as long as to run it. Where its bytecode lies
 beside it and is that of its source, as the import of Python judges it, the module is made from
 that at once. Anything else is left to Python, which also writes the bytecode for the next time.
+
+With Python's own search instead, `check` takes 18 ms more CPU: 322 ms instead of 304 ms, on a used
+home beside a running gateway (`benchmarks/trees.py`).
 """
 
 from __future__ import annotations

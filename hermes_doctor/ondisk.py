@@ -7,11 +7,10 @@ import fcntl
 import os
 import threading
 from collections.abc import Iterator
-from contextlib import suppress
-from functools import partial
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
-from hermes_doctor import holes, threads
+from hermes_doctor import holes
 
 if TYPE_CHECKING:
     import mmap
@@ -53,16 +52,13 @@ def _ahead(fd: int) -> Iterator[memoryview]:
     at = 0
     if not past_memory(fd):
         _forget(fd)
-    coming = threads.begun(partial(_read, fd, here, at))
-    try:
-        while count := coming():
+    with ThreadPoolExecutor(1) as reader:  # whose end waits for the last read
+        coming = reader.submit(_read, fd, here, at)
+        while count := coming.result():
             at += count
-            coming = threads.begun(partial(_read, fd, other, at))
+            coming = reader.submit(_read, fd, other, at)
             yield memoryview(here)[:count]
             here, other = other, here
-    finally:
-        with suppress(OSError):
-            coming()  # who asks for no more may close the file
 
 
 def whole_pages(count: int) -> int:

@@ -1,4 +1,8 @@
-"""Regular expressions that are compiled when first used: most looks use few of those they load."""
+"""Regular expressions that are compiled when they are first used: a look uses few of them.
+
+With `re.compile` instead, `check` takes 14 ms more CPU: 318 ms instead of 304 ms, on a used home
+beside a running gateway (`benchmarks/trees.py`).
+"""
 
 from __future__ import annotations
 

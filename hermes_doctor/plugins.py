@@ -219,7 +219,11 @@ def _doubt(name: str) -> str | None:
 
 
 def _offered() -> bool:
-    """Whether any installed package names our entry point; importlib.metadata is slow to ask."""
+    """Whether any installed package names our entry point.
+
+    With `importlib.metadata` instead, `check` takes 28 ms more CPU: 332 ms instead of 304 ms, on a
+    used home beside a running gateway (`benchmarks/trees.py`).
+    """
     for place in sys.path:
         try:
             with os.scandir(place or ".") as entries:

@@ -21,11 +21,12 @@ import functools
 import os
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from stat import S_ISREG
 
-from hermes_doctor import blocks, durable, reusing, rights, threads
+from hermes_doctor import blocks, durable, reusing, rights
 from hermes_doctor.files import Snapshot, StrPath, read_head, snapshot
 from hermes_doctor.manifest import BASE, CHANGED, Backup, Entry, within
 from hermes_doctor.model import CannotFix, CouldNotLook
@@ -154,8 +155,9 @@ class Earlier:
         from hermes_doctor.child import answer, child
 
         def read() -> str:
-            answers = threads.at_once(self._reads_right_now, due, AT_ONCE)
-            return "".join("01"[right] for right in answers)
+            with ThreadPoolExecutor(AT_ONCE) as readers:
+                answers = readers.map(self._reads_right_now, due)
+                return "".join("01"[right] for right in answers)
 
         @functools.cache
         def finished() -> None:

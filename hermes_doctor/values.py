@@ -1,4 +1,8 @@
-"""Named tuples that are quick to define: most of those that a look loads, it never makes."""
+"""Named tuples that are quick to define: a look defines many of which it never makes one.
+
+With `typing.NamedTuple` instead, `check` takes 43 ms more CPU: 347 ms instead of 304 ms, on a used
+home beside a running gateway (`benchmarks/trees.py`).
+"""
 
 from __future__ import annotations
 

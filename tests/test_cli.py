@@ -912,19 +912,32 @@ def test_modules_of_check_beside_a_gateway(home: Path, tmp_path: Path) -> None:
     assert loaded & (SLOW | {"typer"}) == set()
 
 
-def test_loading_the_checks_loads_nothing_else() -> None:
-    """What a check needs it asks for when it runs; else each costs all that it could ever need."""
-    code = (
-        "import sys; from hermes_doctor import plugins; before = {*sys.modules}\n"
-        "plugins.load(); print(*sorted({*sys.modules} - before))"
-    )
+def loaded_after(code: str) -> set[str]:
+    """The modules that are loaded in a new process after some code."""
+    code = f"import sys; from hermes_doctor import plugins; {code}; print(*sys.modules)"
     done = subprocess.run(
         [sys.executable, "-P", "-c", code], env=environ(), capture_output=True, text=True
     )
+    assert done.returncode == 0, done.stderr
+    return set(done.stdout.split())
 
-    loaded = done.stdout.split()
-    assert "hermes_doctor.checks.env_encoding" in loaded, done.stderr
-    assert [m for m in loaded if not m.startswith("hermes_doctor.checks")] == []
+
+def test_loading_the_checks_loads_only_what_they_use(home: Path) -> None:
+    """No check imports at its top what the check of a healthy home never uses."""
+    quiet = "import hermes_doctor.probes.processes as p; p.every = lambda: []"
+
+    loaded = loaded_after("plugins.load()")
+
+    assert "hermes_doctor.checks.env_encoding" in loaded
+    assert loaded - imported("check", "--home", str(home), patch=quiet) == set()
+
+
+def test_loading_the_fixes_loads_nothing_else() -> None:
+    """A report names the fixes on offer, which does not take what they would do."""
+    loaded = loaded_after("plugins.load().fixes") - loaded_after("plugins.load()")
+
+    assert "hermes_doctor.fixes.rewrite_env" in loaded
+    assert {name for name in loaded if not name.startswith("hermes_doctor.fixes")} == set()
 
 
 def test_modules_of_help() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextvars
 import os
 import threading
-import time
 import weakref
 from collections.abc import Callable
 from typing import TypeVar
@@ -100,60 +99,3 @@ def test_a_fork_starts_its_own() -> None:
         os._exit(0 if answered.wait(LONG) else 1)
 
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
-
-
-@pytest.mark.parametrize("count", [1, 2, 4])
-def test_at_once(count: int) -> None:
-    """All of them, in their order, and never more than so many at a time."""
-    busy, most = 0, 0
-    lock = threading.Lock()
-
-    def act(number: int) -> int:
-        nonlocal busy, most
-        with lock:
-            busy += 1
-            most = max(most, busy)
-        time.sleep(0.002)
-        with lock:
-            busy -= 1
-        return number * number
-
-    assert threads.at_once(act, range(40), count) == [n * n for n in range(40)]
-    assert most == count
-    assert threads.at_once(act, [], count) == []
-
-
-@pytest.mark.parametrize("count", [1, 4])
-def test_at_once_until_one_fails(count: int) -> None:
-    """The error is the caller's, and what has not begun by then is never begun."""
-    begun = []
-    before = threading.active_count()
-
-    def act(number: int) -> None:
-        begun.append(number)
-        time.sleep(0.002)
-        if number == 3:
-            raise OSError(28, "no room")
-
-    with pytest.raises(OSError, match="no room"):
-        threads.at_once(act, range(1000), count)
-
-    assert 3 < len(begun) + 1 < 20
-    assert threading.active_count() <= before
-
-
-def test_begun() -> None:
-    """It goes on meanwhile, and its result, or its error, can be asked for more than once."""
-    gate = threading.Event()
-
-    def fails() -> int:
-        raise OSError(5, "the disk")
-
-    waiting = threads.begun(lambda: gate.wait(LONG))
-    failing = threads.begun(fails)
-    gate.set()
-
-    assert (waiting(), waiting()) == (True, True)
-    for _ in range(2):
-        with pytest.raises(OSError, match="the disk"):
-            failing()

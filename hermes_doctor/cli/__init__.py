@@ -12,7 +12,7 @@ def main() -> None:
 
     from hermes_doctor.cli.ending import ended
 
-    gc.set_threshold(100_000)  # a look makes little garbage, and collecting it costs a tenth
+    gc.set_threshold(100_000)  # a look makes little garbage (see `__main__`)
     gc.enable()
     code = ended(_run)
     try:

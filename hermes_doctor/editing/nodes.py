@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import yaml
+
 from hermes_doctor.editing.edits import Path
 from hermes_doctor.model import CannotFix
 from hermes_doctor.probes import configuration
-from hermes_doctor.quickyaml import yaml
 
 MARK = "\ufeff"
 

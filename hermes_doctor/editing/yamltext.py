@@ -6,13 +6,14 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+import yaml
+
 from hermes_doctor.editing import writing
 from hermes_doctor.editing.edits import ConfigEdit, Drop, Path, Put, Rename
 from hermes_doctor.editing.intent import dotted, intended
 from hermes_doctor.editing.nodes import MARK, Nodes, is_empty
 from hermes_doctor.model import CannotFix
 from hermes_doctor.probes import configuration
-from hermes_doctor.quickyaml import yaml
 
 
 def edited(data: bytes, edits: Sequence[ConfigEdit]) -> bytes:

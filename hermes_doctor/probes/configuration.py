@@ -6,12 +6,13 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import yaml
+
 from hermes_doctor.files import MEGABYTE, Snapshot, read as read_file, snapshot
 from hermes_doctor.home import Home
 from hermes_doctor.model import CouldNotLook
 from hermes_doctor.patterns import pattern
 from hermes_doctor.probes.copies import TextCopy, texts
-from hermes_doctor.quickyaml import yaml
 from hermes_doctor.values import NamedTuple
 
 if TYPE_CHECKING:

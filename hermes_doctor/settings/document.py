@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+import yaml
+
 from hermes_doctor.probes import configuration
 from hermes_doctor.probes.configuration import ConfigFile, Fault
-from hermes_doctor.quickyaml import yaml
 from hermes_doctor.settings.text import CONFIG, Source, Text
 from hermes_doctor.values import NamedTuple
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import yaml
+
 from hermes_doctor import masking
 from hermes_doctor.patterns import pattern
 from hermes_doctor.probes import configuration
 from hermes_doctor.probes.configuration import Fault
-from hermes_doctor.quickyaml import yaml
 from hermes_doctor.settings.lookalikes import BLANKS
 from hermes_doctor.values import NamedTuple
 

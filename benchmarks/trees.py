@@ -1,0 +1,103 @@
+"""What `check` costs in several source trees, on a used home beside a running gateway.
+
+    python -m benchmarks.trees [--runs 40] OTHER_TREE...
+
+The first row is this tree. The trees take turns, in another order each time, so that other work on
+the machine hits all of them. To learn what a start-up trick saves, copy this tree, replace the
+trick in the copy, and compare the two. The docstring of each such trick states its figure.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import shutil
+import statistics
+import sys
+import tempfile
+from pathlib import Path
+
+from benchmarks.startup import RELEASE, once
+from tests.real.gateways import gateway
+from tools import real_home
+
+START = (
+    "import sys; sys.path.insert(0, sys.argv.pop(1)); "
+    "from hermes_doctor.__main__ import main; main()"
+)
+USE = """
+import os
+from pathlib import Path
+from hermes_cli import kanban_db
+from hermes_state import SessionDB
+
+home = Path(os.environ["HERMES_HOME"])
+history = SessionDB(home / "state.db")
+for number in range(80):
+    history.create_session(f"talk-{number}", "telegram", model="test-model")
+    for part in range(50):
+        text = f"part {part} of talk {number}: " + "words about a home. " * (1 + part % 9)
+        history.append_message(f"talk-{number}", "user" if part % 2 else "assistant", text)
+history.close()
+board = kanban_db.connect(home / "kanban.db")
+for number in range(300):
+    kanban_db.create_task(board, title=f"task {number}", body="its text " * 20)
+board.close()
+"""
+"""Run by the release itself: four thousand messages and three hundred tasks."""
+LINE = "2026-01-01 00:00:00,000 INFO gateway.run: inbound message: platform=telegram msg='hello'\n"
+
+
+def used(home: Path) -> None:
+    """Make a home that looks like one after some weeks of use."""
+    real_home.make(RELEASE, home)
+    real_home.run(RELEASE, home, USE)
+    (home / "logs" / "agent.log").write_text(LINE * 20_000)
+    (home / "sessions").mkdir(exist_ok=True)
+    for number in range(60):
+        text = '{"role": "user", "content": "a message"}\n' * 40
+        (home / "sessions" / f"session_{number}.jsonl").write_text(text)
+
+
+def measured(trees: list[Path], home: Path, runs: int) -> list[list[float]]:
+    """Milliseconds of CPU of each run, for each tree; the first two rounds write the bytecode."""
+    environ = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
+    environ |= {"HERMES_HOME": str(home), "HOME": str(home.parent)}
+    found: list[list[float]] = [[] for _ in trees]
+    for number in range(runs + 2):
+        for at in random.sample(range(len(trees)), len(trees)):
+            command = [sys.executable, "-P", "-c", START, str(trees[at]), "check"]
+            cost = once(command, environ)
+            if number >= 2:
+                found[at].append(cost.cpu * 1000)
+    return found
+
+
+def main() -> int:
+    """Measure and print the table."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--runs", type=int, default=40)
+    parser.add_argument("trees", type=Path, nargs="*")
+    asked = parser.parse_args()
+    trees = [Path(__file__).parent.parent, *(tree.absolute() for tree in asked.trees)]
+    folder = Path(tempfile.mkdtemp())
+    folder.chmod(0o700)
+    try:
+        used(folder / "home")
+        with gateway(RELEASE, folder / "home"):
+            found = measured(trees, folder / "home", asked.runs)
+    finally:
+        shutil.rmtree(folder)
+    print(f"{'lowest':>10} {'median':>10} {'more than the first':>20} {'ratio':>6}  tree")
+    first = statistics.median(found[0])
+    for tree, costs in zip(trees, found, strict=True):
+        more = statistics.median(b - a for a, b in zip(found[0], costs, strict=True))
+        middle = statistics.median(costs)
+        row = f"{min(costs):>7.1f} ms {middle:>7.1f} ms {more:>+17.1f} ms {middle / first:>6.3f}"
+        print(f"{row}  {tree}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
