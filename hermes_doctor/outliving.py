@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 
+from hermes_doctor import working
 from hermes_doctor.model import Trouble
 from hermes_doctor.retention import Retention
 from hermes_doctor.values import NamedTuple
@@ -121,6 +122,7 @@ def _but_the_needed(store: Vault, doomed: list[str]) -> Pruning:
     for id in reversed(ours if doomed else []):
         try:
             backup = store.load(id)
+            working.tell(f"verifying backup {id}")
             sound = backup.sound and not store.verify(backup)
         except Trouble:
             continue

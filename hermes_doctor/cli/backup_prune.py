@@ -52,8 +52,9 @@ def prune(
     The newest that verifies stays, and the newest of the whole home. So does what `undo` or
     `rollback` of the last 30 days needs, and the last backup with rows that the database lacks.
     """
-    from hermes_doctor import home as homes, leftovers, outliving
+    from hermes_doctor import home as homes, leftovers, outliving, working
     from hermes_doctor.cli import ending
+    from hermes_doctor.cli.copying import pruning_bar
     from hermes_doctor.cli.options import sure
     from hermes_doctor.interrupts import interruptible
     from hermes_doctor.lock import locked
@@ -71,13 +72,14 @@ def prune(
     with locked(where), interruptible():
         store = vault_of(home, vault)
         leftovers.tidy(store)
-        if ids:
-            doomed, lost = outliving.named(store, ids)
-            found = outliving.Pruning(doomed, {})
-        elif rule:
-            found = outliving.outlived(store, rule)
-        else:
-            found = outliving.beyond(store, 10 if keep is None else keep, age)
+        with pruning_bar(quiet=json):
+            if ids:
+                doomed, lost = outliving.named(store, ids)
+                found = outliving.Pruning(doomed, {})
+            elif rule:
+                found = outliving.outlived(store, rule)
+            else:
+                found = outliving.beyond(store, 10 if keep is None else keep, age)
         doomed = found.doomed
         if not json:
             show([row(("→ ", "faint"), f"remove backup {one}") for one in doomed])
@@ -88,9 +90,11 @@ def prune(
         if doomed and not yes and (json or not sure(f"Remove {len(doomed)} for good?")):
             losses = "".join(f" {text}" for text in lost) if json else ""
             raise Trouble(f"Removing backups is for good.{losses} Nothing was removed. Say --yes.")
-        for one in doomed:
-            ending.changed()
-            store.discard(one)
+        with pruning_bar(quiet=json):
+            for one in doomed:
+                ending.changed()
+                working.tell(f"removing backup {one}")
+                store.discard(one)
     if json:
         echo(
             "prune",

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from hermes_doctor import home as homes, leftovers, scope
 from hermes_doctor.belongings import Choice, important
 from hermes_doctor.cli import ending
-from hermes_doctor.cli.copying import bar, sending_bar
+from hermes_doctor.cli.copying import bar, pruning_bar, sending_bar
 from hermes_doctor.interrupts import interruptible
 from hermes_doctor.lock import locked
 from hermes_doctor.missing import DENIED, listed
@@ -69,9 +69,10 @@ def run(
         if rule:
             from hermes_doctor.outliving import outlived
 
-            pruned = outlived(store, rule)
-            for one in pruned.doomed:
-                store.discard(one)
+            with pruning_bar(quiet=json):
+                pruned = outlived(store, rule)
+                for one in pruned.doomed:
+                    store.discard(one)
     (_print if json else _show)(made, omitted, sent, pruned)
     return int(not made.sound or bool(made.missing))
 
