@@ -143,6 +143,22 @@ def assert_partial(ended: crashing.Ended, home: Path, run: str, name: str) -> No
     assert crashing.leftovers(home) == []
 
 
+@pytest.mark.parametrize("command", ["restore", "undo", "fix"])
+def test_in_part_and_then_nothing_can_be_done(command: str, server: Server, sick: Path) -> None:
+    """The command cannot do what it was asked for: it exits with 1 all the same."""
+    run = cut_off(server, sick, "committing")
+    (sick / "config.yaml").write_text("edited: since\n")
+    words = {
+        "restore": ("backup", "restore", "no-such-backup"),
+        "undo": ("undo", "no-such-run"),
+        "fix": ("fix", "CFG-YAML", "--subject", "no-such-file", "--apply"),
+    }[command]
+
+    ended = server(*words, "--yes", "--home", sick)
+
+    assert_partial(ended, sick, run, "config.yaml")
+
+
 def test_a_file_that_was_never_reached(server: Server, sick: Path) -> None:
     """A file that was edited before the run came to it is not blamed on the run."""
     run = cut_off(server, sick, "staging")
