@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from hermes_doctor import durable, paths
@@ -27,12 +28,14 @@ Known = Mapping[Path, Snapshot]
 class SaveDatabase(Step):
     """Save a database in the vault before a log is put beside it.
 
-    A copy takes its place. So the receipt knows both files, and undo restores them together.
+    A copy takes its place. So the receipt knows all its files, and undo restores them together.
     """
 
     path: Path
     known: Snapshot | None
     """Nothing happens unless the database is still this; None if it may be any."""
+    beside: tuple[Path, ...] = ()
+    """A log or journal that is there now, and stays."""
 
     def sentence(self) -> str:
         return (
@@ -46,12 +49,18 @@ class SaveDatabase(Step):
                 f"Another program wrote to {self.path.name} just now. Nothing was changed; try "
                 f"again."
             )
-        return [Change(self.path, now, make=self._copy, restored=True, room=now.size)]
+        taken = [(self.path, now), *((one, snapshot(one)) for one in self.beside)]
+        return [
+            Change(path, was, make=partial(_copy, path), restored=True, room=was.size)
+            for path, was in taken
+            if was.kind == "file"
+        ]
 
-    def _copy(self, target: Path) -> None:
-        with durable.fresh(target) as fd:
-            durable.copy(self.path, fd)
-        dress_like(self.path, target)
+
+def _copy(path: Path, target: Path) -> None:
+    with durable.fresh(target) as fd:
+        durable.copy(path, fd)
+    dress_like(path, target)
 
 
 def lone(home: Home, entries: Sequence[Entry]) -> list[Entry]:
@@ -74,12 +83,6 @@ def refuse(home: Home, backup: Backup, entries: Sequence[Entry]) -> None:
         return
     log = found[0].path
     database = home.name_of(main_of(home.path / log))
-    if backup.entry(database) is not None:
-        raise Trouble(
-            f"{log} belongs to the {database} of the same backup, and would damage any other. "
-            f"Nothing was changed. Name both: hermes-doctor backup restore {backup.id} {database} "
-            f"{log}"
-        )
     try:
         run = Journals(home).load(backup.id)
         [record] = [one for one in run.paths if one.path == log]

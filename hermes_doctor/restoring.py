@@ -101,14 +101,16 @@ def items_for(
         steps: list[Step] = []
         database = main_of(path)
         saves = paths.is_log(path) and database in lone and snapshot(database).kind == "file"
-        if (is_database(path) and entry.kind in ("file", "absent")) or saves:
+        if is_database(path) and entry.kind in ("file", "absent"):
             steps += [
                 SetSidecarAside(beside)
-                for beside in sidecars(database if saves else path)
+                for beside in sidecars(path)
                 if home.name_of(beside) not in named and snapshot(beside).kind != "absent"
             ]
         if saves:
-            steps.append(lonelogs.SaveDatabase(database, (known or {}).get(database)))
+            logs = [one for one in sidecars(database) if paths.is_log(one)]
+            others = tuple(one for one in logs if home.name_of(one) not in named)
+            steps.append(lonelogs.SaveDatabase(database, (known or {}).get(database), others))
             lone.remove(database)
         steps.append(Restore(path, backup, entry))
         record = ItemRecord(

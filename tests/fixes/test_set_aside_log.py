@@ -166,26 +166,6 @@ def test_a_receipt_of_an_earlier_version(home: Path) -> None:
     assert not (home / "state.db-wal").exists()
 
 
-def test_a_log_of_a_whole_backup_by_itself(home: Path) -> None:
-    """It belongs to the database of the same backup, which has to be named as well."""
-    path = damage.with_log(curing.history(home / "state.db"))
-    log = Path(f"{path}-wal").read_bytes()
-    made = json.loads(support.doctor("backup", "create", "--json", "--home", home).out)["id"]
-    with damage.opened(path) as db:
-        db.execute(NEW, ("new",))
-    before = support.contents(home)
-
-    alone = support.doctor("backup", "restore", made, "state.db-wal", "--yes", "--home", home)
-    assert alone.code == 2
-    assert "belongs to the state.db of the same backup" in " ".join(alone.err.split())
-    assert support.contents(home) == before
-
-    names = ("state.db", "state.db-wal")
-    both = support.doctor("backup", "restore", made, *names, "--yes", "--home", home)
-    assert both.code == 0, both.out + both.err
-    assert Path(f"{path}-wal").read_bytes() == log
-
-
 def _contents(path: Path) -> list[str]:
     with damage.opened(path) as db:
         return [str(text) for (text,) in db.execute("SELECT content FROM messages")]
