@@ -65,9 +65,9 @@ def cut_off_and_written_to(server: Server, home: Path, how: str, *more: str) -> 
     words = ("fix", "DB-WAL-STALE", *more, "--apply", "--yes")
     path = damage.foreign_log(curing.history(home / "state.db"), before=200, after=8)
     copy = crashing.clone(home, home.with_name("rehearsal"))
-    calls = server(*words, "--home", copy).calls
-    [moved] = [n for n, c in enumerate(calls) if c.name == "rename" and c.path.endswith("db-wal")]
-    killed = server(*words, "--home", home, cuts=(Cut(moved + 1, "kill"),))
+    renames = [call for call in server(*words, "--home", copy).calls if call.name == "rename"]
+    [moved] = [n for n, call in enumerate(renames) if call.path.endswith("db-wal")]
+    killed = server(*words, "--home", home, cuts=(Cut(moved + 1, "kill", only=("rename",)),))
     assert killed.code == -9, killed.said
     assert not Path(f"{path}-wal").exists()
     subprocess.run([sys.executable, "-c", WRITER, str(path), how], check=True)
