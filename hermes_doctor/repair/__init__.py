@@ -127,7 +127,8 @@ class Run:
                     # Under our locks: a process that waits for them must find the old files again.
                     self._give_back(log, book, backup, gateway, acts, error, guards, locked=locked)
                 _note(items)
-                if isinstance(error, CannotFix | Trouble):
+                partly = isinstance(error, OSError) and log.end == journals.PARTLY
+                if partly or isinstance(error, CannotFix | Trouble):
                     return log
                 raise explained(error, log) from error
         return log
