@@ -160,7 +160,7 @@ def test_in_part_and_then_nothing_can_be_done(command: str, server: Server, sick
 
 
 def test_a_failing_run_that_can_be_undone_only_in_part(server: Server, home: Path) -> None:
-    """The disk fails after somebody edited the new file: that edit stays, and the exit code is 1."""
+    """The disk fails after somebody edited the new file: that edit stays, and it exits with 1."""
     env = home / ".env"
     env.write_bytes(b"\xef\xbb\xbf" + env.read_bytes())
     words = ("fix", "ENV-BOM", "--apply", "--yes", "--home")
