@@ -23,12 +23,15 @@ if TYPE_CHECKING:
 def recovered(home: Home, plugins: Plugins, *, json: bool) -> Iterator[list[Ended]]:
     """End runs that were cut off, and make sure that it is said whatever comes after."""
     from hermes_doctor import recovery
+    from hermes_doctor.cli import ending
     from hermes_doctor.model import Trouble
     from hermes_doctor.plan import verifier
     from hermes_doctor.probes import Probes
     from hermes_doctor.render.lines import row, show
 
     ended = recovery.recover(home, verifier(lambda: Probes(home), plugins))
+    if any(one.partial for one in ended):
+        ending.partial()
     if not json:
         show([row(("! ", "warning"), one.text, hang=2) for one in ended])
     try:
