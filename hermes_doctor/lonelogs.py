@@ -72,7 +72,8 @@ def lone(home: Home, entries: Sequence[Entry]) -> list[Entry]:
         if entry.kind == "file"
         and entry.size
         and paths.is_log(entry.path)
-        and main_of(home.path / entry.path) not in named
+        and (database := main_of(home.path / entry.path)) not in named
+        and snapshot(database).kind != "absent"
     ]
 
 
