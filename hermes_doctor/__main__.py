@@ -10,10 +10,10 @@ def main() -> None:
     of 304 ms, on a used home beside a running gateway (`benchmarks/trees.py`).
     """
     gc.disable()
-    from hermes_doctor.importing import quickly
+    from hermes_doctor.fast_import import quickly
 
     quickly()
-    from hermes_doctor.cli import main as run
+    from hermes_doctor.cli.main import main as run
 
     run()
 

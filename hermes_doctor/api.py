@@ -21,8 +21,8 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from hermes_doctor.files import Snapshot, listing, read_json, shown, size, snapshot
 from hermes_doctor.home import CACHES, Home, loss
+from hermes_doctor.lazy import NamedTuple, pattern
 from hermes_doctor.model import (
     CannotFix,
     CouldNotLook,
@@ -33,79 +33,42 @@ from hermes_doctor.model import (
     Severity,
     Skip,
 )
-from hermes_doctor.patterns import pattern
-from hermes_doctor.probes import Probes
+from hermes_doctor.probes.probes import Probes
 from hermes_doctor.sqlite import responses
-from hermes_doctor.values import NamedTuple
+from hermes_doctor.system.files import Snapshot, listing, read_json, shown, size, snapshot
 
 if TYPE_CHECKING:
-    from hermes_doctor.acts import EnableLinger, ResetFailed
-    from hermes_doctor.addsaved import add_saved_rows
-    from hermes_doctor.admitting import admit_user, mirror_user
-    from hermes_doctor.deletedlogs import save_deleted_logs
-    from hermes_doctor.editing.carried import do_edits
-    from hermes_doctor.editing.edits import Assign, Drop, Edit, Mend, Put, Rename, Unset
-    from hermes_doctor.editing.planning import edit_config, edit_env, refuse_managed, reload
+    from hermes_doctor.gateway.control import gateway_service
+    from hermes_doctor.installation.packages import Packages
+    from hermes_doctor.installation.virtualenv import Environments
     from hermes_doctor.knowledge.services import service_plan
-    from hermes_doctor.masking import masked_name, spoken
     from hermes_doctor.model import Gateway
-    from hermes_doctor.pairings import approve_pairing, move_pairing, unlock_pairing
-    from hermes_doctor.probes.cron import Job, Target
-    from hermes_doctor.probes.lastwords import Word
-    from hermes_doctor.probes.links import Link
-    from hermes_doctor.probes.openfiles import writers
-    from hermes_doctor.probes.packages import Packages
-    from hermes_doctor.probes.pairing import Pairing, PairingRequest
-    from hermes_doctor.probes.platforms import Platform
-    from hermes_doctor.probes.reach import Reached
-    from hermes_doctor.probes.refusals import Refusal
-    from hermes_doctor.probes.runtime import Life, PlatformState, Runtime
-    from hermes_doctor.probes.settings import is_managed
-    from hermes_doctor.probes.sockets import Connection
-    from hermes_doctor.probes.space import Space
-    from hermes_doctor.probes.stores import StoreFile
-    from hermes_doctor.probes.structure import Structure
-    from hermes_doctor.probes.supervision import Supervision, Unit
-    from hermes_doctor.probes.supervisors.unitfile import seconds
-    from hermes_doctor.probes.trial import Trial
-    from hermes_doctor.probes.virtualenv import Environments
-    from hermes_doctor.probes.vitals import Vitals
-    from hermes_doctor.services import gateway_service
-    from hermes_doctor.services.dropins import drop_in, service_limit
-    from hermes_doctor.services.installing import service_installation
-    from hermes_doctor.settings import kinds, references, shapes, spelling, urls
-    from hermes_doctor.settings.access import Access
-    from hermes_doctor.settings.admission import Entrance
-    from hermes_doctor.settings.age import age
-    from hermes_doctor.settings.audience import unheard
-    from hermes_doctor.settings.blocks import Block
-    from hermes_doctor.settings.document import named
-    from hermes_doctor.settings.envlines import (
-        OddLine,
-        differing,
-        lines_of,
-        odd_lines,
-        odd_ports,
-        repeated,
+    from hermes_doctor.planning.add_saved_rows import add_saved_rows
+    from hermes_doctor.planning.allow_user import admit_user, mirror_user
+    from hermes_doctor.planning.carried_edits import do_edits
+    from hermes_doctor.planning.database_repair import (
+        bring_back,
+        compact,
+        database_repair,
+        evict,
+        mend_rows,
+        release_claims,
+        take_back,
     )
-    from hermes_doctor.settings.identity import is_id
-    from hermes_doctor.settings.keys import misspelt
-    from hermes_doctor.settings.kinds import Odd
-    from hermes_doctor.settings.lookalikes import lookalikes, without_blanks
-    from hermes_doctor.settings.needs import Need, Wanted, unknown_platforms, wanted
-    from hermes_doctor.settings.older import older_settings
-    from hermes_doctor.settings.own import Own, bare, own_provider, own_providers
-    from hermes_doctor.settings.passedover import PassedOver, passed_over, value_of
-    from hermes_doctor.settings.pool import Entry
-    from hermes_doctor.settings.ports import Door, doors, usual_ports, world_of
-    from hermes_doctor.settings.references import Unfilled
-    from hermes_doctor.settings.resolved import Resolved, Route
-    from hermes_doctor.settings.secret import mended
-    from hermes_doctor.settings.shadows import shadowed
-    from hermes_doctor.settings.shapes import Misshapen
-    from hermes_doctor.settings.spelling import is_seller
-    from hermes_doctor.settings.text import Answer, Key, Source, Text
-    from hermes_doctor.settings.ways import (
+    from hermes_doctor.planning.deleted_logs import save_deleted_logs
+    from hermes_doctor.planning.install_service import service_installation
+    from hermes_doctor.planning.logs_set_aside import add_rows, set_log_aside
+    from hermes_doctor.planning.pairing import approve_pairing, move_pairing, unlock_pairing
+    from hermes_doctor.planning.setting_edits import edit_config, edit_env, refuse_managed, reload
+    from hermes_doctor.planning.store_repair import entry_lines, replaced_store, store_steps
+    from hermes_doctor.planning.unit_dropin import drop_in, service_limit
+    from hermes_doctor.probes.cron import Job, Target
+    from hermes_doctor.probes.database_users import writers
+    from hermes_doctor.probes.last_log_lines import Word
+    from hermes_doctor.probes.links import Link
+    from hermes_doctor.probes.network.provider_trial import Trial
+    from hermes_doctor.probes.network.reach import Reached
+    from hermes_doctor.probes.provider_routes import (
         Way,
         configured,
         credential_pool,
@@ -117,26 +80,57 @@ if TYPE_CHECKING:
         variable,
         ways,
     )
-    from hermes_doctor.settings.world import World
-    from hermes_doctor.sqlite.asides import add_rows, set_log_aside
+    from hermes_doctor.probes.refusals import Refusal
+    from hermes_doctor.probes.structure import Structure
+    from hermes_doctor.processes.process_stat import Vitals
+    from hermes_doctor.processes.runtime_files import Life, PlatformState, Runtime
+    from hermes_doctor.processes.sockets import Connection
+    from hermes_doctor.redaction import masked_name, spoken
+    from hermes_doctor.settings import references, spelling, urls, wrong_shapes, wrong_types
+    from hermes_doctor.settings.access import Access
+    from hermes_doctor.settings.admission import Entrance
+    from hermes_doctor.settings.config_version import age
+    from hermes_doctor.settings.credential_pool import Entry
+    from hermes_doctor.settings.deprecated import older_settings
+    from hermes_doctor.settings.document import named
+    from hermes_doctor.settings.edit.edits import Assign, Drop, Edit, Mend, Put, Rename, Unset
+    from hermes_doctor.settings.env_lines import (
+        OddLine,
+        differing,
+        lines_of,
+        odd_lines,
+        odd_ports,
+        repeated,
+    )
+    from hermes_doctor.settings.identity import is_id
+    from hermes_doctor.settings.ignored_allowlists import unheard
+    from hermes_doctor.settings.ignored_settings import PassedOver, passed_over, value_of
+    from hermes_doctor.settings.inputs import World
+    from hermes_doctor.settings.key_state import mended
+    from hermes_doctor.settings.lookalike_characters import lookalikes, without_blanks
+    from hermes_doctor.settings.platform_block import Block
+    from hermes_doctor.settings.platform_credentials import Need, Wanted, unknown_platforms, wanted
+    from hermes_doctor.settings.platforms import Platform
+    from hermes_doctor.settings.ports import Door, doors, usual_ports, world_of
+    from hermes_doctor.settings.provider_entries import Own, bare, own_provider, own_providers
+    from hermes_doctor.settings.references import Unfilled
+    from hermes_doctor.settings.resolved import Resolved, Route
+    from hermes_doctor.settings.shadowed import shadowed
+    from hermes_doctor.settings.sourced_text import Answer, Key, Source, Text
+    from hermes_doctor.settings.spelling import is_seller
+    from hermes_doctor.settings.unknown_keys import misspelt
+    from hermes_doctor.settings.variables import is_managed
+    from hermes_doctor.settings.wrong_shapes import Misshapen
+    from hermes_doctor.settings.wrong_types import Odd
     from hermes_doctor.sqlite.blueprint import Blueprint
+    from hermes_doctor.sqlite.changed_parts import Changed
     from hermes_doctor.sqlite.completion import complete
     from hermes_doctor.sqlite.condition import Condition
-    from hermes_doctor.sqlite.cutoff import Cutoff
-    from hermes_doctor.sqlite.deviation import Changed
-    from hermes_doctor.sqlite.difference import Missing
-    from hermes_doctor.sqlite.repairs import (
-        bring_back,
-        compact,
-        database_repair,
-        evict,
-        mend_rows,
-        release_claims,
-        take_back,
-    )
+    from hermes_doctor.sqlite.hot_journal import Cutoff
+    from hermes_doctor.sqlite.missing_parts import Missing
     from hermes_doctor.sqlite.snapshot import set_aside_logs
     from hermes_doctor.sqlite.verdict import Damage
-    from hermes_doctor.steps import (
+    from hermes_doctor.steps.base import (
         GatewayStep,
         MoveAside,
         MoveLog,
@@ -150,7 +144,12 @@ if TYPE_CHECKING:
         SetOwner,
         Step,
     )
-    from hermes_doctor.stores.steps import entry_lines, replaced_store, store_steps
+    from hermes_doctor.steps.machine import EnableLinger, ResetFailed
+    from hermes_doctor.stores.pairing import Pairing, PairingRequest
+    from hermes_doctor.stores.store_file import StoreFile
+    from hermes_doctor.supervisors.find import Supervision, Unit
+    from hermes_doctor.supervisors.unit_file import seconds
+    from hermes_doctor.system.space import Space
 
 __all__ = [
     "CACHES",
@@ -266,7 +265,6 @@ __all__ = [
     "is_managed",
     "is_seller",
     "is_unset",
-    "kinds",
     "likely_variable",
     "lines_of",
     "listing",
@@ -304,7 +302,6 @@ __all__ = [
     "set_aside_logs",
     "set_log_aside",
     "shadowed",
-    "shapes",
     "shown",
     "size",
     "snapshot",
@@ -325,50 +322,60 @@ __all__ = [
     "without_blanks",
     "world_of",
     "writers",
+    "wrong_shapes",
+    "wrong_types",
 ]
 
 _LATER = {
-    "hermes_doctor.acts": ("EnableLinger", "ResetFailed"),
-    "hermes_doctor.editing.carried": ("do_edits",),
-    "hermes_doctor.editing.edits": ("Assign", "Drop", "Edit", "Mend", "Put", "Rename", "Unset"),
-    "hermes_doctor.admitting": ("admit_user", "mirror_user"),
-    "hermes_doctor.pairings": ("approve_pairing", "move_pairing", "unlock_pairing"),
-    "hermes_doctor.editing.planning": ("edit_config", "edit_env", "refuse_managed", "reload"),
+    "hermes_doctor.steps.machine": ("EnableLinger", "ResetFailed"),
+    "hermes_doctor.planning.carried_edits": ("do_edits",),
+    "hermes_doctor.settings.edit.edits": (
+        "Assign",
+        "Drop",
+        "Edit",
+        "Mend",
+        "Put",
+        "Rename",
+        "Unset",
+    ),
+    "hermes_doctor.planning.allow_user": ("admit_user", "mirror_user"),
+    "hermes_doctor.planning.pairing": ("approve_pairing", "move_pairing", "unlock_pairing"),
+    "hermes_doctor.planning.setting_edits": ("edit_config", "edit_env", "refuse_managed", "reload"),
     "hermes_doctor.knowledge.services": ("service_plan",),
     "hermes_doctor.model": ("Gateway",),
     "hermes_doctor.probes.cron": ("Job", "Target"),
-    "hermes_doctor.probes.lastwords": ("Word",),
+    "hermes_doctor.probes.last_log_lines": ("Word",),
     "hermes_doctor.probes.links": ("Link",),
-    "hermes_doctor.masking": (
+    "hermes_doctor.redaction": (
         "masked_name",
         "spoken",
     ),
-    "hermes_doctor.probes.openfiles": ("writers",),
-    "hermes_doctor.probes.packages": ("Packages",),
-    "hermes_doctor.probes.pairing": ("Pairing", "PairingRequest"),
-    "hermes_doctor.probes.platforms": ("Platform",),
-    "hermes_doctor.probes.reach": ("Reached",),
+    "hermes_doctor.probes.database_users": ("writers",),
+    "hermes_doctor.installation.packages": ("Packages",),
+    "hermes_doctor.stores.pairing": ("Pairing", "PairingRequest"),
+    "hermes_doctor.settings.platforms": ("Platform",),
+    "hermes_doctor.probes.network.reach": ("Reached",),
     "hermes_doctor.probes.refusals": ("Refusal",),
-    "hermes_doctor.probes.runtime": ("Life", "PlatformState", "Runtime"),
-    "hermes_doctor.probes.sockets": ("Connection",),
-    "hermes_doctor.probes.settings": ("is_managed",),
-    "hermes_doctor.probes.space": ("Space",),
-    "hermes_doctor.probes.stores": ("StoreFile",),
+    "hermes_doctor.processes.runtime_files": ("Life", "PlatformState", "Runtime"),
+    "hermes_doctor.processes.sockets": ("Connection",),
+    "hermes_doctor.settings.variables": ("is_managed",),
+    "hermes_doctor.system.space": ("Space",),
+    "hermes_doctor.stores.store_file": ("StoreFile",),
     "hermes_doctor.probes.structure": ("Structure",),
-    "hermes_doctor.probes.supervision": ("Supervision", "Unit"),
-    "hermes_doctor.probes.supervisors.unitfile": ("seconds",),
-    "hermes_doctor.probes.virtualenv": ("Environments",),
-    "hermes_doctor.probes.trial": ("Trial",),
-    "hermes_doctor.probes.vitals": ("Vitals",),
-    "hermes_doctor.addsaved": ("add_saved_rows",),
-    "hermes_doctor.deletedlogs": ("save_deleted_logs",),
-    "hermes_doctor.services": ("gateway_service",),
-    "hermes_doctor.services.dropins": ("drop_in", "service_limit"),
-    "hermes_doctor.services.installing": ("service_installation",),
-    "hermes_doctor.settings.age": ("age",),
-    "hermes_doctor.settings.audience": ("unheard",),
+    "hermes_doctor.supervisors.find": ("Supervision", "Unit"),
+    "hermes_doctor.supervisors.unit_file": ("seconds",),
+    "hermes_doctor.installation.virtualenv": ("Environments",),
+    "hermes_doctor.probes.network.provider_trial": ("Trial",),
+    "hermes_doctor.processes.process_stat": ("Vitals",),
+    "hermes_doctor.planning.add_saved_rows": ("add_saved_rows",),
+    "hermes_doctor.planning.deleted_logs": ("save_deleted_logs",),
+    "hermes_doctor.gateway.control": ("gateway_service",),
+    "hermes_doctor.planning.unit_dropin": ("drop_in", "service_limit"),
+    "hermes_doctor.planning.install_service": ("service_installation",),
+    "hermes_doctor.settings.config_version": ("age",),
+    "hermes_doctor.settings.ignored_allowlists": ("unheard",),
     "hermes_doctor.settings.document": ("named",),
-    "hermes_doctor.settings.envlines": (
+    "hermes_doctor.settings.env_lines": (
         "OddLine",
         "differing",
         "lines_of",
@@ -376,33 +383,38 @@ _LATER = {
         "odd_ports",
         "repeated",
     ),
-    "hermes_doctor.settings.keys": ("misspelt",),
-    "hermes_doctor.settings.lookalikes": (
+    "hermes_doctor.settings.unknown_keys": ("misspelt",),
+    "hermes_doctor.settings.lookalike_characters": (
         "lookalikes",
         "without_blanks",
     ),
-    "hermes_doctor.settings.shadows": ("shadowed",),
-    "hermes_doctor.settings.passedover": (
+    "hermes_doctor.settings.shadowed": ("shadowed",),
+    "hermes_doctor.settings.ignored_settings": (
         "PassedOver",
         "passed_over",
         "value_of",
     ),
-    "hermes_doctor.settings.older": ("older_settings",),
-    "hermes_doctor.settings": ("kinds", "references", "shapes", "spelling", "urls"),
+    "hermes_doctor.settings.deprecated": ("older_settings",),
+    "hermes_doctor.settings": ("wrong_types", "references", "wrong_shapes", "spelling", "urls"),
     "hermes_doctor.settings.access": ("Access",),
-    "hermes_doctor.settings.blocks": ("Block",),
-    "hermes_doctor.settings.kinds": ("Odd",),
-    "hermes_doctor.settings.needs": ("Need", "Wanted", "unknown_platforms", "wanted"),
-    "hermes_doctor.settings.own": ("Own", "bare", "own_provider", "own_providers"),
-    "hermes_doctor.settings.pool": ("Entry",),
+    "hermes_doctor.settings.platform_block": ("Block",),
+    "hermes_doctor.settings.wrong_types": ("Odd",),
+    "hermes_doctor.settings.platform_credentials": (
+        "Need",
+        "Wanted",
+        "unknown_platforms",
+        "wanted",
+    ),
+    "hermes_doctor.settings.provider_entries": ("Own", "bare", "own_provider", "own_providers"),
+    "hermes_doctor.settings.credential_pool": ("Entry",),
     "hermes_doctor.settings.ports": ("Door", "doors", "usual_ports", "world_of"),
     "hermes_doctor.settings.references": ("Unfilled",),
     "hermes_doctor.settings.resolved": ("Resolved", "Route"),
-    "hermes_doctor.settings.secret": ("mended",),
-    "hermes_doctor.settings.shapes": ("Misshapen",),
+    "hermes_doctor.settings.key_state": ("mended",),
+    "hermes_doctor.settings.wrong_shapes": ("Misshapen",),
     "hermes_doctor.settings.spelling": ("is_seller",),
-    "hermes_doctor.settings.text": ("Answer", "Key", "Source", "Text"),
-    "hermes_doctor.settings.ways": (
+    "hermes_doctor.settings.sourced_text": ("Answer", "Key", "Source", "Text"),
+    "hermes_doctor.probes.provider_routes": (
         "Way",
         "configured",
         "credential_pool",
@@ -414,18 +426,18 @@ _LATER = {
         "variable",
         "ways",
     ),
-    "hermes_doctor.settings.world": ("World",),
+    "hermes_doctor.settings.inputs": ("World",),
     "hermes_doctor.settings.admission": ("Entrance",),
     "hermes_doctor.settings.identity": ("is_id",),
-    "hermes_doctor.sqlite.asides": ("add_rows", "set_log_aside"),
+    "hermes_doctor.planning.logs_set_aside": ("add_rows", "set_log_aside"),
     "hermes_doctor.sqlite.snapshot": ("set_aside_logs",),
     "hermes_doctor.sqlite.blueprint": ("Blueprint",),
     "hermes_doctor.sqlite.completion": ("complete",),
     "hermes_doctor.sqlite.condition": ("Condition",),
-    "hermes_doctor.sqlite.deviation": ("Changed",),
-    "hermes_doctor.sqlite.cutoff": ("Cutoff",),
-    "hermes_doctor.sqlite.difference": ("Missing",),
-    "hermes_doctor.sqlite.repairs": (
+    "hermes_doctor.sqlite.changed_parts": ("Changed",),
+    "hermes_doctor.sqlite.hot_journal": ("Cutoff",),
+    "hermes_doctor.sqlite.missing_parts": ("Missing",),
+    "hermes_doctor.planning.database_repair": (
         "bring_back",
         "compact",
         "database_repair",
@@ -435,7 +447,7 @@ _LATER = {
         "take_back",
     ),
     "hermes_doctor.sqlite.verdict": ("Damage",),
-    "hermes_doctor.steps": (
+    "hermes_doctor.steps.base": (
         "GatewayStep",
         "MoveAside",
         "MoveLog",
@@ -449,7 +461,7 @@ _LATER = {
         "SetOwner",
         "Step",
     ),
-    "hermes_doctor.stores.steps": ("entry_lines", "replaced_store", "store_steps"),
+    "hermes_doctor.planning.store_repair": ("entry_lines", "replaced_store", "store_steps"),
 }
 """Names that are loaded when somebody first imports them from here.
 

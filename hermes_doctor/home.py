@@ -6,9 +6,9 @@ import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from hermes_doctor.files import StrPath, listing, user_home
+from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.model import CouldNotLook, Trouble
-from hermes_doctor.values import NamedTuple
+from hermes_doctor.system.files import StrPath, listing, user_home
 
 CONTAINER_HOME = Path("/opt/data")
 

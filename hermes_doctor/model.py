@@ -8,7 +8,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from hermes_doctor.values import NOTHING, NamedTuple
+from hermes_doctor.lazy import NOTHING, NamedTuple
 
 
 class Severity(enum.StrEnum):

@@ -6,16 +6,19 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from hermes_doctor.examination import examine
+from hermes_doctor.examination.runner import examine
 from hermes_doctor.home import Home
+from hermes_doctor.installation.find import Installation
 from hermes_doctor.model import CheckResult, Finding, Gateway
-from hermes_doctor.probes import Probes, links, place, providers
-from hermes_doctor.probes.installation import Installation
+from hermes_doctor.probes import links
 from hermes_doctor.probes.links import Link
-from hermes_doctor.probes.place import User
-from hermes_doctor.probes.runtime import Owner, PlatformState, Runtime
-from hermes_doctor.probes.sockets import Connection
-from hermes_doctor.probes.vitals import Vitals
+from hermes_doctor.probes.probes import Probes
+from hermes_doctor.processes.process_stat import Vitals
+from hermes_doctor.processes.runtime_files import Owner, PlatformState, Runtime
+from hermes_doctor.processes.sockets import Connection
+from hermes_doctor.settings import provider_hosts
+from hermes_doctor.system import mounts
+from hermes_doctor.system.mounts import User
 from tests.looking import PLUGINS
 
 PID = 4242
@@ -86,7 +89,7 @@ class Scene(Probes):
 
     def gateway_user(self) -> User:
         """Whoever owns the home."""
-        return place.owner_of(self.home.path)
+        return mounts.owner_of(self.home.path)
 
     def connections(self, pid: int) -> list[Connection]:
         """What it is connected to."""
@@ -94,7 +97,7 @@ class Scene(Probes):
 
     def links(self, pid: int, held: frozenset[str]) -> list[Link]:
         """Whose these are, at once."""
-        others = providers.find(self.settings()).values()
+        others = provider_hosts.find(self.settings()).values()
         return links.assign(self.platforms(), self.table, others=others)
 
     def listeners(self, pid: int) -> list[Connection]:

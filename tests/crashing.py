@@ -1,7 +1,7 @@
 """Runs the command in forks of a warm process, and cuts it off at any of its writes.
 
 Every call that can change a disk is counted at the border to the operating system, which is
-finer than the functions of `hermes_doctor.durable`. At the N-th one the fork kills itself,
+finer than the functions of `hermes_doctor.system.disk`. At the N-th one the fork kills itself,
 sees an error of the disk, or gets a signal. `python -m tests.crashing` is the warm process;
 `serving()` starts one and ends it.
 """
@@ -25,7 +25,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn
 
-from hermes_doctor import renameat2
+from hermes_doctor.system import renameat2
 from tests import support, warm
 from tests.warm import ROOT
 

@@ -9,14 +9,16 @@ from typing import Any
 
 import pytest
 
-from hermes_doctor import plugins
-from hermes_doctor.examination import examine
+from hermes_doctor.examination.runner import examine
 from hermes_doctor.home import Home
+from hermes_doctor.installation import find
 from hermes_doctor.model import CheckResult, Finding, Status
-from hermes_doctor.probes import Probes, installation, settings
+from hermes_doctor.plugins import load
+from hermes_doctor.probes.probes import Probes
+from hermes_doctor.settings import variables as settings_variables
 from tests import support
 
-PLUGINS = plugins.load()
+PLUGINS = load.load()
 TOKEN = "12345678:zQcanaryKx9pLm2Tw_abcdefghijklmnop"
 """A token as Telegram gives them; no output may hold it."""
 TELEGRAM = f"TELEGRAM_BOT_TOKEN={TOKEN}\n"
@@ -68,12 +70,12 @@ class Scene:
 
     def release(self, version: str) -> None:
         """Let this be the installed release."""
-        found = SimpleNamespace(release=installation.release(version), version=version)
+        found = SimpleNamespace(release=find.release(version), version=version)
         self.monkeypatch.setattr(Probes, "installation", lambda _: found)
 
     def started_with(self, variables: Mapping[str, str]) -> None:
         """Let the gateway be started with these variables."""
-        self.monkeypatch.setattr(settings, "started_with", lambda _: dict(variables))
+        self.monkeypatch.setattr(settings_variables, "started_with", lambda _: dict(variables))
 
 
 def look(home: Path, id: str) -> tuple[CheckResult, list[Finding]]:

@@ -7,16 +7,17 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from hermes_doctor import plan, plugins
-from hermes_doctor.examination import examine
+from hermes_doctor.examination.runner import examine
 from hermes_doctor.home import Home
+from hermes_doctor.installation.find import Installation, release
 from hermes_doctor.model import Finding, Gateway, Status
-from hermes_doctor.probes import Probes
-from hermes_doctor.probes.installation import Installation, release
+from hermes_doctor.plugins import load
+from hermes_doctor.probes.probes import Probes
+from hermes_doctor.repair import plan
 from tests import support
 from tests.provider_mistakes import HEALTHY, MISTAKES, Mistake
 
-LOADED = plugins.load()
+LOADED = load.load()
 VERSIONS = ("0.13.0", "0.16.0", "0.19.0")
 
 

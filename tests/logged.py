@@ -9,7 +9,7 @@ from pathlib import Path
 
 from hermes_doctor.home import Home
 from hermes_doctor.logs.entry import Entry, Unread
-from hermes_doctor.logs.reading import Reading, read
+from hermes_doctor.logs.stream import Reading, read
 from tests import support
 
 NOON = datetime(2026, 11, 15, 12, tzinfo=UTC).timestamp()

@@ -5,13 +5,13 @@ from __future__ import annotations
 import contextlib
 from pathlib import Path
 
-from hermes_doctor import plugins
-from hermes_doctor.examination import examine
+from hermes_doctor.examination.runner import examine
 from hermes_doctor.home import Home
 from hermes_doctor.model import CheckResult, Finding
-from hermes_doctor.probes import Probes
+from hermes_doctor.plugins import load
+from hermes_doctor.probes.probes import Probes
 
-PLUGINS = plugins.load()
+PLUGINS = load.load()
 
 
 def ask(id: str, home: Path, *, deep: bool = False) -> tuple[CheckResult, list[Finding]]:

@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from hermes_doctor import services
+from hermes_doctor.gateway import control
+from hermes_doctor.gateway.base import Owned
+from hermes_doctor.gateway.manager_commands import Account
+from hermes_doctor.gateway.systemd import Manager, SystemdUnit
 from hermes_doctor.home import Home
 from hermes_doctor.model import Finding, Severity
-from hermes_doctor.probes import Probes
-from hermes_doctor.services.commands import Account
-from hermes_doctor.services.owned import Owned
-from hermes_doctor.services.systemd import Manager, SystemdUnit
-from hermes_doctor.steps import Step
+from hermes_doctor.probes.probes import Probes
+from hermes_doctor.steps.base import Step
 from tests.looking import PLUGINS
 from tests.supervised import NAME
 
@@ -48,7 +48,7 @@ class Mute(Manager):
 
 def owned(monkeypatch: pytest.MonkeyPatch, service: Owned) -> Owned:
     """Let this service own the gateway of every home."""
-    monkeypatch.setattr(services, "_of", lambda probes: service)
+    monkeypatch.setattr(control, "_of", lambda probes: service)
     return service
 
 

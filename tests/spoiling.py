@@ -6,10 +6,10 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-from hermes_doctor import durable
+from hermes_doctor.backup.manifest import MANIFEST, Backup, Entry, seal
+from hermes_doctor.backup.vault import Vault
 from hermes_doctor.home import Home
-from hermes_doctor.manifest import MANIFEST, Backup, Entry, seal
-from hermes_doctor.vault import Vault
+from hermes_doctor.system import disk
 from tests import support
 
 
@@ -26,7 +26,7 @@ def forge(home: Path, name: str, wrong: Callable[[Entry], Entry]) -> None:
     backup = store.load(store.ids()[-1])
     entries = tuple(wrong(one) if one.path == name else one for one in backup.entries)
     assert entries != backup.entries
-    durable.save(backup.folder / MANIFEST, seal(backup._replace(entries=entries)))
+    disk.save(backup.folder / MANIFEST, seal(backup._replace(entries=entries)))
     assert store.load(backup.id).entries == entries
 
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from hermes_doctor.probes import Probes
-from hermes_doctor.probes.installation import Installation
+from hermes_doctor.installation.find import Installation
+from hermes_doctor.probes.probes import Probes
 from tests import support
 from tests.curing import SECRET as SECRET
 

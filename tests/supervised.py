@@ -8,11 +8,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from hermes_doctor.examination import examine
+from hermes_doctor.examination.runner import examine
 from hermes_doctor.home import Home
 from hermes_doctor.model import CheckResult, Finding, Gateway
-from hermes_doctor.probes import Probes
-from hermes_doctor.probes.supervision import SYSTEMD_USER, Supervision, Unit
+from hermes_doctor.probes.probes import Probes
+from hermes_doctor.supervisors.find import SYSTEMD_USER, Supervision, Unit
 from tests.looking import PLUGINS
 
 NAME = "hermes-gateway.service"

@@ -12,14 +12,14 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor.acts import EnableLinger, ReloadUnits, ResetFailed, remade
-from hermes_doctor.files import ABSENT
 from hermes_doctor.home import Home
-from hermes_doctor.journal import ActRecord
-from hermes_doctor.lock import locked
 from hermes_doctor.model import Trouble
-from hermes_doctor.recovery import recover
-from hermes_doctor.steps import GatewayStep, ReplaceFile, SaveLost
+from hermes_doctor.records.home_lock import locked
+from hermes_doctor.records.journal import ActRecord
+from hermes_doctor.repair.recovery import recover
+from hermes_doctor.steps.base import GatewayStep, ReplaceFile, SaveLost
+from hermes_doctor.steps.machine import EnableLinger, ReloadUnits, ResetFailed, remade
+from hermes_doctor.system.files import ABSENT
 from tests import crashing, support
 from tests.real.gateways import end
 from tests.services.faking import asked, command

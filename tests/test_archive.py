@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from hermes_doctor.manifest import Entry, place_of, seal
+from hermes_doctor.backup.manifest import Entry, place_of, seal
 from tests import support
 from tests.writing import back_up
 
@@ -169,15 +169,15 @@ def test_no_age(home: Path, tmp_path: Path) -> None:
 
 def test_export_of_what_is_shared_and_in_blocks(home: Path, tmp_path: Path) -> None:
     """An archive holds whole files, whatever the vault keeps them as."""
-    from hermes_doctor import archive, blocks, sharing
+    from hermes_doctor.backup import archive, blocks, unchanged
+    from hermes_doctor.backup.vault import Vault
     from hermes_doctor.home import Home
-    from hermes_doctor.vault import Vault
     from tests.writing import back_up
 
     mine = key(tmp_path)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(blocks, "LEAST", 65536)
-        patch.setattr(sharing, "SETTLED", 0)
+        patch.setattr(unchanged, "SETTLED", 0)
         support.put(home / "long", os.urandom(200_000))
         back_up(home)
         support.clobber(home / "long", b"changed", 100_000)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from hermes_doctor.home import Home
-from hermes_doctor.probes import Probes
+from hermes_doctor.probes.probes import Probes
 from tests import crashing, sham, support
 from tests.checks.test_gateway_running import CLEAN
 from tests.services.faking import STRAW

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor.manifest import Entry
+from hermes_doctor.backup.manifest import Entry
 from tests import damage, support
 from tests.writing import back_up
 

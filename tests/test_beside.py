@@ -10,11 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor import blocks, durable, saving
+from hermes_doctor.backup import blocks, save
+from hermes_doctor.backup.manifest import Entry
+from hermes_doctor.backup.vault import Vault
 from hermes_doctor.home import Home
-from hermes_doctor.manifest import Entry
 from hermes_doctor.model import Trouble
-from hermes_doctor.vault import Vault
+from hermes_doctor.system import disk
 from tests import support
 from tests.writing import back_up
 
@@ -48,7 +49,7 @@ def test_all_is_told(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def refuses(monkeypatch: pytest.MonkeyPatch, how: Callable[[], None]) -> None:
     """What the other process does instead of copying; this one goes on as ever."""
-    here, real = os.getpid(), durable.copy_read_back
+    here, real = os.getpid(), disk.copy_read_back
 
     def copy(
         source: Path, target: int, progress: Callable[[int], None] | None = None
@@ -57,7 +58,7 @@ def refuses(monkeypatch: pytest.MonkeyPatch, how: Callable[[], None]) -> None:
             how()
         return real(source, target, progress)
 
-    monkeypatch.setattr(durable, "copy_read_back", copy)
+    monkeypatch.setattr(disk, "copy_read_back", copy)
 
 
 def test_a_full_disk(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -88,7 +89,7 @@ def test_one_that_is_killed(home: Path, monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_one_that_is_killed_in_the_middle(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Half a copy of it is not in the way."""
-    here, real = os.getpid(), durable.copy_read_back
+    here, real = os.getpid(), disk.copy_read_back
 
     def copy(source: str, target: int, progress: object = None) -> tuple[str, int, bool]:
         found = real(source, target)
@@ -97,7 +98,7 @@ def test_one_that_is_killed_in_the_middle(home: Path, monkeypatch: pytest.Monkey
             os.kill(os.getpid(), signal.SIGKILL)
         return found
 
-    monkeypatch.setattr(durable, "copy_read_back", copy)
+    monkeypatch.setattr(disk, "copy_read_back", copy)
     made = back_up(home)
 
     assert (made.folder / "files" / ODD).read_bytes() == (home / ODD).read_bytes()
@@ -106,16 +107,16 @@ def test_one_that_is_killed_in_the_middle(home: Path, monkeypatch: pytest.Monkey
 
 def test_a_reader_that_is_killed(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What was not read back is no backup, and nothing is left of it."""
-    for number in range(saving.MANY + 10):
+    for number in range(save.MANY + 10):
         support.put(home / "sessions" / f"{number}.jsonl", f"{number}\n")
-    here, real = os.getpid(), durable.digest
+    here, real = os.getpid(), disk.digest
 
     def digest(path: str, *more: object, **named: object) -> str:
         if os.getpid() != here:
             os.kill(os.getpid(), signal.SIGKILL)
         return real(path, *more, **named)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(durable, "digest", digest)
+    monkeypatch.setattr(disk, "digest", digest)
     with pytest.raises(Trouble, match="could not be read back"):
         back_up(home)
     assert not [one for one in os.listdir(Home(home).vault) if one != "runs"]
@@ -123,7 +124,7 @@ def test_a_reader_that_is_killed(home: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 def test_many_files(home: Path) -> None:
     """Several processes save them, and every one is there, in its order and as it was."""
-    for number in range(5 * saving.MANY):
+    for number in range(5 * save.MANY):
         support.put(home / "skills" / f"{number % 7}" / f"{number}.md", f"{number}\n" * number)
     told: list[int] = []
     made = back_up(home, progress=told.append)

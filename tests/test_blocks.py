@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor import blocks, digests
-from hermes_doctor.blocks import CHUNK, Mapped
+from hermes_doctor.backup import blocks
+from hermes_doctor.backup.blocks import CHUNK, Mapped
+from hermes_doctor.system import digests
 
 SIZE = 3 * CHUNK + 5000
 

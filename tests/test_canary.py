@@ -20,7 +20,7 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor import masking
+from hermes_doctor import redaction
 from tests import support
 
 MARK = "zQcanary"
@@ -536,11 +536,11 @@ def test_no_import_tells(tmp_path: Path, code: str) -> None:
 )
 def test_a_secret_may_be_a_number(line: str) -> None:
     """A short number is shown only where it cannot be a password."""
-    shown = masking.line(line)
+    shown = redaction.line(line)
     assert "4829137" not in shown.replace(".", "")
 
 
 def test_what_may_be_shown_is_shown() -> None:
     """Masking everything would be safe and useless: harmless settings stay readable."""
     for line in ("model:", "  provider: openrouter", "context_length: 131072", "enabled: true"):
-        assert masking.line(line) == line
+        assert redaction.line(line) == line

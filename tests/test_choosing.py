@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from hermes_doctor import belongings
-from hermes_doctor.belongings import Choice
+from hermes_doctor.backup import selection
+from hermes_doctor.backup.selection import Choice
+from hermes_doctor.backup.vault import Vault
 from hermes_doctor.home import Home
-from hermes_doctor.vault import Vault
 from tests import support
 
 
@@ -53,7 +53,7 @@ def test_every_store_is_covered(home: Path) -> None:
 
     for store in ("config", "env", "auth", "history", "sessions", "kanban", "cron", "pairing",
                   "memories", "skills", "whatsapp", "weixin", "matrix"):  # fmt: skip
-        assert belongings.of_store(store, saved), store
+        assert selection.of_store(store, saved), store
     assert {"state.db", "state.db-wal", "profiles/coder/cron/jobs.json"} <= saved
     assert not [name for name in saved if "logs/" in name or "cache/" in name]
 
@@ -115,7 +115,7 @@ def test_chosen_backups_share_too(home: Path) -> None:
 )
 def test_globs(name: str, glob: str, fits: bool) -> None:
     """What fits what."""
-    assert belongings.matches(name, glob) is fits
+    assert selection.matches(name, glob) is fits
     assert Choice(exclude=(glob,)).wants(name, anyway=True) is not fits
     assert Choice(include=(glob,)).wants(name, anyway=False) is fits
 

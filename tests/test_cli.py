@@ -24,7 +24,9 @@ from rich.cells import cell_len
 
 from tests import damage, support
 
-COMMAND = "import sys; sys.argv[0] = 'hermes-doctor'; from hermes_doctor.cli import main; main()"
+COMMAND = (
+    "import sys; sys.argv[0] = 'hermes-doctor'; from hermes_doctor.cli.main import main; main()"
+)
 MARKED = b"\xef\xbb\xbfA=1\n"
 
 
@@ -869,7 +871,7 @@ def imported(*args: str, patch: str = "") -> set[str]:
         "    real(code)\n"
         "os._exit = leave\n"
         f"{patch}\n"
-        "from hermes_doctor.cli import main\n"
+        "from hermes_doctor.cli.main import main\n"
         "main()\n"
     )
     done = subprocess.run(
@@ -881,13 +883,18 @@ def imported(*args: str, patch: str = "") -> set[str]:
 
 def test_modules_of_check(home: Path) -> None:
     """`check` on a healthy home loads nothing slow that it does not need."""
-    quiet = "import hermes_doctor.probes.processes as p; p.every = lambda: []"
+    quiet = "import hermes_doctor.processes.gateway_processes as p; p.every = lambda: []"
 
     for args in (["check", "--home", str(home)], ["check", "--json", "--home", str(home)]):
         loaded = imported(*args, patch=quiet)
-        assert "hermes_doctor.examination" in loaded
+        assert "hermes_doctor.examination.runner" in loaded
         assert loaded & (SLOW | PARSER | COMPILING) == set()
-        assert not loaded & {"hermes_doctor.repair", "hermes_doctor.vault", "asyncio", "ssl"}
+        assert not loaded & {
+            "hermes_doctor.repair.run",
+            "hermes_doctor.backup.vault",
+            "asyncio",
+            "ssl",
+        }
 
 
 def test_modules_of_check_beside_a_gateway(home: Path, tmp_path: Path) -> None:
@@ -924,7 +931,7 @@ def loaded_after(code: str) -> set[str]:
 
 def test_loading_the_checks_loads_only_what_they_use(home: Path) -> None:
     """No check imports at its top what the check of a healthy home never uses."""
-    quiet = "import hermes_doctor.probes.processes as p; p.every = lambda: []"
+    quiet = "import hermes_doctor.processes.gateway_processes as p; p.every = lambda: []"
 
     loaded = loaded_after("plugins.load()")
 
@@ -948,7 +955,7 @@ def test_modules_of_help() -> None:
         assert not {m for m in loaded if m.startswith(("hermes_doctor.checks", "yaml", "sqlite3"))}
 
 
-IMPATIENT = "from hermes_doctor.cli import copying; copying.LARGE = 0; " + COMMAND
+IMPATIENT = "from hermes_doctor.cli.main import copying; copying.LARGE = 0; " + COMMAND
 """The command, to which nothing is too small for a bar."""
 
 
@@ -974,19 +981,19 @@ def test_a_long_repair_shows_how_far_it_is(home: Path) -> None:
 
 def test_work_of_another_process_is_heard_too(home: Path) -> None:
     """Where root works with the rights of the owner, what the child tells comes through."""
-    from hermes_doctor import child, working
+    from hermes_doctor.system import progress, workers
 
     told: list[tuple[str, float | None]] = []
 
     def act(path: Path) -> str:
-        working.tell("half of it", 0.5)
-        working.tell("the rest")
+        progress.tell("half of it", 0.5)
+        progress.tell("the rest")
         return path.name
 
     with (
-        working.heard(lambda what, share: told.append((what, share))),
-        child.child(home, lambda say: child.telling(say, home / "state.db", act)) as other,
+        progress.heard(lambda what, share: told.append((what, share))),
+        workers.child(home, lambda say: workers.telling(say, home / "state.db", act)) as other,
     ):
-        assert child.answer(other) == "state.db"
+        assert workers.answer(other) == "state.db"
 
     assert told == [("half of it", 0.5), ("the rest", None)]

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from hermes_doctor.home import is_database
-from hermes_doctor.sqlite import joined
+from hermes_doctor.sqlite import joined_copy
 from tests import crashing
 from tests.crashing import Cut, Ended, Server
 
@@ -122,7 +122,7 @@ def joined_content(path: Path) -> bytes | None:
         return None
     names = [path.with_name(path.name + suffix) for suffix in ("", "-wal", "-journal")]
     with tempfile.TemporaryFile() as file:
-        joined.write(joined.Parts(*names), file.fileno())
+        joined_copy.write(joined_copy.Parts(*names), file.fileno())
         file.seek(0)
         return file.read()
 
@@ -340,7 +340,7 @@ def test_prune_killed_anywhere(server: Server, sick: Path, tmp_path: Path) -> No
 
 
 def test_every_write_is_durable(server: Server, sick: Path, tmp_path: Path) -> None:
-    """Nothing but `hermes_doctor.durable` changes a disk, so nothing escapes these tests."""
+    """Nothing but `hermes_doctor.system.disk` changes a disk, so nothing escapes these tests."""
     home = crashing.clone(sick, tmp_path / "home")
     (home / "link").symlink_to("config.yaml")
     made = server("backup", "create", "--json", "--home", home)
@@ -354,9 +354,9 @@ def test_every_write_is_durable(server: Server, sick: Path, tmp_path: Path) -> N
         ended = server(*command, "--home", home)
         assert ended.code == 0, ended.said
         calls += ended.calls
-    others = {(c.name, c.caller) for c in calls if c.caller != "hermes_doctor.durable"}
+    others = {(c.name, c.caller) for c in calls if c.caller != "hermes_doctor.system.disk"}
     harmless = {
-        ("chown", "hermes_doctor.rights"),  # what `durable.set_owner` calls
+        ("chown", "hermes_doctor.system.privileges"),  # what `durable.set_owner` calls
         ("mkdir", "tempfile"),  # a room of root's own, outside of any home
         ("rmdir", "shutil"),
     }

@@ -14,13 +14,13 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor.files import MEGABYTE
 from hermes_doctor.model import CouldNotLook
-from hermes_doctor.sqlite import condition, inspector, search, verdict, wal
+from hermes_doctor.sqlite import condition, fulltext_check, inspector, verdict, wal
 from hermes_doctor.sqlite.catalog import Catalog, Entry
 from hermes_doctor.sqlite.condition import Condition
 from hermes_doctor.sqlite.reader import InMemory, InProcess, Reader
 from hermes_doctor.sqlite.snapshot import image, opened
+from hermes_doctor.system.files import MEGABYTE
 from tests import damage
 
 MOST = 64 * MEGABYTE
@@ -297,7 +297,7 @@ def test_structure_records(tmp_path: Path) -> None:
             if n == 250:
                 db.execute("INSERT INTO s(s) VALUES ('optimize')")
             (record,) = db.execute("SELECT block FROM s_data WHERE id = 10").fetchone()
-            for number, first, last in search.segments_of(record):
+            for number, first, last in fulltext_check.segments_of(record):
                 ids = f"id BETWEEN {(number << 37) + first} AND {(number << 37) + last}"
                 count = db.execute(f"SELECT count(*) FROM s_data WHERE {ids}").fetchone()[0]
                 assert count == last - first + 1
@@ -308,7 +308,7 @@ def test_hostile_structure_records(seed: int) -> None:
     """Any bytes are segments or none, at once."""
     chance = random.Random(seed)
     with contextlib.suppress(CouldNotLook):
-        search.segments_of(chance.randbytes(chance.randrange(200)))
+        fulltext_check.segments_of(chance.randbytes(chance.randrange(200)))
 
 
 # -- hostile files ---------------------------------------------------------------------------------

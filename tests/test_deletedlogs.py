@@ -20,14 +20,15 @@ from typing import Any, NoReturn
 
 import pytest
 
-from hermes_doctor import deletedlogs, durable, heldfiles, rescuing
+from hermes_doctor.backup.vault import Vault
 from hermes_doctor.home import Home
-from hermes_doctor.journal import Journal
 from hermes_doctor.model import CannotFix
-from hermes_doctor.probes import Probes
-from hermes_doctor.sqlite import pairs
-from hermes_doctor.steps import GatewayStep
-from hermes_doctor.vault import Vault
+from hermes_doctor.planning import deleted_logs, saved_rows
+from hermes_doctor.probes.probes import Probes
+from hermes_doctor.records.journal import Journal
+from hermes_doctor.sqlite import nameless_log
+from hermes_doctor.steps.base import GatewayStep
+from hermes_doctor.system import disk, held_files
 from tests import crashing, damage
 from tests.real.gateways import end
 from tests.test_steps import Child, apply, item
@@ -143,7 +144,7 @@ def holding(path: Path, how: str, gone: Sequence[str] = ("-wal", "-shm")) -> Ite
 def run(home: Path, service: Child) -> Journal:
     """A run that restarts it."""
     pid = service.running()
-    first = deletedlogs.save_deleted_logs(Probes(Home(home)), pid)
+    first = deleted_logs.save_deleted_logs(Probes(Home(home)), pid)
     assert first is not None
     return apply(home, item(first, GatewayStep(service, restart=True, why="a test")))
 
@@ -243,14 +244,14 @@ def test_nothing_is_stopped(
     """Where the log cannot be saved, the run ends before it stops anything."""
     with holding(path, "order") as service:
         pid = service.running()
-        first = deletedlogs.save_deleted_logs(Probes(Home(home)), pid)
+        first = deleted_logs.save_deleted_logs(Probes(Home(home)), pid)
         assert first is not None
         if why == "full":
-            monkeypatch.setattr(pairs, "durable", Failing(durable, "write", errno.ENOSPC))
+            monkeypatch.setattr(nameless_log, "durable", Failing(disk, "write", errno.ENOSPC))
         elif why == "forbidden":
-            monkeypatch.setattr(heldfiles, "os", Failing(os, "open", errno.EACCES))
+            monkeypatch.setattr(held_files, "os", Failing(os, "open", errno.EACCES))
         else:
-            monkeypatch.setattr(deletedlogs, "find", lambda probes: ())
+            monkeypatch.setattr(deleted_logs, "find", lambda probes: ())
         done = apply(home, item(first, GatewayStep(service, restart=True, why="a test")))
         monkeypatch.undo()
 
@@ -276,7 +277,7 @@ def test_no_descriptor_is_left(home: Path, path: Path, monkeypatch: pytest.Monke
     def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, "no space left")
 
-    monkeypatch.setattr("hermes_doctor.sqlite.pairs.copy", full)
+    monkeypatch.setattr("hermes_doctor.sqlite.nameless_log.copy", full)
     with holding(path, "order") as service:
         done = run(home, service)
         assert "no space left" in (done.items[0].reason or "")
@@ -287,10 +288,10 @@ def test_no_descriptor_is_left(home: Path, path: Path, monkeypatch: pytest.Monke
 def test_the_vault_of_the_run(home: Path, path: Path, tmp_path: Path) -> None:
     """Copies for the comparison lie in the vault that was chosen, marked with the home."""
     vault = Vault(Home(home), tmp_path / "elsewhere")
-    step = deletedlogs.SaveDeleted(Home(home), ("state.db",), (1,), 1)
+    step = deleted_logs.SaveDeleted(Home(home), ("state.db",), (1,), 1)
     step.vaults.append(vault)
-    durable.make_folder(vault.root)
-    room = rescuing._room(step)
+    disk.make_folder(vault.root)
+    room = saved_rows._room(step)
     assert room.parent == vault.root and vault.began(room.name)
     step.release()
     assert os.listdir(vault.root) == []
@@ -352,8 +353,8 @@ def test_an_update_does_not_stop_it(home: Path, path: Path) -> None:
     """A command that stops the gateway without a run refuses."""
     refused = pytest.raises(CannotFix, match=r"\(-wal\) of state\.db.*fix --apply")
     with holding(path, "order"), refused:
-        deletedlogs.refuse(Home(home))
-    deletedlogs.refuse(Home(home))
+        deleted_logs.refuse(Home(home))
+    deleted_logs.refuse(Home(home))
 
 
 def test_killed_between(home: Path, path: Path) -> None:
@@ -377,12 +378,12 @@ def test_killed_between(home: Path, path: Path) -> None:
 def test_a_big_log_is_read_while_it_is_written(home: Path, path: Path, tmp_path: Path) -> None:
     """Copies that are made while the process writes and checkpoints are each of one moment."""
     with holding(path, "busy") as service:
-        [pair] = deletedlogs.find(Probes(Home(home)))
+        [pair] = deleted_logs.find(Probes(Home(home)))
         fds = {s: os.open(f"/proc/{f.pid}/fd/{f.fd}", os.O_RDONLY) for s, f in pair.files}
         counts = []
         for n in range(10):
             target = tmp_path / f"{n}.db"
-            pairs.copy(fds[""], fds["-wal"], fds["-shm"], target)
+            nameless_log.copy(fds[""], fds["-wal"], fds["-shm"], target)
             target.with_name(f"{n}.db-shm").unlink()
             counts.append(late(target))
             time.sleep(0.02)

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor import digests
-from hermes_doctor.digests import PIECE
+from hermes_doctor.system import digests
+from hermes_doctor.system.digests import PIECE
 
 SIZES = [0, 1, PIECE - 1, PIECE, PIECE + 1, 3 * PIECE + 12345]
 

@@ -149,7 +149,7 @@ def fill(disk, free):
 
 def doctor(*args):
     code = "from hermes_doctor import vault; vault.MARGIN = %s; " % margin
-    code += "from hermes_doctor.cli import main; main()"
+    code += "from hermes_doctor.cli.main import main; main()"
     done = subprocess.run(
         [sys.executable, "-c", code, *map(str, args)], capture_output=True, text=True,
         env=os.environ | {"NO_COLOR": "1", "PYTHONDONTWRITEBYTECODE": "1", "COLUMNS": "200"},

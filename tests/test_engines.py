@@ -12,10 +12,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from hermes_doctor import blocks, engines, sharing
+from hermes_doctor.backup import blocks, engines, unchanged
+from hermes_doctor.backup.vault import Vault
 from hermes_doctor.home import Home
 from hermes_doctor.model import Trouble
-from hermes_doctor.vault import Vault
 from tests import support
 from tests.real.gateways import until
 from tests.test_cli import IMPATIENT, plain, terminal
@@ -30,7 +30,7 @@ rsync = pytest.mark.needs("rsync")
 def home(home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A home with two backups, the second of which shares and has a file in blocks."""
     monkeypatch.setattr(blocks, "LEAST", 65536)
-    monkeypatch.setattr(sharing, "SETTLED", 0)
+    monkeypatch.setattr(unchanged, "SETTLED", 0)
     support.put(home / "long", os.urandom(200_000))
     back_up(home)
     support.clobber(home / "long", b"changed", 100_000)

@@ -9,12 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor import examination, slowness
 from hermes_doctor.api import Check, check
-from hermes_doctor.examination import examine
+from hermes_doctor.examination import runner
+from hermes_doctor.examination.runner import examine
 from hermes_doctor.home import Home
 from hermes_doctor.model import CouldNotLook, Finding, Severity, Skip, Status
-from hermes_doctor.probes import Probes
+from hermes_doctor.probes.probes import Probes
+from hermes_doctor.system import time_limits
 from tests import support
 
 Look = Callable[[Probes], Iterator[Finding | CouldNotLook]]
@@ -86,7 +87,7 @@ def test_limit_each(probes: Probes) -> None:
     took = time.monotonic() - clock
     ended.set()
 
-    assert took < slowness.stretched(3)
+    assert took < time_limits.stretched(3)
     assert (late.status, late.reason) == (Status.UNKNOWN, "took longer than 0.2 s")
     assert late.seconds >= 0.2
     assert fine.status is Status.OK
@@ -101,13 +102,13 @@ def test_limit_for_all(probes: Probes) -> None:
         ended.wait(200)
         yield from ()
 
-    checks = [ask(slow, f"c{n}", limit=10) for n in range(examination.AT_ONCE + 3)]
+    checks = [ask(slow, f"c{n}", limit=10) for n in range(runner.AT_ONCE + 3)]
     clock = time.monotonic()
     results, _ = examine(probes, checks, limit=0.3)
     took = time.monotonic() - clock
     ended.set()
 
-    assert took < slowness.stretched(3)
+    assert took < time_limits.stretched(3)
     assert {result.status for result in results} == {Status.UNKNOWN}
     assert "longer than" in (results[0].reason or "")
     assert "used up" in (results[-1].reason or "")
@@ -335,7 +336,7 @@ def test_every_ending_is_shown(home: Path, odd: Path) -> None:
     done = support.check(home, "--plugins", str(odd))
     took = time.monotonic() - clock
 
-    assert took < slowness.stretched(15)
+    assert took < time_limits.stretched(15)
     ended = {one["id"]: (one["status"], one["reason"]) for one in done.json["checks"]}
     assert ended["warns"] == ("problem", None)
     assert ended["doubts"] == ("unknown", "it is dark")

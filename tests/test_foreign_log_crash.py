@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor import durable
-from hermes_doctor.files import open_regular, snapshot
 from hermes_doctor.model import CannotFix
-from hermes_doctor.sqlite import asides
-from hermes_doctor.sqlite.asides import KeepDatabase
+from hermes_doctor.planning import logs_set_aside
+from hermes_doctor.planning.logs_set_aside import KeepDatabase
+from hermes_doctor.system import disk
+from hermes_doctor.system.files import open_regular, snapshot
 from tests import crashing, curing, damage
 from tests.test_crash import killed, rehearse
 
@@ -122,7 +122,7 @@ def test_the_owner_swaps_a_file_for_a_symlink(
         swap()
         return opening(place, follow=follow)
 
-    monkeypatch.setattr(asides, "open_regular", late)
+    monkeypatch.setattr(logs_set_aside, "open_regular", late)
     for _ in range(2):  # the second time it is swapped from the start
         with pytest.raises(CannotFix):
             step.prepare()
@@ -154,14 +154,14 @@ def test_the_log_is_written_while_it_is_copied(
     held: KeepDatabase, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The gateway writes a row after the copy: the copy lacks it, so nothing is done."""
-    transfer = durable.transfer
+    transfer = disk.transfer
 
     def late(source: int, target: int, start: int, length: int) -> None:
         transfer(source, target, start, length)
         with Path(f"{held.path}-wal").open("ab") as file:
             file.write(bytes(24 + damage.PAGE))
 
-    monkeypatch.setattr(durable, "transfer", late)
+    monkeypatch.setattr(disk, "transfer", late)
 
     with pytest.raises(CannotFix, match="is being written"):
         held.prepare()

@@ -19,11 +19,12 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings, strategies as st
 
-from hermes_doctor import masking, vault
+from hermes_doctor import redaction
+from hermes_doctor.backup import vault
 from hermes_doctor.home import Home
-from hermes_doctor.journal import Journals
 from hermes_doctor.model import Trouble
-from hermes_doctor.probes import configuration
+from hermes_doctor.records.journal import Journals
+from hermes_doctor.settings import config_file
 from tests import support
 from tests.test_hostile_home import facts, full, look_here
 
@@ -438,7 +439,7 @@ def test_odd_installations(stage: Stage, version: str) -> None:
 def test_configuration_is_settings_or_a_fault(data: bytes) -> None:
     """Either settings or a fault, for any bytes, within a second or two."""
     started = time.monotonic()
-    values, fault = configuration.parse(data)
+    values, fault = config_file.parse(data)
     assert (values is None) == (fault is not None)
     assert time.monotonic() - started < 5
 
@@ -447,10 +448,10 @@ def test_configuration_is_settings_or_a_fault(data: bytes) -> None:
 @given(before=_text, after=_text)
 def test_diffs_are_harmless(before: bytes, after: bytes) -> None:
     """A diff of anything has bounded length and nothing in it that steers a terminal."""
-    lines = list(masking.diff("config.yaml", before[:5000], after[:5000]))
-    assert len(lines) <= masking.MOST_LINES + 1
+    lines = list(redaction.diff("config.yaml", before[:5000], after[:5000]))
+    assert len(lines) <= redaction.MOST_LINES + 1
     for line in lines:
-        assert masking.clean(line) == line
+        assert redaction.clean(line) == line
 
 
 def _sealed(document: Any) -> bytes:

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor import scope
-from hermes_doctor.files import Snapshot, snapshot
+from hermes_doctor.backup import scope
+from hermes_doctor.backup.vault import Vault
 from hermes_doctor.home import Home
 from hermes_doctor.model import Trouble
-from hermes_doctor.sqlite import guard
-from hermes_doctor.vault import Vault
+from hermes_doctor.sqlite import exclusive
+from hermes_doctor.system.files import Snapshot, snapshot
 from tests import support
 from tests.writing import Once, back_up, half_done, writing
 
@@ -83,7 +83,7 @@ def test_a_database_that_is_written_to_just_now(
                 waited.append(seconds)
                 writer.tell("COMMIT")
 
-        monkeypatch.setattr("hermes_doctor.saving.database.time.sleep", wait)
+        monkeypatch.setattr("hermes_doctor.backup.save_database.time.sleep", wait)
 
         made = back_up(home)
 
@@ -148,6 +148,6 @@ def test_a_database_that_vanishes_while_all_is_listed(
         path.unlink()
         return True
 
-    monkeypatch.setattr(guard, "in_use", in_use)
+    monkeypatch.setattr(exclusive, "in_use", in_use)
 
     assert not [source for source in scope.everything(Home(home)) if source.live]

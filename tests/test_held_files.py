@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor import deletedlogs
-from hermes_doctor.heldfiles import open_held
+from hermes_doctor.backup.vault import Vault
 from hermes_doctor.home import Home
 from hermes_doctor.model import CannotFix
-from hermes_doctor.probes import Probes
-from hermes_doctor.steps import GatewayStep, SaveLost
-from hermes_doctor.vault import Vault
+from hermes_doctor.planning import deleted_logs
+from hermes_doctor.probes.probes import Probes
+from hermes_doctor.steps.base import GatewayStep, SaveLost
+from hermes_doctor.system.held_files import open_held
 from tests import crashing, damage, support
 from tests.crashing import STRANGER
 from tests.real.gateways import end
@@ -76,7 +76,7 @@ def holder(home: Path, tmp_path: Path) -> Iterator[tuple[subprocess.Popen[bytes]
 def test_a_deleted_log(home: Path, holder: tuple[subprocess.Popen[bytes], str]) -> None:
     """A file of root's that is mounted over the database does not get into the vault."""
     process, _ = holder
-    step = deletedlogs.save_deleted_logs(Probes(Home(home)), process.pid)
+    step = deleted_logs.save_deleted_logs(Probes(Home(home)), process.pid)
     assert step is not None
     service = Child(home / ".env", process)
     done = apply(home, item(step, GatewayStep(service, restart=True, why="a test")))

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor import hermescopies
+from hermes_doctor.backup import hermes_backups
+from hermes_doctor.backup.vault import Vault
 from hermes_doctor.home import Home
-from hermes_doctor.vault import Vault
 from tests import support
 
 NAMES = ("config.yaml", ".env", "auth.json", "state.db", "kanban.db")
@@ -144,10 +144,10 @@ def test_what_tells_of_processes_of_then_is_not_taken(home: Path, tmp_path: Path
     support.put(home / "processes.json", "[]")
     archive = zipped(home, tmp_path / "a.zip", (*NAMES, "gateway_state.json", "processes.json"))
     store = Vault(Home(home))
-    copy = hermescopies.named(Home(home), str(archive))
+    copy = hermes_backups.named(Home(home), str(archive))
     assert copy is not None
 
-    made = hermescopies.take_in(store, copy)
+    made = hermes_backups.take_in(store, copy)
 
     assert {entry.path for entry in made.entries} == set(NAMES)
     assert not made.whole

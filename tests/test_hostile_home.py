@@ -21,10 +21,13 @@ from typing import Any
 
 import pytest
 
-from hermes_doctor import examination, plan, plugins, recovery, slowness
+from hermes_doctor.examination import runner
 from hermes_doctor.home import Home
-from hermes_doctor.probes import Probes
-from hermes_doctor.render import document as documents, examined, repaired
+from hermes_doctor.plugins import load
+from hermes_doctor.probes.probes import Probes
+from hermes_doctor.render import document as documents, repair, report as render_report
+from hermes_doctor.repair import plan, recovery
+from hermes_doctor.system import time_limits
 from tests import support
 from tests.support import Done
 from tests.test_sqlite_reader import hot_journal
@@ -233,7 +236,7 @@ def look(home: Path, run: Callable[..., Done] = support.doctor) -> dict[str, Any
         started = time.monotonic()
         done = run(*args, "--home", home, timeout=240)
         seconds = time.monotonic() - started
-        assert seconds < slowness.stretched(SECONDS), f"{args} took {seconds:.1f} s"
+        assert seconds < time_limits.stretched(SECONDS), f"{args} took {seconds:.1f} s"
         assert "Traceback" not in done.err, done.err
         assert "bug in hermes-doctor" not in done.out + done.err, done.out[-600:] + done.err
         assert done.code in (0, 1), f"{args}: {done.out[-300:]}{done.err}"
@@ -253,22 +256,22 @@ def answered(document: dict[str, Any]) -> dict[str, Any]:
     return document
 
 
-PLUGINS = plugins.load()
+PLUGINS = load.load()
 
 
 def look_here(home: Path) -> dict[str, Any]:
     """The same without a process of its own: examine, plan, and render in every way."""
     started = time.monotonic()
     probes = Probes(Home(home))
-    report = examination.report(probes, PLUGINS, PLUGINS.checks)
+    report = runner.report(probes, PLUGINS, PLUGINS.checks)
     planned = plan.plan(probes, PLUGINS, report.findings)
     recovery.pending(Home(home), "")
-    lines = [*examined.lines(report), *repaired.plan_lines(planned, "")]
+    lines = [*render_report.lines(report), *repair.plan_lines(planned, "")]
     for line in lines:
         assert not any(ord(char) < 32 for char in line.text), line.text
         line.text.encode("utf-8")
-    json.loads(documents.dump({"plan": repaired.plan_document(planned)}))
-    assert time.monotonic() - started < slowness.stretched(SECONDS)
+    json.loads(documents.dump({"plan": repair.plan_document(planned)}))
+    assert time.monotonic() - started < time_limits.stretched(SECONDS)
     made: dict[str, Any] = json.loads(documents.dump(documents.of_report(report)))
     return answered(made)
 
@@ -628,7 +631,7 @@ def test_a_merge_bomb(place: Path, name: str) -> None:
     support.put(home / name, _merge_bomb())
     started = time.monotonic()
     done = support.spawned("check", "--json", "--home", home, preexec_fn=_limited)
-    assert time.monotonic() - started < slowness.stretched(SECONDS)
+    assert time.monotonic() - started < time_limits.stretched(SECONDS)
     assert unsettled(answered(done.json)) == ["config-yaml"]
     assert done.codes == ["CFG-YAML"], done.out
 
@@ -645,7 +648,7 @@ def test_a_diff_of_two_long_files(place: Path, lines: int) -> None:
     support.put(home / "config.yaml", "\n".join(keys) + "\n\tx: [\n")
     started = time.monotonic()
     done = support.doctor("fix", "--home", home, timeout=240)
-    assert time.monotonic() - started < slowness.stretched(SECONDS)
+    assert time.monotonic() - started < time_limits.stretched(SECONDS)
     assert done.code == 1
 
 

@@ -13,8 +13,8 @@ from types import ModuleType
 
 import pytest
 
-from hermes_doctor import importing
-from hermes_doctor.importing import Finder
+from hermes_doctor import fast_import
+from hermes_doctor.fast_import import Finder
 
 NAME = "hermes_doctor.made_for_a_test"
 
@@ -48,7 +48,7 @@ def value(name: str) -> object:
 
 def ours(name: str) -> bool:
     """Whether it was loaded by us."""
-    return isinstance(sys.modules[f"{NAME}.{name}"].__loader__, importing._Made)
+    return isinstance(sys.modules[f"{NAME}.{name}"].__loader__, fast_import._Made)
 
 
 def test_from_its_bytecode(folder: Path) -> None:

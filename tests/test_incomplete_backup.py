@@ -13,14 +13,14 @@ from typing import Any
 
 import pytest
 
-from hermes_doctor import scope
-from hermes_doctor.files import walk
+from hermes_doctor.backup import scope
+from hermes_doctor.backup.read_errors import unreadable
+from hermes_doctor.backup.unreadable_files import Missing, needed
+from hermes_doctor.backup.vault import Vault
 from hermes_doctor.home import Home
-from hermes_doctor.missing import Missing, needed
 from hermes_doctor.model import Trouble
-from hermes_doctor.saving.unreadable import unreadable
-from hermes_doctor.updating import before
-from hermes_doctor.vault import Vault
+from hermes_doctor.system.files import walk
+from hermes_doctor.updates import before_update
 from tests import crashing, support
 from tests.test_steps import apply, item, replaced
 from tests.writing import back_up
@@ -178,9 +178,9 @@ def test_an_update_needs_what_a_rollback_needs(reachable: Path, name: str, stops
 
     if stops:
         with pytest.raises(Trouble, match=name):
-            before.back_up(Home(home), before.Moment((), ()), warn=warned.append)
+            before_update.back_up(Home(home), before_update.Moment((), ()), warn=warned.append)
     else:
-        before.back_up(Home(home), before.Moment((), ()), warn=warned.append)
+        before_update.back_up(Home(home), before_update.Moment((), ()), warn=warned.append)
 
     assert [name in text for text in warned] == [True] * (not stops)
 

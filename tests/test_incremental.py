@@ -11,12 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor import blocks, digests, durable, manifest, paths, sharing
-from hermes_doctor.files import snapshot
+from hermes_doctor.backup import blocks, manifest, unchanged
+from hermes_doctor.backup.manifest import Backup, Entry
+from hermes_doctor.backup.vault import Vault
 from hermes_doctor.home import Home
-from hermes_doctor.manifest import Backup, Entry
 from hermes_doctor.model import Trouble
-from hermes_doctor.vault import Vault
+from hermes_doctor.repair import paths
+from hermes_doctor.system import digests, disk
+from hermes_doctor.system.files import snapshot
 from tests import support
 from tests.writing import ROWS, back_up, versions, writing
 
@@ -27,7 +29,7 @@ LARGE = 256 * 1024
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Files of a test are large early, and have been left alone for long."""
     monkeypatch.setattr(blocks, "LEAST", LARGE)
-    monkeypatch.setattr(sharing, "SETTLED", 0)
+    monkeypatch.setattr(unchanged, "SETTLED", 0)
 
 
 @pytest.fixture
@@ -127,7 +129,7 @@ def test_changed_within_a_tick_of_the_clock(
 ) -> None:
     """A file that was written just before it was read is read again, whatever its times say."""
     monkeypatch.undo()
-    assert sharing.SETTLED >= 10**10
+    assert unchanged.SETTLED >= 10**10
     path = support.put(home / "auth.json", "one")
     first = back_up(home)
     before = path.stat()
@@ -135,7 +137,7 @@ def test_changed_within_a_tick_of_the_clock(
     os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
     if same_times:  # the second write came within the same tick: nothing tells of it
         found = entry(first, "auth.json")
-        marks = sharing.marks(snapshot(path))
+        marks = unchanged.marks(snapshot(path))
         assert len(marks) == len(found.seen) - 1
         forged = tuple(
             one._replace(seen=(found.seen[0], *marks)) if one.path == "auth.json" else one
@@ -217,7 +219,7 @@ def test_damage_of_the_disk_does_not_spread(home: Path) -> None:
     support.clobber(copy, b"rot", 9000)
     os.utime(copy, ns=(before.st_atime_ns, before.st_mtime_ns))
 
-    for _ in range(sharing.SHARE):
+    for _ in range(unchanged.SHARE):
         last = back_up(home)
         if store.verify(last) == []:
             break
@@ -247,7 +249,7 @@ def test_a_damaged_copy_is_nothing_to_build_on(home: Path, monkeypatch: pytest.M
     """Memory may still have of a large copy what the disk has no more: then it is copied anew."""
     first = back_up(home)
     os.utime(home / "sessions" / "long.jsonl")
-    monkeypatch.setattr(sharing.Earlier, "reads_right", lambda earlier, entry: False)
+    monkeypatch.setattr(unchanged.Earlier, "reads_right", lambda earlier, entry: False)
 
     second = back_up(home)
 
@@ -287,7 +289,7 @@ def test_every_copy_has_its_turn(home: Path) -> None:
     back_up(home)
     begun = back_up(home).created_at.timestamp() * 1e9
 
-    for _ in range(sharing.SHARE + 1):
+    for _ in range(unchanged.SHARE + 1):
         last = back_up(home)
 
     # Each turn takes at least its share, so a few files may be read earlier than needed.
@@ -307,7 +309,7 @@ def test_a_copy_that_is_gone_or_cannot_be_shared(
     def refused(*_: object, **__: object) -> None:
         raise PermissionError(1, "no links here")
 
-    monkeypatch.setattr(durable, "share", refused)
+    monkeypatch.setattr(disk, "share", refused)
     third = back_up(home)
 
     assert third.shares is None
@@ -471,7 +473,7 @@ def test_when_sqlite_examines_it(home: Path, monkeypatch: pytest.MonkeyPatch) ->
         second = back_up(home)
         assert entry(second, "live.db").blocks
         assert entry(second, "live.db").examined_at == entry(first, "live.db").examined_at
-        monkeypatch.setattr(sharing, "EXAMINED", 0)
+        monkeypatch.setattr(unchanged, "EXAMINED", 0)
         writer.tell("UPDATE entries SET filler = 'y' WHERE id = 7")
         third = back_up(home)
         assert entry(third, "live.db").examined_at > entry(first, "live.db").examined_at

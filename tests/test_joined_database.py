@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor import durable
-from hermes_doctor.sqlite import joined
+from hermes_doctor.sqlite import joined_copy
+from hermes_doctor.system import disk
 from tests import crashing, damage, support
 
 MANY = (
@@ -19,17 +19,17 @@ MANY = (
 )
 
 
-def parts(path: Path) -> joined.Parts:
+def parts(path: Path) -> joined_copy.Parts:
     """The files of a database."""
     names = [path.with_name(path.name + suffix) for suffix in ("", "-wal", "-journal")]
-    return joined.Parts(*names)
+    return joined_copy.Parts(*names)
 
 
 def join(path: Path, target: Path) -> bytes:
     """The joined file."""
     target.unlink(missing_ok=True)
-    with durable.fresh(target) as fd:
-        joined.write(parts(path), fd)
+    with disk.fresh(target) as fd:
+        joined_copy.write(parts(path), fd)
     return target.read_bytes()
 
 
@@ -49,7 +49,7 @@ def as_sqlite_has_it(path: Path) -> bytes:
 def database(tmp_path: Path) -> Path:
     """A small database without a log."""
     path = support.database(tmp_path / "a.db", "CREATE TABLE t (i, x)", MANY)
-    assert not joined.is_needed(parts(path))
+    assert not joined_copy.is_needed(parts(path))
     return path
 
 
@@ -62,7 +62,7 @@ def test_a_log(database: Path, statements: tuple[str, ...], tmp_path: Path) -> N
     """Byte for byte what SQLite's own checkpoint makes of it; once more changes nothing."""
     crashing.logged(database, *statements)
     made = join(database, tmp_path / "joined.db")
-    assert joined.is_needed(parts(database))
+    assert joined_copy.is_needed(parts(database))
     assert made == as_sqlite_has_it(database)
     shutil.copy(f"{database}-wal", tmp_path / "joined.db-wal")
     assert join(tmp_path / "joined.db", tmp_path / "again.db") == made
@@ -81,7 +81,7 @@ def test_a_log_of_another_page_size(tmp_path: Path, page_size: int) -> None:
 def test_a_hot_journal(database: Path, tmp_path: Path) -> None:
     """A transaction that was cut off is rolled back, as SQLite does it; once more is the same."""
     damage.cut_off_transaction(database, "UPDATE t SET x = hex(randomblob(150))", MANY)
-    assert joined.is_needed(parts(database))
+    assert joined_copy.is_needed(parts(database))
     made = join(database, tmp_path / "joined.db")
     assert made == as_sqlite_has_it(database)
     shutil.copy(f"{database}-journal", tmp_path / "joined.db-journal")
@@ -101,7 +101,7 @@ def test_an_empty_database(database: Path) -> None:
     """SQLite deletes the log of an empty database, so there is nothing to join."""
     crashing.logged(database, MANY)
     database.write_bytes(b"")
-    assert not joined.is_needed(parts(database))
+    assert not joined_copy.is_needed(parts(database))
 
 
 def test_a_log_without_a_commit(database: Path) -> None:
@@ -109,4 +109,4 @@ def test_a_log_without_a_commit(database: Path) -> None:
     crashing.logged(database, MANY)
     log = Path(f"{database}-wal")
     log.write_bytes(log.read_bytes()[: 32 + 2 * (24 + 4096)])
-    assert not joined.is_needed(parts(database))
+    assert not joined_copy.is_needed(parts(database))

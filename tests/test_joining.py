@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor import plugins
-from hermes_doctor.joining import join
+from hermes_doctor.examination.causes import join
 from hermes_doctor.model import CheckResult, Evidence, Finding, Severity, Status
-from hermes_doctor.signatures import causes
-from hermes_doctor.signatures.rule import Cause
-from hermes_doctor.signatures.source import Fault
+from hermes_doctor.plugins import load
+from hermes_doctor.plugins.log_rules import causes
+from hermes_doctor.plugins.log_rules.rule import Cause
+from hermes_doctor.plugins.log_rules.source import Fault
 
 NOON = datetime(2026, 11, 15, 12, tzinfo=UTC)
 
@@ -130,7 +130,7 @@ def test_what_names_no_platform(
 
 def test_the_rules_blame_no_other_platform() -> None:
     """Not every approval that ran out did so on the platform that is down."""
-    data = plugins.load().causes
+    data = load.load().causes
     for cause, effect in [
         (told("QQ-4009", "qqbot 1"), told("APPROVAL-TIMEOUT")),
         (told("QQ-GIVEUP", "qqbot 1"), told("APPROVAL-TIMEOUT")),

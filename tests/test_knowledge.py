@@ -10,7 +10,7 @@ import pytest
 
 from hermes_doctor.home import DATABASES
 from hermes_doctor.knowledge import atlas
-from hermes_doctor.sqlite import creation, difference, schema
+from hermes_doctor.sqlite import creation, missing_parts, schema
 from hermes_doctor.sqlite.blueprint import Blueprint
 from tools import releases, schema_lesson
 
@@ -60,7 +60,7 @@ def test_blueprint(database: str, version: str, tmp_path: Path) -> None:
                 db.execute(table.sql)
 
     found = schema.read(tmp_path / "a.db")
-    assert difference.missing(found, plan)[:1] in ([], [_lazy_index(plan)])
+    assert missing_parts.missing(found, plan)[:1] in ([], [_lazy_index(plan)])
     assert found.version == plan.version
     assert not atlas.is_newer(database, found)
     for name, table in plan.tables.items():
@@ -76,11 +76,11 @@ def test_blueprint(database: str, version: str, tmp_path: Path) -> None:
     assert plan.table_of.keys() == {*plan.indexes, *plan.triggers}
 
 
-def _lazy_index(plan: Blueprint) -> difference.Missing | None:
+def _lazy_index(plan: Blueprint) -> missing_parts.Missing | None:
     """The first index of a table that is made only when needed: the test made it without."""
     for name in plan.indexes:
         if plan.tables[plan.table_of[name]].lazy:
-            return difference.Missing("index", plan.table_of[name], name, plan.if_missing[name])
+            return missing_parts.Missing("index", plan.table_of[name], name, plan.if_missing[name])
     return None
 
 
@@ -164,7 +164,7 @@ def test_expected_without_an_installation(tmp_path: Path, version: str) -> None:
         plan = atlas.expected("state.db", None, one)
         assert plan
         assert plan.tables.keys() == plan_of("state.db", version).tables.keys()
-        assert difference.missing(one, plan) == []
+        assert missing_parts.missing(one, plan) == []
 
 
 @pytest.mark.parametrize(
@@ -216,4 +216,4 @@ def test_a_damaged_version_does_not_hide_the_schema(tmp_path: Path) -> None:
     found = schema.read(path)
 
     assert found.version is None
-    assert difference.missing(found, plan_of("state.db", "0.19.0")) == []
+    assert missing_parts.missing(found, plan_of("state.db", "0.19.0")) == []

@@ -12,14 +12,14 @@ from pathlib import Path
 import pytest
 
 from benchmarks import memory
-from hermes_doctor import restoring, saving, sharing, vault
+from hermes_doctor.backup import partial, save, source_list, unchanged, vault
+from hermes_doctor.backup.manifest import parse
+from hermes_doctor.backup.manifest_pages import Pages
+from hermes_doctor.backup.vault import Vault
 from hermes_doctor.home import Home
-from hermes_doctor.manifest import parse
 from hermes_doctor.model import Trouble
-from hermes_doctor.pages import Pages
-from hermes_doctor.repair import Run
-from hermes_doctor.saving import partial, sources
-from hermes_doctor.vault import Vault
+from hermes_doctor.repair import undo
+from hermes_doctor.repair.run import Run
 from tests import support
 from tests.writing import back_up
 
@@ -29,12 +29,12 @@ FILES = 150
 @pytest.fixture
 def large(home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A home that counts as large early, with files that were left alone for long."""
-    for module in (saving, sources):
+    for module in (save, source_list):
         monkeypatch.setattr(module, "AT_ONCE", 64)
     monkeypatch.setattr(partial, "MANY", 16)
-    monkeypatch.setattr(sources, "KEPT", 1024)
+    monkeypatch.setattr(source_list, "KEPT", 1024)
     monkeypatch.setattr(vault, "SMALL", 0)
-    monkeypatch.setattr(sharing, "SETTLED", 0)
+    monkeypatch.setattr(unchanged, "SETTLED", 0)
     for number in range(FILES):
         name = f"{number}\n'\"é" if number % 7 == 0 else str(number)
         support.put(home / "sessions" / f"{number % 5}" / name, f"session {number}")
@@ -48,10 +48,10 @@ def test_a_large_run(large: Path) -> None:
     (large / "sessions" / "1" / "1").write_text("changed")
     (large / "sessions" / "2" / "2").unlink()
     home = Home(large)
-    items = restoring.items_for(home, made, list(made.entries), "restore")
+    items = undo.items_for(home, made, list(made.entries), "restore")
 
     done = Run(home, Vault(home), "restore", "test", of=made.id).apply(
-        items, restoring.proven(home, made)
+        items, undo.proven(home, made)
     )
 
     assert done.state == "done", done.note

@@ -15,12 +15,12 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor import child as children
-from hermes_doctor.child import child, told
-from hermes_doctor.files import Snapshot
+from hermes_doctor.backup.vault import Backup
 from hermes_doctor.model import CannotFix, Trouble
-from hermes_doctor.sqlite import moment, snapshot, wal
-from hermes_doctor.vault import Backup
+from hermes_doctor.sqlite import consistent_copy, snapshot, wal
+from hermes_doctor.system import workers as children
+from hermes_doctor.system.files import Snapshot
+from hermes_doctor.system.workers import child, told
 from tests import support
 from tests.warm import ROOT
 from tests.writing import ROWS, Once, back_up, half_done, versions, writing
@@ -29,7 +29,7 @@ from tests.writing import ROWS, Once, back_up, half_done, versions, writing
 @pytest.fixture(autouse=True)
 def _in_small_stretches(monkeypatch: pytest.MonkeyPatch) -> None:
     """So that a small database is copied in many, and something can happen between them."""
-    monkeypatch.setattr(moment, "STRETCH", 65536)
+    monkeypatch.setattr(consistent_copy, "STRETCH", 65536)
 
 
 @pytest.fixture
@@ -138,7 +138,7 @@ def test_a_log_that_claims_too_much(tmp_path: Path) -> None:
     with snapshot.opened(tmp_path / "one.db") as book:
         log = wal.Log(4152, 4096, pages={1: 56}, db_pages=4)
         with pytest.raises(CannotFix, match="claims more"):
-            moment.size_of(book, log)
+            consistent_copy.size_of(book, log)
 
 
 def test_a_checkpoint_while_the_file_is_copied(home: Path, tmp_path: Path) -> None:
@@ -243,8 +243,8 @@ FULL = """
 import os, subprocess, sys
 from pathlib import Path
 from hermes_doctor import child as children
-from hermes_doctor.child import child, told
-from hermes_doctor.files import Snapshot
+from hermes_doctor.system.workers import child, told
+from hermes_doctor.system.files import Snapshot
 from hermes_doctor.model import CannotFix, Trouble
 from hermes_doctor.sqlite import moment
 from tests.writing import Once, back_up, half_done, writing
@@ -469,10 +469,10 @@ def fork():
 
 os.fork = fork
 """
-COMMAND = "from hermes_doctor.cli import main\nmain()\n"
+COMMAND = "from hermes_doctor.cli.main import main\nmain()\n"
 WORK = """
 from pathlib import Path
-from hermes_doctor.child import child
+from hermes_doctor.system.workers import child
 done = Path(sys.argv[1])
 with child(done, lambda say: str(done.write_text("written"))) as other:
     other.hear()
@@ -543,7 +543,7 @@ def test_another_database_in_its_place(
         writer.write(1)
         other.write(2)
         other.checkpoint("TRUNCATE")
-        real = moment.written
+        real = consistent_copy.written
 
         def written(source: Path, target: int, held: Snapshot) -> Iterator[int]:
             for end in ("", "-wal", "-shm"):
@@ -555,7 +555,7 @@ def test_another_database_in_its_place(
             other.write(3)
             other.checkpoint()
 
-        monkeypatch.setattr(moment, "written", written)
+        monkeypatch.setattr(consistent_copy, "written", written)
         meanwhile = Once(half_done(home, "state.db"), act)
 
         made = back_up(home, meanwhile)
@@ -568,13 +568,13 @@ def test_it_is_gone_before_it_is_copied(home: Path, monkeypatch: pytest.MonkeyPa
     """A database of a moment, as one that is made anew beside the old: the rest is saved."""
     with writing(home / "state.db") as writer:
         writer.write(1)
-        real = moment.written
+        real = consistent_copy.written
 
         def written(source: Path, target: int, held: Snapshot) -> Iterator[int]:
             source.unlink()
             return real(source, target, held)
 
-        monkeypatch.setattr(moment, "written", written)
+        monkeypatch.setattr(consistent_copy, "written", written)
 
         made = back_up(home)
 

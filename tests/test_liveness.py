@@ -11,12 +11,16 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor import liveness, services
+from hermes_doctor.examination import liveness
+from hermes_doctor.gateway import control
 from hermes_doctor.home import Home
 from hermes_doctor.model import CannotFix, Hold, Report, Rung, Status
-from hermes_doctor.probes import Probes, health, listening, pulse, traffic
-from hermes_doctor.probes.supervision import Supervision
-from hermes_doctor.render import document, examined
+from hermes_doctor.probes import pulse, traffic
+from hermes_doctor.probes.network import health
+from hermes_doctor.probes.probes import Probes
+from hermes_doctor.processes import listeners
+from hermes_doctor.render import document, report as render_report
+from hermes_doctor.supervisors.find import Supervision
 from tests import sham, support
 from tests.looking import ask
 from tests.sham import SECRET
@@ -86,7 +90,7 @@ def test_served_by_the_root_home(home: Path) -> None:
         found = climb(coder)
         result, findings = ask("gateway-running", coder)
         with pytest.raises(CannotFix, match=f"process {running.pid}. serves this profile"):
-            services.of(Probes(Home(coder)))
+            control.of(Probes(Home(coder)))
     gone = climb(coder)
 
     assert alone["process"].hold is gone["process"].hold is Hold.FAILED
@@ -243,7 +247,7 @@ def test_stands_on(holds: tuple[Hold, ...], stands: str | None) -> None:
 
     assert (made.stands_on.name if made.stands_on else None) == stands
     assert document.of_report(made)["liveness"]["stands_on"] == stands
-    text = "\n".join(line.text for line in examined.lines(made))
+    text = "\n".join(line.text for line in render_report.lines(made))
     assert ("Stands on rung" in text) == (stands is not None)
 
 
@@ -284,7 +288,7 @@ def test_listening(home: Path) -> None:
         sham.gateway(home, api="silent") as running,
         socket.create_connection(("127.0.0.1", running.port)),
     ):
-        [found] = listening.of(running.pid)
+        [found] = listeners.of(running.pid)
 
     assert found.local == ("127.0.0.1", running.port)
     assert (found.state, found.unread) == ("LISTEN", 1)
@@ -314,8 +318,8 @@ def test_looking_changes_nothing(home: Path) -> None:
 def test_without_proc(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where there is no /proc no check crashes, and the same gateway is found and felt."""
     for name in ("processes._PROC", "locks._TABLE"):
-        monkeypatch.setattr(f"hermes_doctor.probes.{name}", Path("/nowhere"))
-    monkeypatch.setattr("hermes_doctor.probes.vitals._has_proc", lambda: False)
+        monkeypatch.setattr(f"hermes_doctor.probes.probes.{name}", Path("/nowhere"))
+    monkeypatch.setattr("hermes_doctor.processes.process_stat._has_proc", lambda: False)
     with sham.gateway(home, platforms=SERVES) as running:
         statuses = {id: ask(id, home)[0].status for id in groups()}
         found = climb(home)

@@ -17,16 +17,16 @@ from typing import Any
 
 import pytest
 
-from hermes_doctor import plugins
-from hermes_doctor.examination import examine
+from hermes_doctor.examination.runner import examine
 from hermes_doctor.home import Home
 from hermes_doctor.model import Status
-from hermes_doctor.probes import Probes
+from hermes_doctor.plugins import load
+from hermes_doctor.probes.probes import Probes
 from hermes_doctor.sqlite import condition
 from tests import damage, needing, support
 
 pytestmark = pytest.mark.disk
-PLUGINS = plugins.load()
+PLUGINS = load.load()
 
 LOOKS: tuple[tuple[str, ...], ...] = (
     ("check",),

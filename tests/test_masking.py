@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hermes_doctor import masking
+from hermes_doctor import redaction
 
 SECRET = [
     "OPENROUTER_API_KEY=canary",
@@ -44,16 +44,16 @@ SECRET = [
 @pytest.mark.parametrize("text", SECRET)
 def test_values_are_hidden(text: str) -> None:
     """Nothing that could be a secret passes."""
-    assert "canary" not in masking.line(text).replace("- canary: ", "")
-    shown = masking.line(text)
-    assert masking.HIDDEN in shown or "-character value)" in shown
+    assert "canary" not in redaction.line(text).replace("- canary: ", "")
+    shown = redaction.line(text)
+    assert redaction.HIDDEN in shown or "-character value)" in shown
 
 
 def test_a_comment_hides_itself_and_not_the_value() -> None:
     """A plan that hides both models tells nothing."""
     assert (
-        masking.line("  default: openkey/gpt-4o  # mine")
-        == f"  default: openkey/gpt-4o  # {masking.HIDDEN}"
+        redaction.line("  default: openkey/gpt-4o  # mine")
+        == f"  default: openkey/gpt-4o  # {redaction.HIDDEN}"
     )
 
 
@@ -72,7 +72,7 @@ def test_secrets_that_look_like_a_name(text: str) -> None:
     """A key on a line of its own (in a block of text) is not taken for a name with a value."""
     secret = text.strip().rstrip("=: 1")
 
-    assert secret not in masking.line(text)
+    assert secret not in redaction.line(text)
 
 
 @pytest.mark.parametrize(
@@ -83,7 +83,7 @@ def test_numbers_of_secret_names(text: str) -> None:
     """A password may be a number: a name that speaks of a secret hides it too."""
     number = "".join(char for char in text if char.isdigit())
 
-    assert number not in masking.line(text)
+    assert number not in redaction.line(text)
 
 
 @pytest.mark.parametrize(
@@ -106,31 +106,31 @@ def test_numbers_of_secret_names(text: str) -> None:
 )
 def test_shape_is_shown(text: str) -> None:
     """What cannot be a secret is shown, so that a difference says something."""
-    assert masking.line(text) == text
+    assert redaction.line(text) == text
 
 
 def test_marks() -> None:
     """Invisible things that matter are made visible."""
-    assert masking.line("\ufeffMAX_TURNS=1") == "<BOM>MAX_TURNS=1"
-    assert masking.line("\tdefault: x") == "<TAB>default: x"
+    assert redaction.line("\ufeffMAX_TURNS=1") == "<BOM>MAX_TURNS=1"
+    assert redaction.line("\tdefault: x") == "<TAB>default: x"
 
 
 @pytest.mark.parametrize("char", ["\x1b", "\x07", "\r", "\n", "\x00", "\u202e", "\u2028", "\ud800"])
 def test_clean(char: str) -> None:
     """Nothing that steers a terminal passes."""
-    assert masking.clean(f"a{char}[31mb") == "a�[31mb"
-    assert masking.clean("中文 é 😀") == "中文 é 😀"
+    assert redaction.clean(f"a{char}[31mb") == "a�[31mb"
+    assert redaction.clean("中文 é 😀") == "中文 é 😀"
 
 
 def test_escape_in_a_line() -> None:
     """Also not from a settings file."""
-    assert "\x1b" not in masking.line("provider: \x1b[31mred")
+    assert "\x1b" not in redaction.line("provider: \x1b[31mred")
 
 
 def test_diff() -> None:
     """Both sides are masked line by line, and the heads name the file."""
     before, after = b"port: 1\nkey: canary1\n", b"port: 2\nkey: canary2\nb: true\n"
-    made = list(masking.diff("x.yaml", before, after))
+    made = list(redaction.diff("x.yaml", before, after))
 
     assert [text[:10] for text in made[:2]] == ["--- x.yaml", "+++ x.yaml"]
     assert "-port: 1" in made
@@ -141,9 +141,9 @@ def test_diff() -> None:
 
 def test_diff_is_bounded() -> None:
     """A long difference ends with how much more there is."""
-    made = list(masking.diff("x", b"", b"a: 1\n" * 1000))
+    made = list(redaction.diff("x", b"", b"a: 1\n" * 1000))
 
-    assert len(made) == masking.MOST_LINES + 1
+    assert len(made) == redaction.MOST_LINES + 1
     assert made[-1].endswith("more lines")
 
 
@@ -152,14 +152,14 @@ def test_diff_is_bounded() -> None:
 )
 def test_diff_of_any_bytes(data: bytes) -> None:
     """Whatever the bytes are, each row of the difference is one line."""
-    for text in masking.diff("x", data, b"a: 1\n"):
-        assert text == masking.clean(text)
+    for text in redaction.diff("x", data, b"a: 1\n"):
+        assert text == redaction.clean(text)
 
 
 def test_text_over_several_lines() -> None:
     """Blocks and quoted runs may hold anything, names and numbers included."""
     text = "a: |\n  canary.one: true\n\n  port: 4242\nb: 'canary\n  port: 7'\nport: 8\n"
-    made = "\n".join(masking.diff("x.yaml", b"", text.encode()))
+    made = "\n".join(redaction.diff("x.yaml", b"", text.encode()))
 
     assert "canary" not in made
     assert "4242" not in made
@@ -190,7 +190,7 @@ def test_text_over_several_lines() -> None:
 )
 def test_what_a_log_says(text: str, secret: str) -> None:
     """Nothing with the look of a secret is shown, wherever it stands in a sentence."""
-    assert secret not in masking.spoken(text)
+    assert secret not in redaction.spoken(text)
 
 
 @pytest.mark.parametrize(
@@ -209,7 +209,7 @@ def test_what_a_log_says(text: str, secret: str) -> None:
 )
 def test_what_a_log_says_in_the_clear(text: str) -> None:
     """What an operator needs stays readable."""
-    assert masking.spoken(text) == text
+    assert redaction.spoken(text) == text
 
 
 PEOPLE = [
@@ -225,7 +225,7 @@ PEOPLE = [
 @pytest.mark.parametrize("text", PEOPLE)
 def test_who_is_let_in_and_where_messages_go(text: str) -> None:
     """The operator agrees to ids and addresses, so they are shown."""
-    assert masking.line(text) == text
+    assert redaction.line(text) == text
 
 
 @pytest.mark.parametrize(
@@ -240,15 +240,15 @@ def test_who_is_let_in_and_where_messages_go(text: str) -> None:
 )
 def test_secrets_among_them(text: str) -> None:
     """A token in the wrong place, and what is secret of an address, stay hidden."""
-    assert "canary" not in masking.line(text)
+    assert "canary" not in redaction.line(text)
 
 
 def test_a_list_of_people_line_by_line() -> None:
     """Entries of that list alone."""
     texts = ["allow_from:", "  - '7001'", "  - 42", "  - sk-canary1234567", "other:", "  - 42"]
 
-    shown = masking.lines(texts)
+    shown = redaction.lines(texts)
 
     assert shown[:3] == texts[:3]
-    assert shown[3] == f"  - {masking.HIDDEN}"
+    assert shown[3] == f"  - {redaction.HIDDEN}"
     assert "42" not in shown[5]

@@ -11,16 +11,17 @@ from typing import Any
 
 import pytest
 
-from hermes_doctor import knowledge, plugins
 from hermes_doctor.home import Home
-from hermes_doctor.knowledge import atlas, load_knowledge
+from hermes_doctor.installation.find import release
+from hermes_doctor.knowledge import atlas, data
+from hermes_doctor.knowledge.data import load_knowledge
 from hermes_doctor.model import Finding, Severity
-from hermes_doctor.plan import plan
-from hermes_doctor.probes import Probes
-from hermes_doctor.probes.installation import release
+from hermes_doctor.plugins import load
+from hermes_doctor.probes.probes import Probes
+from hermes_doctor.repair.plan import plan
 from tests import curing, damage, looking, recorded, support, tomorrow
 
-PLUGINS = plugins.load()
+PLUGINS = load.load()
 SENTENCE = f"not judged: Hermes {tomorrow.VERSION} is newer than this tool knows"
 NO_GATEWAY = {"GW-DOWN", "GW-UNSUPERVISED"}
 """True of a home without a gateway, whatever its release."""
@@ -36,10 +37,10 @@ def test_what_is_known_ends_where_the_knowledge_ends() -> None:
     plan = atlas.blueprint("state.db", atlas.newest("state.db"))
     versions = [int(number) for number in load_knowledge("resolution")["config_version"]]
 
-    assert max(known) == knowledge.NEWEST
-    assert max(versions) == knowledge.NEWEST_CONFIG
+    assert max(known) == data.NEWEST
+    assert max(versions) == data.NEWEST_CONFIG
     assert plan is not None
-    assert plan.version == knowledge.NEWEST_SCHEMA
+    assert plan.version == data.NEWEST_SCHEMA
 
 
 @pytest.mark.parametrize("id", [check.id for check in PLUGINS.checks])

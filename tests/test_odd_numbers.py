@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from hermes_doctor.backup.vault import Vault
 from hermes_doctor.home import Home
 from hermes_doctor.model import Trouble
-from hermes_doctor.vault import Vault
 from tests import forging, support
 
 ODD: list[Any] = [

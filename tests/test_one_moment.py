@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor import scope
-from hermes_doctor.files import snapshot
+from hermes_doctor.backup import scope
+from hermes_doctor.backup.vault import Source, Vault
 from hermes_doctor.home import Home
-from hermes_doctor.probes import processes
-from hermes_doctor.sqlite.guard import in_use
-from hermes_doctor.vault import Source, Vault
+from hermes_doctor.processes import gateway_processes
+from hermes_doctor.sqlite.exclusive import in_use
+from hermes_doctor.system.files import snapshot
 from tests import support
 from tests.warm import ROOT
 from tests.writing import ROWS, Once, Writer, back_up, half_done, versions, writing
@@ -35,7 +35,7 @@ def home(tmp_path: Path) -> Path:
 @pytest.fixture
 def unseen(monkeypatch: pytest.MonkeyPatch) -> None:
     """No process shows, as when it runs in another container."""
-    monkeypatch.setattr(processes, "openers", lambda paths: {})
+    monkeypatch.setattr(gateway_processes, "openers", lambda paths: {})
 
 
 # -- at rest -------------------------------------------------------------------------------

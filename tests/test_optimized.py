@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor import plugins
 from hermes_doctor.home import Home
 from hermes_doctor.model import Status
-from hermes_doctor.plugins import Broken
-from hermes_doctor.probes import Probes
-from hermes_doctor.updating import before
+from hermes_doctor.plugins import load
+from hermes_doctor.plugins.load import Broken
+from hermes_doctor.probes.probes import Probes
+from hermes_doctor.updates import before_update
 from tests import support
 
 LEVELS = ["1", "2"]
@@ -132,11 +132,11 @@ def test_fix_without_a_look(home: Path, tmp_path: Path, apply: tuple[str, ...]) 
 
 def test_an_update_waits_for_checks_that_were_not_loaded(home: Path) -> None:
     """A check of our own that cannot be loaded stands against an update."""
-    found = plugins.load()
-    missing = Broken(plugins.builtin("checks") / "disk_space.py", "ValueError")
+    found = load.load()
+    missing = Broken(load.builtin("checks") / "disk_space.py", "ValueError")
     found._broken.append(missing)
 
-    moment = before.preflight(Probes(Home(home)), found, patience=None)
+    moment = before_update.preflight(Probes(Home(home)), found, patience=None)
 
     assert any("disk_space.py" in text for text in moment.obstacles)
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor import outside
+from hermes_doctor.backup import outside_files
+from hermes_doctor.backup.manifest import Entry
 from hermes_doctor.home import Home
-from hermes_doctor.manifest import Entry
 from tests import support
 from tests.writing import back_up
 
@@ -95,7 +95,7 @@ def test_what_leads_nowhere_today(home: Path, tmp_path: Path) -> None:
     ]
 
     def left() -> list[str]:
-        kept, left = outside.coming_back(Home(home), entries, entries)
+        kept, left = outside_files.coming_back(Home(home), entries, entries)
         assert entries[-1] in kept
         return left
 

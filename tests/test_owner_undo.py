@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor import rights
+from hermes_doctor.system import privileges
 from tests import support
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
@@ -97,7 +97,7 @@ def test_as_an_ordinary_user(theirs: Path) -> None:
 def test_without_a_mark_the_owner_stays(theirs: Path) -> None:
     """A disk that keeps no mark, or a file that was replaced: said, and exit 1."""
     run = fixed(theirs)
-    os.removexattr(theirs / "auth.json", rights.MARK)
+    os.removexattr(theirs / "auth.json", privileges.MARK)
 
     done = support.doctor("undo", run, "--yes", "--json", "--home", theirs)
 
@@ -111,7 +111,7 @@ def test_without_a_mark_the_owner_stays(theirs: Path) -> None:
 
 def test_a_forged_receipt_gives_nothing_away(theirs: Path) -> None:
     """The home's owner can forge receipt and manifest, but no mark of root's."""
-    from hermes_doctor import vault as vaults
+    from hermes_doctor.backup import vault as vaults
 
     run = fixed(theirs)
     mine = support.put(theirs / "config.yaml", "model: x\n")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor import masking
+from hermes_doctor import redaction
 from tests import support
 
 KEYS = {
@@ -159,15 +159,15 @@ NOT_NAMES = [
 @pytest.mark.parametrize("name", NAMES)
 def test_names(name: str) -> None:
     """Capitals, and several words or one such as KEY."""
-    assert masking.variable(name) == name
+    assert redaction.variable(name) == name
     for line in (f"key_env: {name}", f"  api_key_env: '{name}'", f"key_env: ${{{name}}}"):
-        assert masking.line(line) == line
+        assert redaction.line(line) == line
 
 
 @pytest.mark.parametrize("name", NOT_NAMES)
 def test_values_that_are_not_names(name: str) -> None:
     """Anything else is only counted."""
-    assert masking.variable(name) == f"({len(name)}-character value)"
+    assert redaction.variable(name) == f"({len(name)}-character value)"
     if name:
         for line in ("key_env: {}", "  - api_key_env: '{}'", "token_env: ${{{}}}"):
-            assert name not in masking.line(line.format(name))
+            assert name not in redaction.line(line.format(name))

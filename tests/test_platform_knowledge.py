@@ -7,9 +7,9 @@ from datetime import date
 
 import pytest
 
-from hermes_doctor.knowledge import load_knowledge
+from hermes_doctor.knowledge.data import load_knowledge
 from hermes_doctor.probes.links import network_of
-from hermes_doctor.probes.platforms import endpoint
+from hermes_doctor.settings.platforms import endpoint
 from tools import releases
 
 PLATFORMS = load_knowledge("platforms")["platforms"]

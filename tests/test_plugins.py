@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor import plugins
+from hermes_doctor.plugins import load
 from tests import support
 
 CHECK = '''\
@@ -87,17 +87,17 @@ def rude(home: Path) -> Path:
     return home
 
 
-def ids(loaded: plugins.Plugins) -> set[str]:
+def ids(loaded: load.Plugins) -> set[str]:
     """The ids of checks and fixes together."""
     return {one.id for one in loaded.checks} | {one.id for one in loaded.fixes}
 
 
-BUILT_IN = ids(plugins.load())
+BUILT_IN = ids(load.load())
 
 
 def test_built_ins() -> None:
     """The built-in checks and fixes load, and nothing is broken."""
-    loaded = plugins.load()
+    loaded = load.load()
 
     assert loaded.broken == ()
     assert {"config-yaml", "restore-config"} <= ids(loaded)
@@ -107,7 +107,7 @@ def test_operator_folders(tmp_path: Path, mine: Path) -> None:
     """--plugins is repeatable, and the built-ins stay."""
     more = plugin(tmp_path / "more", id="farewell", code="MY-FAREWELL", fix="say-goodbye")
 
-    loaded = plugins.load([mine, more])
+    loaded = load.load([mine, more])
 
     assert loaded.broken == ()
     assert ids(loaded) == BUILT_IN | {"greeting", "be-friendly", "farewell", "say-goodbye"}
@@ -254,7 +254,7 @@ def test_broken_files(mine: Path, case: str) -> None:
     text, why = BROKEN[case]
     support.put(mine / "checks" / "broken.py", text, 0o644)
 
-    loaded = plugins.load([mine])
+    loaded = load.load([mine])
 
     [broken] = loaded.broken
     assert broken.path == mine / "checks" / "broken.py"
@@ -283,7 +283,7 @@ def test_duplicate_ids(tmp_path: Path, mine: Path) -> None:
     """The second of an id is refused, whether the first is built in or the operator's."""
     other = plugin(tmp_path / "other", code="MY-OTHER", fix="restore-config")
 
-    loaded = plugins.load([mine, other])
+    loaded = load.load([mine, other])
 
     assert len(loaded.broken) == 2
     assert all("is taken by" in one.why for one in loaded.broken)
@@ -298,7 +298,7 @@ def test_not_a_plugin_folder(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir(mode=0o755)
     support.put(tmp_path / "file", "x", 0o644)
 
-    loaded = plugins.load([tmp_path / "empty", tmp_path / "gone", tmp_path / "file"])
+    loaded = load.load([tmp_path / "empty", tmp_path / "gone", tmp_path / "file"])
 
     assert [one.path.name for one in loaded.broken] == ["empty", "gone", "file"]
     assert ids(loaded) == BUILT_IN
@@ -311,7 +311,7 @@ def test_others_may_write(mine: Path, name: str, mode: int) -> None:
     path = mine / name
     path.chmod(path.stat().st_mode | mode)
 
-    loaded = plugins.load([mine])
+    loaded = load.load([mine])
 
     assert "greeting" not in ids(loaded)
     assert loaded.broken
@@ -325,10 +325,10 @@ def test_parents_count(tmp_path: Path) -> None:
     shared = tmp_path / "shared"
     mine = plugin(shared / "mine")
     shared.chmod(0o777)
-    assert "greeting" not in ids(plugins.load([mine]))
+    assert "greeting" not in ids(load.load([mine]))
 
     shared.chmod(0o1777)
-    assert "greeting" in ids(plugins.load([mine]))
+    assert "greeting" in ids(load.load([mine]))
 
 
 @pytest.mark.parametrize("name", [".", "checks", "checks/greeting.py"])
@@ -336,11 +336,11 @@ def test_owned_by_another(mine: Path, name: str) -> None:
     """What belongs to neither root nor the caller is refused with the uid."""
     if os.geteuid() == 0:
         os.chown(mine / name, 54321, 54321)
-        loaded = plugins.load([mine])
+        loaded = load.load([mine])
     else:  # without root nobody can give a file away: let the caller be somebody else
         real, os.geteuid = os.geteuid, lambda: 54321
         try:
-            loaded = plugins.load([mine])
+            loaded = load.load([mine])
         finally:
             os.geteuid = real
 
@@ -351,10 +351,10 @@ def test_owned_by_another(mine: Path, name: str) -> None:
 def test_symlinked_folder(tmp_path: Path, mine: Path) -> None:
     """What counts is the folder that a symlink leads to."""
     (tmp_path / "link").symlink_to(mine)
-    assert "greeting" in ids(plugins.load([tmp_path / "link"]))
+    assert "greeting" in ids(load.load([tmp_path / "link"]))
 
     mine.chmod(0o777)
-    assert "greeting" not in ids(plugins.load([tmp_path / "link"]))
+    assert "greeting" not in ids(load.load([tmp_path / "link"]))
 
 
 def test_symlinked_file(tmp_path: Path, mine: Path) -> None:
@@ -362,7 +362,7 @@ def test_symlinked_file(tmp_path: Path, mine: Path) -> None:
     target = support.put(tmp_path / "target.py", "raise RuntimeError('ran')\n", 0o666)
     (mine / "checks" / "linked.py").symlink_to(target)
 
-    loaded = plugins.load([mine])
+    loaded = load.load([mine])
 
     [broken] = loaded.broken
     assert "others may write" in broken.why
@@ -377,7 +377,7 @@ def test_helpers_are_distrusted_too(mine: Path, tmp_path: Path) -> None:
     support.put(mine / "checks" / "user.py", "from . import _helper\n", 0o644)
     helper.chmod(0o666)
 
-    plugins.load([mine])
+    load.load([mine])
 
     assert not ran.exists()
 
@@ -400,7 +400,7 @@ def test_planted_bytecode(mine: Path, tmp_path: Path) -> None:
     os.utime(source, ns=(times.st_atime_ns, times.st_mtime_ns))
     cache.parent.chmod(0o777)
 
-    plugins.load([mine])
+    load.load([mine])
 
     assert not ran.exists()
 
@@ -424,7 +424,7 @@ def test_files_can_share_code(mine: Path) -> None:
         0o644,
     )
 
-    loaded = plugins.load([mine])
+    loaded = load.load([mine])
 
     assert (loaded.broken, "greeting" in ids(loaded)) == ((), True)
 
@@ -438,7 +438,7 @@ def test_hostile_folder_is_not_loaded(home: Path, tmp_path: Path, names: list[st
         for file in ("__init__.py", "config_yaml.py", "evil.py", "cli.py"):
             support.put(here / name / file, f"import os\nos.mkdir({str(ran)!r})\n", 0o644)
     command = (
-        "import sys; sys.argv[0] = 'hermes-doctor'; from hermes_doctor.cli import main; main()"
+        "import sys; sys.argv[0] = 'hermes-doctor'; from hermes_doctor.cli.main import main; main()"
     )
 
     done = subprocess.run(

@@ -15,11 +15,13 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor import files, slowness
 from hermes_doctor.home import Home
+from hermes_doctor.installation import find
 from hermes_doctor.model import CouldNotLook, Gateway
-from hermes_doctor.probes import Probes, belonging, installation, locks, processes, vitals
-from hermes_doctor.probes.once import once
+from hermes_doctor.probes.probes import Probes
+from hermes_doctor.processes import file_locks, gateway_processes, home_of, process_stat
+from hermes_doctor.system import files, time_limits
+from hermes_doctor.system.once import once
 from tests import sham, support
 
 
@@ -95,26 +97,26 @@ def test_hanging(home: Path) -> None:
         with pytest.raises(CouldNotLook, match=r"hanging took longer than 0\.2 s"):
             probes.hanging()
 
-    assert time.monotonic() - clock < slowness.stretched(3)
+    assert time.monotonic() - clock < time_limits.stretched(3)
     assert probes.looks == 1
     probes.ended.set()
 
 
 def test_hanging_probe_makes_the_check_unknown(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The checks that need it are unknown with the reason; the others are not."""
-    from hermes_doctor import plugins
-    from hermes_doctor.examination import examine
+    from hermes_doctor.examination.runner import examine
     from hermes_doctor.model import Status
-    from hermes_doctor.probes import environment
+    from hermes_doctor.plugins import load
+    from hermes_doctor.settings import env_file
 
     ended = threading.Event()
-    monkeypatch.setattr(environment, "read", lambda home: ended.wait(200))
+    monkeypatch.setattr(env_file, "read", lambda home: ended.wait(200))
     clock = time.monotonic()
 
-    results, _ = examine(Probes(Home(home)), plugins.load().checks)
+    results, _ = examine(Probes(Home(home)), load.load().checks)
     ended.set()
 
-    assert time.monotonic() - clock < slowness.stretched(10)
+    assert time.monotonic() - clock < time_limits.stretched(10)
     unknown = {result.group for result in results if result.status is Status.UNKNOWN}
     assert "configuration" in unknown
     assert not unknown & {"databases", "storage", "supervision", "doctor", "logs"}
@@ -141,7 +143,7 @@ def test_files_are_read_once(home: Path, monkeypatch: pytest.MonkeyPatch) -> Non
         reads.append(path)
         return files.read(path, limit)
 
-    monkeypatch.setattr("hermes_doctor.probes.configuration.read_file", counted)
+    monkeypatch.setattr("hermes_doctor.settings.config_file.read_file", counted)
     probes = Probes(Home(home))
     for _ in range(5):
         probes.config()
@@ -179,13 +181,13 @@ OTHERS = [
 @pytest.mark.parametrize("argv", GATEWAYS, ids=" ".join)
 def test_is_gateway(argv: list[str]) -> None:
     """Command lines of gateways."""
-    assert processes.is_gateway(argv)
+    assert gateway_processes.is_gateway(argv)
 
 
 @pytest.mark.parametrize("argv", OTHERS, ids=" ".join)
 def test_is_no_gateway(argv: list[str]) -> None:
     """Command lines that only mention one, or do something else with it."""
-    assert not processes.is_gateway(argv)
+    assert not gateway_processes.is_gateway(argv)
 
 
 @contextmanager
@@ -223,7 +225,7 @@ def pretender(
 
 def pids(home: Path) -> list[int]:
     """The gateways of a home."""
-    return [gateway.pid for gateway in processes.gateways_of(Home(home))]
+    return [gateway.pid for gateway in gateway_processes.gateways_of(Home(home))]
 
 
 def test_gateway_by_environment(home: Path, tmp_path: Path) -> None:
@@ -232,8 +234,8 @@ def test_gateway_by_environment(home: Path, tmp_path: Path) -> None:
     with pretender(tmp_path, {"HERMES_HOME": str(home)}) as pid:
         assert pids(home) == [pid]
         assert pids(other) == []
-        assert home in processes.homes_in_use()
-        [gateway] = processes.gateways_of(Home(home))
+        assert home in gateway_processes.homes_in_use()
+        [gateway] = gateway_processes.gateways_of(Home(home))
         assert gateway.python == sys.executable
         assert abs(gateway.started_at.timestamp() - time.time()) < 60
     assert pids(home) == []
@@ -262,21 +264,23 @@ def test_a_gateway_that_cannot_be_seen_into(
 ) -> None:
     """It leaves a doubt while it is young or named by the home's own files, and no longer."""
     with pretender(tmp_path, {"HERMES_HOME": str(tmp_path / "elsewhere")}) as pid:
-        monkeypatch.setattr(processes, "by_files", lambda _: None)
-        monkeypatch.setattr(processes, "by_environment", lambda *_: None)
+        monkeypatch.setattr(gateway_processes, "by_files", lambda _: None)
+        monkeypatch.setattr(gateway_processes, "by_environment", lambda *_: None)
         with pytest.raises(CouldNotLook, match=r"may not see"):
             pids(home)
-        monkeypatch.setattr(processes, "BEGINNING", timedelta())
+        monkeypatch.setattr(gateway_processes, "BEGINNING", timedelta())
         # Other gateways of this machine are in the same case, so only this one is asked about.
         gateway = Gateway(pid, datetime.now(UTC))
-        assert not processes._conceivable(Home(home), gateway)
+        assert not gateway_processes._conceivable(Home(home), gateway)
         support.put(home / "gateway.pid", json.dumps({"pid": pid, "start_time": 1}))
-        assert not processes._conceivable(Home(home), gateway), "its number was another's then"
+        assert not gateway_processes._conceivable(Home(home), gateway), (
+            "its number was another's then"
+        )
         support.put(home / "gateway.pid", json.dumps({"pid": pid}))
-        assert processes._conceivable(Home(home), gateway)
+        assert gateway_processes._conceivable(Home(home), gateway)
         if os.geteuid() == 0:
             os.chown(home, 54321, 54321)
-            assert processes._conceivable(Home(home), gateway)  # root may work on any home
+            assert gateway_processes._conceivable(Home(home), gateway)  # root may work on any home
 
 
 def test_a_gateway_without_its_lock(
@@ -285,14 +289,14 @@ def test_a_gateway_without_its_lock(
     """It may be about to take it; later it is none, and hides no gateway that is down."""
     with pretender(tmp_path, {"HERMES_HOME": str(home)}) as pid:
         assert pids(home) == [pid]
-        monkeypatch.setattr(processes, "LOADING", timedelta())
+        monkeypatch.setattr(gateway_processes, "LOADING", timedelta())
         assert pids(home) == []
-        assert home not in processes.homes_in_use()
+        assert home not in gateway_processes.homes_in_use()
 
 
 def test_a_gateway_that_waits(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """After many starts in a row it notes its start, and is given the time to take its lock."""
-    monkeypatch.setattr(processes, "LOADING", timedelta())
+    monkeypatch.setattr(gateway_processes, "LOADING", timedelta())
     with pretender(tmp_path, {"HERMES_HOME": str(home)}) as pid:
         now = datetime.now(UTC)
         sham.note(home, pid, now - timedelta(hours=1), "gateway.start")
@@ -302,7 +306,7 @@ def test_a_gateway_that_waits(home: Path, tmp_path: Path, monkeypatch: pytest.Mo
         sham.note(home, pid, now, "gateway.exit_nonzero")
         assert pids(home) == [], "it gave up"
         sham.note(home, pid, now, "gateway.start")
-        monkeypatch.setattr(processes, "BEGINNING", timedelta())
+        monkeypatch.setattr(gateway_processes, "BEGINNING", timedelta())
         assert pids(home) == []
 
 
@@ -310,7 +314,7 @@ def test_a_gateway_that_waits(home: Path, tmp_path: Path, monkeypatch: pytest.Mo
 def test_a_gateway_that_had_its_lock(home: Path, tmp_path: Path, name: str) -> None:
     """Who stands in the files had the lock before, so it is no beginner; by its start, too."""
     with pretender(tmp_path, {"HERMES_HOME": str(home)}) as pid:
-        seen = vitals.stat(pid)
+        seen = process_stat.stat(pid)
         assert seen is not None
         earlier = {"pid": pid, "start_time": seen.start_time - 1}
         support.put(home / name, json.dumps(earlier))
@@ -323,7 +327,7 @@ def test_a_file_that_is_open_is_not_locked(
     home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Only who holds the lock works on the home."""
-    monkeypatch.setattr(processes, "BEGINNING", timedelta())
+    monkeypatch.setattr(gateway_processes, "BEGINNING", timedelta())
     (home / "gateway.lock").touch()
     command = f"exec 7<{home}/gateway.lock; echo up; read x"
     process = subprocess.Popen(
@@ -331,7 +335,7 @@ def test_a_file_that_is_open_is_not_locked(
     )
     assert process.stdin and process.stdout
     process.stdout.readline()
-    claim = belonging.by_files(process.pid)
+    claim = home_of.by_files(process.pid)
     process.communicate()
     assert claim is not None
     assert (claim.home, claim.locked) == (home, False)
@@ -343,8 +347,8 @@ def test_a_lock_in_a_copied_home(home: Path, tmp_path: Path) -> None:
     (home / "gateway.lock").touch()
     os.link(home / "gateway.lock", copy / "gateway.lock")
     with pretender(tmp_path, {"HERMES_HOME": str(home)}, lock=home / "gateway.lock") as pid:
-        assert belonging.works_on(pid, home)
-        assert belonging.works_on(pid, copy) is False
+        assert home_of.works_on(pid, home)
+        assert home_of.works_on(pid, copy) is False
         assert (pids(home), pids(copy)) == ([pid], [])
 
 
@@ -380,7 +384,7 @@ def test_a_number_that_is_another_process_by_now(
     """The kernel's table names who took a lock, though a child may hold it since."""
     support.put(home / "gateway.lock", json.dumps({"pid": os.getpid()}))
     held = {home / "gateway.lock": [os.getpid()]}
-    monkeypatch.setattr(locks, "holders", lambda _: held)
+    monkeypatch.setattr(file_locks, "holders", lambda _: held)
     assert pids(home) == []
 
 
@@ -402,13 +406,13 @@ def test_a_path_in_a_container_is_another(home: Path, tmp_path: Path) -> None:
     try:
         if process.stdout.readline() != b"up\n":
             pytest.skip("no mount namespaces here")
-        claim = belonging.by_files(process.pid)
+        claim = home_of.by_files(process.pid)
         assert claim is not None
         assert claim.locked
-        assert not belonging.is_same(claim.home, home)
-        assert not belonging.is_reachable(claim.home)
+        assert not home_of.is_same(claim.home, home)
+        assert not home_of.is_reachable(claim.home)
         assert (claim.home / "gateway.lock").exists()
-        assert belonging.locked_file(process.pid, home) is None
+        assert home_of.locked_file(process.pid, home) is None
     finally:
         process.communicate(b"\n", timeout=10)
 
@@ -417,12 +421,12 @@ def test_a_path_in_a_container_is_another(home: Path, tmp_path: Path) -> None:
 def test_a_strangers_process_is_no_gateway(home: Path, tmp_path: Path) -> None:
     """Who is neither root nor the owner of the home works on nothing in it, whatever he says."""
     with pretender(tmp_path, {"HERMES_HOME": str(home)}) as pid:
-        assert belonging.may_belong(pid, home)
+        assert home_of.may_belong(pid, home)
         assert pids(home) == [pid]
     tmp_path.chmod(0o755)
     stranger = subprocess.Popen(["sleep", "60"], user=54321, group=54321)
     try:
-        assert not belonging.may_belong(stranger.pid, home)
+        assert not home_of.may_belong(stranger.pid, home)
     finally:
         stranger.kill()
         stranger.wait()
@@ -456,17 +460,17 @@ def test_lock_holders(tmp_path: Path) -> None:
     import fcntl
 
     path = support.put(tmp_path / "gateway.lock", "")
-    assert locks.holders([path, tmp_path / "gone"]) == {}
+    assert file_locks.holders([path, tmp_path / "gone"]) == {}
     with path.open() as file:
         fcntl.flock(file, fcntl.LOCK_EX)
-        assert locks.holders([path]) == {path: [os.getpid()]}
+        assert file_locks.holders([path]) == {path: [os.getpid()]}
 
 
 def test_file_holders(tmp_path: Path) -> None:
     """Who else has a file open is found; we ourselves do not count."""
     path = support.put(tmp_path / "state.db", "x")
     with path.open():
-        assert processes.holders([path]) == {}
+        assert gateway_processes.holders([path]) == {}
     with subprocess.Popen(
         ["sh", "-c", 'exec 3<"$0"; echo up; read _', str(path)],
         stdin=subprocess.PIPE,
@@ -474,7 +478,7 @@ def test_file_holders(tmp_path: Path) -> None:
     ) as process:
         assert process.stdin and process.stdout
         process.stdout.readline()
-        assert processes.holders([path]) == {path: [process.pid]}
+        assert gateway_processes.holders([path]) == {path: [process.pid]}
         process.stdin.close()
 
 
@@ -502,7 +506,7 @@ def nobody() -> list[Gateway]:
 
 def version(home: Path) -> str | None:
     """The version that is found for a home."""
-    found = installation.find(Home(home), nobody)
+    found = find.find(Home(home), nobody)
     return found.version if found else None
 
 
@@ -579,7 +583,7 @@ def test_running_interpreter_goes_first(home: Path, user: Path, tmp_path: Path) 
     install(tmp_path / "running", "0.13.0")
     gateway = Gateway(1, datetime.now(UTC), str(tmp_path / "running" / "bin" / "python"))
 
-    found = installation.find(Home(home), lambda: [gateway])
+    found = find.find(Home(home), lambda: [gateway])
 
     assert found is not None
     assert (found.version, found.running) == ("0.13.0", True)
@@ -596,7 +600,7 @@ def test_running_interpreter_goes_first(home: Path, user: Path, tmp_path: Path) 
 )
 def test_release(text: str, numbers: tuple[int, ...]) -> None:
     """Versions as numbers."""
-    assert installation.release(text) == numbers
+    assert find.release(text) == numbers
 
 
 @pytest.mark.parametrize("kind", ["file", "fifo", "loop", "binary"])

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from hermes_doctor import vault as vaults
+from hermes_doctor.backup import vault as vaults
+from hermes_doctor.backup.vault import Vault
 from hermes_doctor.home import Home
-from hermes_doctor.vault import Vault
 from tests import support
 
 

@@ -21,7 +21,8 @@ from hermes_doctor.model import (
     Severity,
     Status,
 )
-from hermes_doctor.render import document, examined, lines, terminal
+from hermes_doctor.render import document, report as render_report
+from hermes_doctor.terminal import console, lines
 
 NOW = datetime(2026, 11, 15, 3, 15, tzinfo=UTC)
 
@@ -55,7 +56,7 @@ def found(code: str, caused_by: str | None = None, **more: object) -> Finding:
 
 def text(one: Report) -> str:
     """The report as a pipe gets it."""
-    return "\n".join(line.text for line in examined.lines(one))
+    return "\n".join(line.text for line in render_report.lines(one))
 
 
 def depth(shown: str, code: str) -> int:
@@ -269,7 +270,7 @@ def test_width(monkeypatch: pytest.MonkeyPatch, width: int) -> None:
     monkeypatch.setenv("COLUMNS", str(width))
     out = io.StringIO()
 
-    terminal.show(examined.lines(LONG), out)
+    console.show(render_report.lines(LONG), out)
 
     commands = re.compile(r"\s*hermes-doctor (check|fix|undo|explain|backup)\b")
     rows = [row for row in out.getvalue().splitlines() if not commands.match(row)]
@@ -293,7 +294,7 @@ def test_encodings(encoding: str) -> None:
     raw = io.BytesIO()
     out = io.TextIOWrapper(raw, encoding=encoding)
 
-    lines.show(examined.lines(LONG), out)
+    lines.show(render_report.lines(LONG), out)
     out.flush()
 
     shown = raw.getvalue().decode(encoding)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor.files import snapshot
+from hermes_doctor.system.files import snapshot
 from tests import crashing, support
 from tests.crashing import Cut, Server
 from tests.warm import ROOT

@@ -9,11 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor import blocks, digests, reusing, sharing
-from hermes_doctor.digests import PIECE
+from hermes_doctor.backup import blocks, known_digests, unchanged
+from hermes_doctor.backup.manifest import Backup, Entry
+from hermes_doctor.backup.vault import Vault
 from hermes_doctor.home import Home
-from hermes_doctor.manifest import Backup, Entry
-from hermes_doctor.vault import Vault
+from hermes_doctor.system import digests
+from hermes_doctor.system.digests import PIECE
 from tests import support
 from tests.spoiling import entry, forge, unseen
 from tests.writing import back_up, writing
@@ -26,7 +27,7 @@ LONG = "sessions/long.jsonl"
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Files of a test are large early, and have been left alone for long."""
     monkeypatch.setattr(blocks, "LEAST", LARGE)
-    monkeypatch.setattr(sharing, "SETTLED", 0)
+    monkeypatch.setattr(unchanged, "SETTLED", 0)
 
 
 @pytest.fixture
@@ -181,11 +182,11 @@ def test_any_change(tmp_path: Path, seed: int) -> None:
     assert made is not None
     one = Entry("f", "file", size=made.size, sha256=made.sha256, pieces=made.pieces, blocks=True)
 
-    known = reusing.known(tmp_path, one)
+    known = known_digests.known(tmp_path, one)
 
     assert len(known) == len(right)
     assert all(mine in (None, its) for mine, its in zip(known, right, strict=True))
-    assert not reusing.contradict(tmp_path, one)
+    assert not known_digests.contradict(tmp_path, one)
     if seed % 3 == 0:
         assert known.count(None) <= 3
 
@@ -203,6 +204,6 @@ def test_parts_that_are_none(tmp_path: Path, damage: bytes) -> None:
     one = Entry("f", "file", blocks=True, sha256=digests.joined(each))
     for size in (len(data), 2**60):
         one = one._replace(size=size, pieces=digests.written(each))
-        assert reusing.known(tmp_path, one) == ()
-        assert reusing.contradict(tmp_path, one)
-    assert reusing.known(tmp_path / "gone", one) == ()
+        assert known_digests.known(tmp_path, one) == ()
+        assert known_digests.contradict(tmp_path, one)
+    assert known_digests.known(tmp_path / "gone", one) == ()

@@ -16,12 +16,12 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor import child as children, rights
-from hermes_doctor.child import child
-from hermes_doctor.files import snapshot
-from hermes_doctor.journal import Journal
 from hermes_doctor.model import CannotFix, Trouble
-from hermes_doctor.steps import SetOwner
+from hermes_doctor.records.journal import Journal
+from hermes_doctor.steps.base import SetOwner
+from hermes_doctor.system import privileges, workers as children
+from hermes_doctor.system.files import snapshot
+from hermes_doctor.system.workers import child
 from tests import crashing, support
 from tests.crashing import STRANGER
 from tests.test_steps import apply, forked, item
@@ -290,14 +290,14 @@ def test_it_goes_back_by_the_mark_only(theirs: Path) -> None:
     """An undo does not make it root's again by the receipt, which is his to write: a mark that
     only root can set has to prove that it was."""
     assert given(theirs, "auth.json").state == "done"
-    mark = os.getxattr(theirs / "auth.json", rights.MARK)
-    os.removexattr(theirs / "auth.json", rights.MARK)
+    mark = os.getxattr(theirs / "auth.json", privileges.MARK)
+    os.removexattr(theirs / "auth.json", privileges.MARK)
 
     done = support.doctor("undo", "--yes", "--home", theirs)
 
     assert done.code == 1, done.out + done.err
     assert (theirs / "auth.json").stat().st_uid == STRANGER
-    os.setxattr(theirs / "auth.json", rights.MARK, mark)
+    os.setxattr(theirs / "auth.json", privileges.MARK, mark)
     assert support.doctor("undo", "--yes", "--home", theirs).code == 0
     assert (theirs / "auth.json").stat().st_uid == 0
 
@@ -341,7 +341,7 @@ def test_a_symlink_that_is_root_s_own(theirs: Path, place: Path) -> None:
     (theirs / "link").symlink_to(precious)
 
     with pytest.raises(PermissionError):
-        rights.give(theirs / "link", STRANGER, STRANGER, from_root=True)
+        privileges.give(theirs / "link", STRANGER, STRANGER, from_root=True)
 
     assert precious.stat().st_uid == 0
     assert (theirs / "link").lstat().st_uid == 0

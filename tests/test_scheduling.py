@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor import scheduling
+from hermes_doctor.backup.retention import Retention
+from hermes_doctor.gateway.systemd import Manager
 from hermes_doctor.home import Home
-from hermes_doctor.retention import Retention
-from hermes_doctor.scheduling import Calendar, Daily, Line, Timer
-from hermes_doctor.services.systemd import Manager
-from hermes_doctor.watching.store import Store
+from hermes_doctor.schedule import daily_backup
+from hermes_doctor.schedule.daily_backup import Calendar, Daily, Line, Timer
+from hermes_doctor.watch.store import Store
 from tests import support
 from tests.services import faking
 from tests.watching.test_installing import CRONTAB, lasting_home
@@ -58,13 +58,13 @@ def test_where_the_installed_one_puts_them(
     file = support.put(tmp_path / "b.service", unit.service_text(mine))
     monkeypatch.setattr(unit, "_service", lambda _: file)
 
-    assert scheduling.vault_of(unit, mine) == place
+    assert daily_backup.vault_of(unit, mine) == place
     file.unlink()
-    assert scheduling.vault_of(unit, mine) is None
+    assert daily_backup.vault_of(unit, mine) is None
     plist = support.put(tmp_path / "b.plist", Calendar(system=False).text(mine))
     calendar = Calendar(system=False)
     monkeypatch.setattr(calendar, "place", lambda _: str(plist))
-    assert scheduling.vault_of(calendar, mine) == place
+    assert daily_backup.vault_of(calendar, mine) == place
 
 
 def test_the_property_list(home: Path) -> None:
@@ -139,7 +139,7 @@ def test_a_home_that_does_not_last(home: Path) -> None:
 
 def test_where_no_manager_is(home: Path) -> None:
     """Then it is cron's."""
-    manager, _ = scheduling.known(Home(home), system=False, cron=True)
+    manager, _ = daily_backup.known(Home(home), system=False, cron=True)
 
     assert isinstance(manager, Line)
 

@@ -128,7 +128,7 @@ def copy(*args):
     os.kill(os.getpid(), signal.SIGKILL)
 
 durable.copy_read_back = copy
-from hermes_doctor.cli import main
+from hermes_doctor.cli.main import main
 main()
 """
 

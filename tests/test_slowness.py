@@ -9,12 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor import slowness
 from hermes_doctor.home import Home
 from hermes_doctor.model import CouldNotLook
-from hermes_doctor.probes import Probes
-from hermes_doctor.probes.once import once
-from hermes_doctor.probes.supervisors import asking
+from hermes_doctor.probes.probes import Probes
+from hermes_doctor.system import commands, time_limits
+from hermes_doctor.system.once import once
 from tests import busy
 
 
@@ -22,36 +21,36 @@ from tests import busy
 def running(monkeypatch: pytest.MonkeyPatch) -> dict[str, float]:
     """A machine with two processors; how many processes want to run there can be set."""
     machine = {"runnable": 1.0}
-    monkeypatch.setattr(slowness, "_FRESH", -1.0)
-    monkeypatch.setattr(slowness, "_count", lambda: 2.0)
-    monkeypatch.setattr(slowness, "_small_share", lambda: 1.0)
-    monkeypatch.setattr(slowness, "_runnable", lambda: machine["runnable"])
+    monkeypatch.setattr(time_limits, "_FRESH", -1.0)
+    monkeypatch.setattr(time_limits, "_count", lambda: 2.0)
+    monkeypatch.setattr(time_limits, "_small_share", lambda: 1.0)
+    monkeypatch.setattr(time_limits, "_runnable", lambda: machine["runnable"])
     return machine
 
 
 def test_factor(running: dict[str, float]) -> None:
     """As many times slower as processes share a processor, within bounds."""
-    for runnable, expected in ((0, 1), (2, 1), (3, 1.5), (10, 5), (1000, slowness.MOST)):
+    for runnable, expected in ((0, 1), (2, 1), (3, 1.5), (10, 5), (1000, time_limits.MOST)):
         running["runnable"] = runnable
-        assert slowness.factor() == expected
-        assert slowness.stretched(2.0) == 2.0 * expected
+        assert time_limits.factor() == expected
+        assert time_limits.stretched(2.0) == 2.0 * expected
 
 
 def test_a_share_of_a_processor(running: dict[str, float], monkeypatch: pytest.MonkeyPatch) -> None:
     """A container that is allowed a tenth of a processor has ten times as long."""
-    monkeypatch.setattr(slowness, "_small_share", lambda: 10.0)
-    assert slowness.factor() == 10.0
+    monkeypatch.setattr(time_limits, "_small_share", lambda: 10.0)
+    assert time_limits.factor() == 10.0
 
 
 def test_a_real_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     """Busy processes on one processor are seen at once; the other processors stay free."""
     allowed = os.sched_getaffinity(0)
-    monkeypatch.setattr(slowness, "_count", lambda: 1.0)
-    monkeypatch.setattr(slowness, "_FRESH", -1.0)
+    monkeypatch.setattr(time_limits, "_count", lambda: 1.0)
+    monkeypatch.setattr(time_limits, "_FRESH", -1.0)
     os.sched_setaffinity(0, {min(allowed)})  # the busy processes inherit it
     try:
         with busy.machine(4):
-            assert slowness.factor() >= 4
+            assert time_limits.factor() >= 4
     finally:
         os.sched_setaffinity(0, allowed)
 
@@ -59,15 +58,15 @@ def test_a_real_machine(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_what_hangs_ends(running: dict[str, float]) -> None:
     """However busy the machine, a limit grows by a minute at most."""
     running["runnable"] = 1000.0
-    assert slowness.stretched(30.0) == 30.0 + slowness.EXTRA
-    clock = slowness.Stopwatch(time.monotonic() - 30.0 - slowness.EXTRA)
+    assert time_limits.stretched(30.0) == 30.0 + time_limits.EXTRA
+    clock = time_limits.Stopwatch(time.monotonic() - 30.0 - time_limits.EXTRA)
     assert clock.read() >= 30.0
 
 
 def test_stopwatch(running: dict[str, float]) -> None:
     """It counts slowly for as long as the machine is busy, and no longer."""
     running["runnable"] = 20.0
-    clock = slowness.Stopwatch(time.monotonic() - 5.0)
+    clock = time_limits.Stopwatch(time.monotonic() - 5.0)
     assert 0.5 <= clock.read() < 1.0
     running["runnable"] = 1.0
     time.sleep(0.05)
@@ -80,8 +79,8 @@ def test_waiting_ends(running: dict[str, float]) -> None:
     never, soon = threading.Event(), threading.Event()
     soon.set()
     began = time.monotonic()
-    assert slowness.Stopwatch().wait(soon, 60)
-    assert not slowness.Stopwatch().wait(never, 0.1)
+    assert time_limits.Stopwatch().wait(soon, 60)
+    assert not time_limits.Stopwatch().wait(never, 0.1)
     assert 0.3 <= time.monotonic() - began < 20
 
 
@@ -137,11 +136,11 @@ class Counted(threading.Event):
 def test_a_command_on_a_busy_machine(running: dict[str, float]) -> None:
     """So with commands; what was written to one is written once."""
     with pytest.raises(CouldNotLook, match=r"did not answer within 0\.2 s"):
-        asking.ask("sh", "-c", "sleep 0.6; cat", given=b"hello", limit=0.2)
+        commands.ask("sh", "-c", "sleep 0.6; cat", given=b"hello", limit=0.2)
     running["runnable"] = 40.0
-    assert asking.ask("sh", "-c", "sleep 0.6; cat", given=b"hello", limit=0.2).out == "hello"
+    assert commands.ask("sh", "-c", "sleep 0.6; cat", given=b"hello", limit=0.2).out == "hello"
 
 
 def test_processors() -> None:
     """Those of the machine, as the runnable processes are counted."""
-    assert slowness._count() == os.cpu_count()
+    assert time_limits._count() == os.cpu_count()

@@ -8,10 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor import blocks, durable, holes, paths, sharing
+from hermes_doctor.backup import blocks, unchanged
+from hermes_doctor.backup.vault import Vault, check_room
 from hermes_doctor.home import Home
 from hermes_doctor.model import Trouble
-from hermes_doctor.vault import Vault, check_room
+from hermes_doctor.repair import paths
+from hermes_doctor.system import disk, sparse_files
 from tests import support
 from tests.writing import back_up
 
@@ -78,7 +80,7 @@ def test_restored_with_its_holes(home: Path) -> None:
 
 def test_in_blocks(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A large file of which little changed is kept as blocks, and comes back with its holes."""
-    monkeypatch.setattr(sharing, "SETTLED", 0)
+    monkeypatch.setattr(unchanged, "SETTLED", 0)
     file = sparse(home / "sessions" / "image.raw", 64 * M, 5 * M)
     back_up(home)
     with file.open("r+b") as target:
@@ -98,10 +100,10 @@ def test_in_blocks(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 def test_a_stretch_at_a_time(tmp_path: Path) -> None:
     """As the copy of a database in use is made: each stretch as long as in the source."""
     file = sparse(tmp_path / "file", 40 * M + 100, 3 * M, 25 * M)
-    with file.open("rb") as source, durable.fresh(tmp_path / "copy") as target:
+    with file.open("rb") as source, disk.fresh(tmp_path / "copy") as target:
         for start in range(0, 40 * M + 100, 16 * M):
             end = min(start + 16 * M, 40 * M + 100)
-            durable.transfer(source.fileno(), target, start, end - start)
+            disk.transfer(source.fileno(), target, start, end - start)
             assert os.fstat(target).st_size == end
 
     assert (tmp_path / "copy").read_bytes() == file.read_bytes()
@@ -146,16 +148,16 @@ def test_digests_of_sparse_files(tmp_path: Path, size: int, places: tuple[int, .
     file = sparse(tmp_path / "file", size, *places)
     wanted = hashlib.sha256(file.read_bytes()).hexdigest()
 
-    assert durable.digest(file) == wanted
+    assert disk.digest(file) == wanted
     for name in ("read back", "plain"):
         made = tmp_path / name
-        with durable.fresh(made) as fd:
+        with disk.fresh(made) as fd:
             if name == "plain":
-                assert durable.copy(file, fd) == (wanted, size)
+                assert disk.copy(file, fd) == (wanted, size)
             else:
-                assert durable.copy_read_back(file, fd)[:2] == (wanted, size)
+                assert disk.copy_read_back(file, fd)[:2] == (wanted, size)
         assert made.read_bytes() == file.read_bytes()
-        assert holes.allocated(made.stat()) <= holes.allocated(file.stat())
+        assert sparse_files.allocated(made.stat()) <= sparse_files.allocated(file.stat())
 
 
 def test_blocks_of_a_sparse_base(tmp_path: Path) -> None:
@@ -166,10 +168,10 @@ def test_blocks_of_a_sparse_base(tmp_path: Path) -> None:
     with (
         blocks.opened(now) as fd,
         blocks.opened(base) as earlier,
-        durable.fresh(tmp_path / "parts" / "changed") as target,
+        disk.fresh(tmp_path / "parts" / "changed") as target,
     ):
         made = blocks.write(blocks.chunks(fd), earlier, target, 20 * M)
     assert made is not None
-    with durable.fresh(tmp_path / "back") as fd:
+    with disk.fresh(tmp_path / "back") as fd:
         assert blocks.copy(tmp_path / "parts", fd, made.sha256) == made.sha256
     assert (tmp_path / "back").read_bytes() == now.read_bytes()

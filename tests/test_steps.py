@@ -16,16 +16,16 @@ from types import SimpleNamespace
 
 import pytest
 
-from hermes_doctor.files import ABSENT, snapshot
+from hermes_doctor.backup.vault import MARGIN, Vault
 from hermes_doctor.home import Home
-from hermes_doctor.journal import ItemRecord, Journal, Journals
-from hermes_doctor.lock import locked
 from hermes_doctor.model import CannotFix, Trouble
-from hermes_doctor.probes import Probes
-from hermes_doctor.recovery import recover
-from hermes_doctor.repair import Item, Run
-from hermes_doctor.restoring import proven, undo_plan
-from hermes_doctor.steps import (
+from hermes_doctor.probes.probes import Probes
+from hermes_doctor.records.home_lock import locked
+from hermes_doctor.records.journal import ItemRecord, Journal, Journals
+from hermes_doctor.repair.recovery import recover
+from hermes_doctor.repair.run import Item, Run
+from hermes_doctor.repair.undo import proven, undo_plan
+from hermes_doctor.steps.base import (
     GatewayStep,
     MoveAside,
     Remove,
@@ -36,7 +36,7 @@ from hermes_doctor.steps import (
     SetOwner,
     Step,
 )
-from hermes_doctor.vault import MARGIN, Vault
+from hermes_doctor.system.files import ABSENT, snapshot
 from tests import crashing, support
 
 root_only = pytest.mark.skipif(os.geteuid() != 0, reason="giving files away needs root")

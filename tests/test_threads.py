@@ -11,7 +11,7 @@ from typing import TypeVar
 
 import pytest
 
-from hermes_doctor import threads
+from hermes_doctor.system import threads
 
 LONG = 30.0
 T = TypeVar("T")

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from hermes_doctor.backup.trial_restore import tried
+from hermes_doctor.backup.vault import Vault
 from hermes_doctor.home import Home
-from hermes_doctor.trial import tried
-from hermes_doctor.vault import Vault
 from tests import support
 from tests.crashing import logged
 from tests.writing import back_up

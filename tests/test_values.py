@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor.patterns import pattern
-from hermes_doctor.values import NOTHING, NamedTuple
+from hermes_doctor.lazy import NOTHING, NamedTuple, pattern
 
 ROOT = Path(__file__).parent.parent
 

@@ -13,11 +13,11 @@ from typing import Any
 
 import pytest
 
-from hermes_doctor import scope, vault as vaults
-from hermes_doctor.files import snapshot
+from hermes_doctor.backup import scope, vault as vaults
+from hermes_doctor.backup.vault import MANIFEST, Backup, Source, Vault, seal
 from hermes_doctor.home import Home
 from hermes_doctor.model import Trouble
-from hermes_doctor.vault import MANIFEST, Backup, Source, Vault, seal
+from hermes_doctor.system.files import snapshot
 from tests import support
 
 

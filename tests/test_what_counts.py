@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor.cli.ending import ended
+from hermes_doctor.cli.exits import ended
 from tests import support
 from tests.support import Done
 

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from typer.main import get_command
 
-from hermes_doctor.cli import checking, creating, words
+from hermes_doctor.cli import backup_create, check_run, quick_args
 from hermes_doctor.cli.commands import app
 
-TABLES = (words.CHECK, words.CREATE)
+TABLES = (quick_args.CHECK, quick_args.CREATE)
 CHECK: tuple[list[str], ...] = (
     [],
     ["--json"],
@@ -29,7 +29,9 @@ CREATE: tuple[list[str], ...] = (
     ["--home", "/srv/a b", "--vault=/mnt/disk", "--reason", "before it"],
     ["--include", "logs", "--exclude=sessions/*", "--exclude", "*.jsonl"],
 )
-CLEAR = [(words.CHECK, given) for given in CHECK] + [(words.CREATE, given) for given in CREATE]
+CLEAR = [(quick_args.CHECK, given) for given in CHECK] + [
+    (quick_args.CREATE, given) for given in CREATE
+]
 TYPERS = (
     ["--help"],
     ["-h"],
@@ -49,7 +51,7 @@ TYPERS = (
 )
 
 
-def declared(table: words.Table) -> Any:
+def declared(table: quick_args.Table) -> Any:
     """The command as typer has it."""
     found: Any = get_command(app)
     for name in table.command:
@@ -58,13 +60,13 @@ def declared(table: words.Table) -> Any:
 
 
 @pytest.mark.parametrize(("table", "given"), CLEAR)
-def test_same(table: words.Table, given: list[str]) -> None:
+def test_same(table: quick_args.Table, given: list[str]) -> None:
     """What is read here is what typer would have read."""
-    run: Callable[..., int] = checking.run if table is words.CHECK else creating.run
+    run: Callable[..., int] = check_run.run if table is quick_args.CHECK else backup_create.run
     parameters = inspect.signature(run).parameters
     defaults = {name: one.default for name, one in parameters.items()}
 
-    asked = words.of(table, [*table.command, *given])
+    asked = quick_args.of(table, [*table.command, *given])
 
     assert asked is not None
     theirs = declared(table).make_context("it", list(given)).params
@@ -80,22 +82,22 @@ def test_same(table: words.Table, given: list[str]) -> None:
 
 @pytest.mark.parametrize("table", TABLES)
 @pytest.mark.parametrize("given", TYPERS, ids=" ".join)
-def test_left_to_typer(table: words.Table, given: list[str]) -> None:
+def test_left_to_typer(table: quick_args.Table, given: list[str]) -> None:
     """Help, mistakes and whatever is not plain are not decided here."""
-    assert words.of(table, [*table.command, *given]) is None
+    assert quick_args.of(table, [*table.command, *given]) is None
 
 
 @pytest.mark.parametrize("table", TABLES)
 @pytest.mark.parametrize(
     "given", [[], ["fix"], ["backup"], ["--version"], ["--json", "check"]], ids=" ".join
 )
-def test_other_commands(table: words.Table, given: list[str]) -> None:
+def test_other_commands(table: quick_args.Table, given: list[str]) -> None:
     """Nor are other commands."""
-    assert words.of(table, given) is None
+    assert quick_args.of(table, given) is None
 
 
 @pytest.mark.parametrize("table", TABLES)
-def test_table(table: words.Table) -> None:
+def test_table(table: quick_args.Table) -> None:
     """A table has nothing that its command does not declare; that of `check` has all of it."""
     options = [one for one in declared(table).params if one.name != "help"]
     several = {one.name for one in options if one.multiple}
@@ -105,7 +107,7 @@ def test_table(table: words.Table) -> None:
     assert switches == table.switches
     assert {*table.single} <= single
     assert {*table.repeated} <= several
-    assert table is words.CREATE or (single, several) == ({*table.single}, {*table.repeated})
+    assert table is quick_args.CREATE or (single, several) == ({*table.single}, {*table.repeated})
     read = {*table.switches, *table.single, *table.repeated}
     assert all(
         one.opts == [f"--{one.name.replace('_', '-')}"] for one in options if one.name in read

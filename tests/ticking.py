@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from hermes_doctor.model import Finding, Gateway
-from hermes_doctor.probes import Probes
+from hermes_doctor.probes.probes import Probes
 from tests import stored, support
 from tests.looking import ask
 

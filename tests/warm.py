@@ -107,12 +107,12 @@ def shared() -> Server:
 def serve(prepare: Prepare | None = None) -> None:
     """Answer one call after the other, until there are no more."""
     import hermes_doctor
-    from hermes_doctor import plugins
+    from hermes_doctor.plugins import load
 
     ours = pkgutil.walk_packages(hermes_doctor.__path__, "hermes_doctor.")
     for name in [*(module.name for module in ours), *LATE]:
         importlib.import_module(name)
-    _ = plugins.load().fixes
+    _ = load.load().fixes
     gc.freeze()  # what the forks share stays shared
     answers = os.fdopen(os.dup(1), "w")
     for line in sys.stdin:

@@ -16,9 +16,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from hermes_doctor import scope
+from hermes_doctor.backup import scope
+from hermes_doctor.backup.vault import Backup, Vault
 from hermes_doctor.home import Home
-from hermes_doctor.vault import Backup, Vault
 
 LOOP = """
 import json, sqlite3, sys

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hermes_doctor.cli.options import HomeOption, JsonOption, VaultOption
-from hermes_doctor.cli.vaults import echo
+from hermes_doctor.cli.vault_option import echo
 
 if TYPE_CHECKING:
-    from hermes_doctor.archive import Lock
+    from hermes_doctor.backup.archive import Lock
+    from hermes_doctor.backup.vault import Backup, Vault
     from hermes_doctor.home import Home
-    from hermes_doctor.vault import Backup, Vault
 
 PASSPHRASE = "passphrase"
 ToOption = Annotated[
@@ -93,10 +93,10 @@ def export(
     json: JsonOption = False,
 ) -> int:
     """Write a backup into one encrypted file, for another disk or another machine."""
-    from hermes_doctor.cli.copying import sending_bar
-    from hermes_doctor.interrupts import interruptible
+    from hermes_doctor.cli.progress_bars import sending_bar
     from hermes_doctor.model import Trouble
-    from hermes_doctor.render.lines import row, show, tilde
+    from hermes_doctor.system.signals import interruptible
+    from hermes_doctor.terminal.lines import row, show, tilde
 
     if not encrypt_to:
         raise Trouble("Say for whom it is encrypted: --encrypt-to KEY, @FILE or passphrase.")
@@ -123,11 +123,11 @@ def push(
     json: JsonOption = False,
 ) -> int:
     """Send backups to a store of restic's, or to another machine by rsync; checked there."""
-    from hermes_doctor import engines
-    from hermes_doctor.cli.copying import sending_bar
-    from hermes_doctor.interrupts import interruptible
+    from hermes_doctor.backup import engines
+    from hermes_doctor.cli.progress_bars import sending_bar
     from hermes_doctor.model import Trouble
-    from hermes_doctor.render.lines import row, show
+    from hermes_doctor.system.signals import interruptible
+    from hermes_doctor.terminal.lines import row, show
 
     if (restic is None) == (rsync is None):
         raise Trouble("Say where to: --restic REPOSITORY or --rsync PLACE.")
@@ -144,7 +144,7 @@ def push(
                 )
             else:
                 from hermes_doctor import home as homes
-                from hermes_doctor.vault import Vault
+                from hermes_doctor.backup.vault import Vault
 
                 engines.rsync(Vault(homes.find(home), vault), rsync or "")
                 text = "All backups are there, compared byte by byte."
@@ -166,18 +166,18 @@ def pull(
 
     A home that is gone is made anew, to be restored then.
     """
-    from hermes_doctor import engines
-    from hermes_doctor.cli import lost
-    from hermes_doctor.cli.copying import LARGE, sending_bar
+    from hermes_doctor.backup import engines
+    from hermes_doctor.backup.vault import Vault
+    from hermes_doctor.cli import lost_home
+    from hermes_doctor.cli.progress_bars import LARGE, sending_bar
     from hermes_doctor.model import Trouble
-    from hermes_doctor.render.lines import row, show
-    from hermes_doctor.vault import Vault
+    from hermes_doctor.terminal.lines import row, show
 
     if restic is None:
         raise Trouble("Say where from: --restic REPOSITORY.")
-    where = lost.found(home, elsewhere=True)
+    where = lost_home.found(home, elsewhere=True)
     repository = engines.Restic(restic)
-    with lost.again(where):
+    with lost_home.again(where):
         store = Vault(where, vault)
         with at_work(store), sending_bar(LARGE, quiet=json):  # how much it is, restic knows
             made = repository.pull(store, id)
@@ -193,7 +193,7 @@ def pull(
 
 def refuse_half(to: Path | None, encrypt_to: list[str] | None, passphrase: Path | None) -> None:
     """Options that mean nothing alone."""
-    from hermes_doctor import engines
+    from hermes_doctor.backup import engines
     from hermes_doctor.model import Trouble
 
     if (to or passphrase) and not encrypt_to:
@@ -208,7 +208,7 @@ def export_to(
     backup: Backup, to: Path | None, encrypt_to: list[str], passphrase_file: Path | None
 ) -> Path:
     """Write the archive, and say where it is."""
-    from hermes_doctor import archive
+    from hermes_doctor.backup import archive
 
     place = (to or backup.folder.parent).expanduser().absolute()
     if place.is_dir():
@@ -225,8 +225,8 @@ def _expanded(word: str) -> str:
 
 def list_others(home: Home, restic: str | None, *, json: bool) -> int:
     """What Hermes made, or what lies in a repository."""
-    from hermes_doctor import engines, hermescopies
-    from hermes_doctor.render.lines import row, show, tilde
+    from hermes_doctor.backup import engines, hermes_backups
+    from hermes_doctor.terminal.lines import row, show, tilde
 
     rows: list[dict[str, Any]]
     if restic is not None:
@@ -236,7 +236,7 @@ def list_others(home: Home, restic: str | None, *, json: bool) -> int:
     else:
         rows = [
             {"path": str(copy.path), "kind": copy.kind, "made": copy.made.isoformat()}
-            for copy in hermescopies.found(home)
+            for copy in hermes_backups.found(home)
         ]
         lines = [f"{one['made'][:19]}  {one['kind']:8}  {tilde(one['path'])}" for one in rows]
     if json:
@@ -254,9 +254,9 @@ def list_others(home: Home, restic: str | None, *, json: bool) -> int:
 def at_work(store: Vault) -> Iterator[None]:
     """Alone with the vault, and what killed ones have left there gone; a home that is lost has
     nobody at work on it."""
-    from hermes_doctor import leftovers
-    from hermes_doctor.interrupts import interruptible
-    from hermes_doctor.lock import locked
+    from hermes_doctor.backup import leftovers
+    from hermes_doctor.records.home_lock import locked
+    from hermes_doctor.system.signals import interruptible
 
     there = store.home.path.is_dir()
     with locked(store.home) if there else nullcontext(), interruptible():
@@ -269,13 +269,13 @@ def verified_others(
     store: Vault, word: str | None, lock: Lock, *, every: bool
 ) -> list[tuple[str, list[str]]] | None:
     """What is wrong with copies that are none of the vault; None where none is asked about."""
-    from hermes_doctor import archive, hermescopies
+    from hermes_doctor.backup import archive, hermes_backups
 
     if word and not every and Path(word).is_file() and archive.is_one(Path(word)):
         return [(word, archive.verify(Path(word), lock))]
-    copies = hermescopies.found(store.home) if every else []
+    copies = hermes_backups.found(store.home) if every else []
     one = (
-        hermescopies.named(store.home, word)
+        hermes_backups.named(store.home, word)
         if word and not every and not _is_id(store, word)
         else None
     )
@@ -286,7 +286,7 @@ def verified_others(
     results = []
     with at_work(store):
         for copy in copies:
-            seen = hermescopies.examine(store, copy)
+            seen = hermes_backups.examine(store, copy)
             missing = [f"{name} is not in it" for name in seen.missing]
             results.append((copy.name, [*seen.wrong, *missing]))
     return results
@@ -296,14 +296,14 @@ def taken_in(store: Vault, word: str, lock: Lock, *, sure: bool, quiet: bool) ->
     """The id of a backup of the vault, which a copy becomes before anything comes back from it."""
     import sys
 
-    from hermes_doctor import archive, hermescopies
-    from hermes_doctor.interrupts import interruptible
+    from hermes_doctor.backup import archive, hermes_backups
     from hermes_doctor.model import Trouble
-    from hermes_doctor.render.lines import row, show
+    from hermes_doctor.system.signals import interruptible
+    from hermes_doctor.terminal.lines import row, show
 
     if _is_id(store, word):
         return word
-    copy = hermescopies.named(store.home, word)
+    copy = hermes_backups.named(store.home, word)
     is_archive = copy is None and Path(word).is_file() and archive.is_one(Path(word))
     if copy is None and not is_archive:
         return word  # the vault says that there is no such backup
@@ -311,7 +311,7 @@ def taken_in(store: Vault, word: str, lock: Lock, *, sure: bool, quiet: bool) ->
         raise Trouble("This changes files. Nothing was changed. Say --yes to go on.")
     with interruptible():
         if copy is not None:
-            made = hermescopies.take_in(store, copy)
+            made = hermes_backups.take_in(store, copy)
         else:
             made = archive.take_in(store, Path(word), lock)
     if not quiet:
@@ -325,8 +325,8 @@ def _is_id(store: Vault, word: str) -> bool:
 
 def _chosen(home: Path | None, vault: Path | None, id: str | None) -> Backup:
     from hermes_doctor import home as homes
+    from hermes_doctor.backup.vault import Vault
     from hermes_doctor.model import Trouble
-    from hermes_doctor.vault import Vault
 
     store = Vault(homes.find(home), vault)
     backup = store.load(id) if id else store.newest()

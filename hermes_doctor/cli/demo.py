@@ -29,7 +29,7 @@ def demo(
     import shutil
     import tempfile
 
-    from hermes_doctor.render.lines import row, show
+    from hermes_doctor.terminal.lines import row, show
 
     folder = Path(tempfile.mkdtemp(prefix="hermes-doctor-demo-"))
     folder.chmod(0o755)  # others must be able to reach the secrets for the fault to be one
@@ -54,13 +54,13 @@ def demo(
 
 
 def _story(home: Path) -> bool:
-    from hermes_doctor import sickhome
+    from hermes_doctor.cli import demo_home
     from hermes_doctor.cli.check import check
     from hermes_doctor.cli.fix import fix
     from hermes_doctor.cli.undo import undo
-    from hermes_doctor.render.lines import row, show
+    from hermes_doctor.terminal.lines import row, show
 
-    faults = sickhome.make(home)
+    faults = demo_home.make(home)
     _title(1, "A Hermes home in which five things went wrong")
     show([row(("· ", "faint"), fault, hang=2) for fault in faults])
     sick = contents(home)
@@ -95,7 +95,7 @@ def _story(home: Path) -> bool:
 
 
 def _title(number: int, text: str) -> None:
-    from hermes_doctor.render.lines import BLANK, row, show
+    from hermes_doctor.terminal.lines import BLANK, row, show
 
     show(
         [

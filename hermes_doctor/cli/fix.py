@@ -20,10 +20,10 @@ from hermes_doctor.cli.options import (
 
 if TYPE_CHECKING:
     from hermes_doctor.home import Home
-    from hermes_doctor.journal import Journal
     from hermes_doctor.model import Finding, Report
-    from hermes_doctor.plan import Planned
-    from hermes_doctor.plugins import Plugins
+    from hermes_doctor.plugins.load import Plugins
+    from hermes_doctor.records.journal import Journal
+    from hermes_doctor.repair.plan import Planned
 
 EPILOG = """\b
 Examples:
@@ -61,18 +61,18 @@ def fix(
 ) -> int:
     """Plan the repair; with --apply back up, repair, verify."""
     from hermes_doctor import home as homes
-    from hermes_doctor.cli import asked
+    from hermes_doctor.cli import shared_options
 
     where = homes.find(home)
-    loaded = asked.loaded(plugins)
+    loaded = shared_options.loaded(plugins)
     session = Session(where, loaded, codes or [], subject, deep=deep, network=network)
-    named = asked.named_home(home)
-    session.options = asked.repeated(named, plugins)
-    session.fix_options = asked.repeated(named, plugins, vault, deep=deep, network=network)
-    session.page_options = asked.repeated(plugins=plugins)
+    named = shared_options.named_home(home)
+    session.options = shared_options.repeated(named, plugins)
+    session.fix_options = shared_options.repeated(named, plugins, vault, deep=deep, network=network)
+    session.page_options = shared_options.repeated(plugins=plugins)
     if apply:
-        from hermes_doctor.cli.restoring import recovered
-        from hermes_doctor.lock import locked
+        from hermes_doctor.cli.restore_common import recovered
+        from hermes_doctor.records.home_lock import locked
 
         with locked(where), recovered(where, loaded, json=json) as ended:
             said = [one.text for one in ended]
@@ -96,7 +96,7 @@ class Session:
         deep: bool = False,
         network: bool = False,
     ) -> None:
-        from hermes_doctor.cli.asked import select
+        from hermes_doctor.cli.shared_options import select
 
         self.home = home
         self.plugins = plugins
@@ -131,13 +131,13 @@ class Session:
 
     def look(self) -> tuple[Report, list[Planned]]:
         """Examine the home and plan for what is found."""
-        from hermes_doctor import examination
-        from hermes_doctor.cli.asked import narrowed
-        from hermes_doctor.plan import plan
-        from hermes_doctor.probes import Probes
+        from hermes_doctor.cli.shared_options import narrowed
+        from hermes_doctor.examination import runner
+        from hermes_doctor.probes.probes import Probes
+        from hermes_doctor.repair.plan import plan
 
         probes = Probes(self.home, deep=self.deep, network=self.network)
-        report = examination.report(probes, self.plugins, self.checks, options=self.options)
+        report = runner.report(probes, self.plugins, self.checks, options=self.options)
         report = narrowed(report, self.codes, self.subject)
         # A quick look need not see again what it saw before; it is there until a fix holds.
         seen = {finding.key for finding in report.findings}
@@ -161,21 +161,21 @@ class Session:
 
 def _show(session: Session, *, json: bool) -> int:
     """The plan, and nothing else."""
-    from hermes_doctor import recovery
+    from hermes_doctor.repair import recovery
 
     report, planned = session.look()
     said = recovery.pending(session.home, session.options)
     if json:
         _document(report, planned, [], said)
     else:
-        from hermes_doctor.render import examined, repaired
-        from hermes_doctor.render.lines import row, show
+        from hermes_doctor.render import repair, report as render_report
+        from hermes_doctor.terminal.lines import row, show
 
         show([row(("! ", "warning"), text, hang=2) for text in said])
         if not planned:
-            show([repaired.nothing(report)])
-        show(repaired.plan_lines(planned, session.apply_command(), session.page_options))
-        show(examined.open_questions(report))
+            show([repair.nothing(report)])
+        show(repair.plan_lines(planned, session.apply_command(), session.page_options))
+        show(render_report.open_questions(report))
     if report.blind and not planned:
         return _blind(report, json=json)
     unseen = not planned and report.open
@@ -184,7 +184,7 @@ def _show(session: Session, *, json: bool) -> int:
 
 def _blind(report: Report, *, json: bool) -> int:
     """No check could look, so that there is nothing to go by."""
-    from hermes_doctor.cli.checking import say_blind
+    from hermes_doctor.cli.check_run import say_blind
 
     if not json:
         say_blind([report])
@@ -195,12 +195,12 @@ def _apply(
     session: Session, said: Sequence[str], *, vault: VaultOption, yes: bool, json: bool
 ) -> int:
     """Rounds of plan, run and look again."""
-    from hermes_doctor.cli import ending
+    from hermes_doctor.cli import exits
     from hermes_doctor.model import Status
-    from hermes_doctor.plan import verifier
-    from hermes_doctor.probes import Probes
-    from hermes_doctor.render import repaired
-    from hermes_doctor.render.lines import show
+    from hermes_doctor.probes.probes import Probes
+    from hermes_doctor.render import repair
+    from hermes_doctor.repair.plan import verifier
+    from hermes_doctor.terminal.lines import show
 
     verify = verifier(
         lambda: Probes(session.home, deep=session.deep, network=session.network), session.plugins
@@ -226,7 +226,7 @@ def _apply(
         steering = {one.finding.key for one in chosen if one.steers}
         run = _run(session, chosen, vault, report.hermes_version, verify, quiet=json)
         runs.append(run)
-        ending.changed()
+        exits.changed()
         for item in run.items:
             outcomes[item.code, item.subject] = item.outcome
             if item.outcome == "refused":
@@ -235,7 +235,7 @@ def _apply(
                 words.steered |= (item.code, item.subject) in steering
         session.go_on(chosen, run)
         if not json:
-            show(repaired.receipt_lines(run, session.options))
+            show(repair.receipt_lines(run, session.options))
         report, planned = session.look()  # what was hidden behind it may show now
     if json:
         _document(report, shown, runs, said)
@@ -294,12 +294,12 @@ class Words:
 
     def _ask(self, one: Planned) -> bool:
         from hermes_doctor.cli.options import sure
-        from hermes_doctor.render import repaired
-        from hermes_doctor.render.lines import show
+        from hermes_doctor.render import repair
+        from hermes_doctor.terminal.lines import show
 
         if self.quiet:
             return False
-        show(repaired.one_plan(one, self.page_options))
+        show(repair.one_plan(one, self.page_options))
         who = f", {one.finding.subject}" if one.personal else ""
         return sure(f"Apply this fix for {one.finding.code}{who}?")
 
@@ -313,9 +313,9 @@ def _run(
     *,
     quiet: bool,
 ) -> Journal:
-    from hermes_doctor.cli.copying import repair_bar
-    from hermes_doctor.repair import Run
-    from hermes_doctor.vault import Vault
+    from hermes_doctor.backup.vault import Vault
+    from hermes_doctor.cli.progress_bars import repair_bar
+    from hermes_doctor.repair.run import Run
 
     items = [one.item() for one in chosen]
     codes = ", ".join(sorted({one.finding.code for one in chosen}))
@@ -343,12 +343,12 @@ def _close(
     words: Words,
 ) -> None:
     """What is left, and what to do about it."""
-    from hermes_doctor.render import examined, repaired
-    from hermes_doctor.render.lines import row, show
+    from hermes_doctor.render import repair, report as render_report
+    from hermes_doctor.terminal.lines import row, show
 
     if not shown:
-        show([repaired.nothing(report)])
-    show(examined.open_questions(report))
+        show([repair.nothing(report)])
+    show(render_report.open_questions(report))
     for one in planned:
         finding = one.finding
         why = words.refused.get(finding.key) or one.refusal
@@ -357,7 +357,7 @@ def _close(
             why = words.silence
             hint = ("do it: ", session.apply_command(one))
         elif one.unnamed:
-            why = f"{repaired.unnamed(one)}, so that its code must be named."
+            why = f"{repair.unnamed(one)}, so that its code must be named."
             hint = ("do it: ", session.apply_command(one))
         elif why is None:
             continue
@@ -396,13 +396,13 @@ def _left(planned: Sequence[Planned], refused: Container[tuple[str, str]] = ()) 
 def _document(
     report: Report, planned: Sequence[Planned], runs: Sequence[Journal], said: Sequence[str]
 ) -> None:
-    from hermes_doctor.render import document, repaired
+    from hermes_doctor.render import document, repair
 
     made = document.of_report(report)
     made["repair"] = {
         "applied": bool(runs),
-        "plan": repaired.plan_document(planned),
-        "runs": [repaired.run_document(run) for run in runs],
+        "plan": repair.plan_document(planned),
+        "runs": [repair.run_document(run) for run in runs],
         "recovered": list(said),
     }
     typer.echo(document.dump(made))

@@ -41,7 +41,7 @@ VaultOption = Annotated[
 
 def complete_code(incomplete: str) -> list[str]:
     """The codes that begin so, for the shell's completion."""
-    from hermes_doctor.cli.asked import loaded
+    from hermes_doctor.cli.shared_options import loaded
 
     codes = sorted({code for one in loaded(None).checks for code in one.codes})
     return [code for code in codes if code.startswith(incomplete.upper())]

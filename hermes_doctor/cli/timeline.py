@@ -36,14 +36,15 @@ def timeline(
     plugins: PluginsOption = None,
 ) -> int:
     """Restarts, incidents, edits, updates, backups and repairs in the order of time."""
-    from hermes_doctor import __version__, home as homes, timeline as timelines
-    from hermes_doctor.cli import asked
-    from hermes_doctor.probes import Probes
+    from hermes_doctor import __version__, home as homes
+    from hermes_doctor.cli import shared_options
+    from hermes_doctor.examination import timeline as timelines
+    from hermes_doctor.probes.probes import Probes
     from hermes_doctor.render import document, timeline as rendered
-    from hermes_doctor.render.lines import show
+    from hermes_doctor.terminal.lines import show
 
     began = moment(since)
-    found = asked.loaded(plugins)
+    found = shared_options.loaded(plugins)
     probes = Probes(homes.find(home), deep=deep)
     told = timelines.tell(probes, found.rules, began)
     if json:

@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
-from hermes_doctor.knowledge import load_knowledge
+from hermes_doctor.knowledge.data import load_knowledge
 from hermes_doctor.sqlite.blueprint import Blueprint, Column, Table
 
 if TYPE_CHECKING:

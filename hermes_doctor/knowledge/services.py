@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from hermes_doctor.knowledge import load_knowledge
-from hermes_doctor.values import NamedTuple
+from hermes_doctor.knowledge.data import load_knowledge
+from hermes_doctor.lazy import NamedTuple
 
 
 class ServicePlan(NamedTuple):
@@ -20,7 +20,7 @@ class ServicePlan(NamedTuple):
 
 def service_plan(version: str) -> ServicePlan | None:
     """The unit of a release; of one that is not known, that of the newest known before it."""
-    from hermes_doctor.probes.installation import release
+    from hermes_doctor.installation.find import release
 
     known = load_knowledge("services")
     before = [name for name in known if release(name) <= release(version)]

@@ -1,1 +1,4 @@
-"""What the programs of a home wrote down: sources, entries, rules, incidents."""
+"""Everything that was written down about a gateway, read as one stream of entries.
+
+`plugins.log_rules` says what the entries mean.
+"""

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta, tzinfo
 from functools import lru_cache
 
-from hermes_doctor.patterns import pattern
+from hermes_doctor.lazy import pattern
 
 _QUARTER = 900
 """Zones differ by quarters of an hour."""

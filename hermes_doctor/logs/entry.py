@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hermes_doctor.values import NamedTuple
+from hermes_doctor.lazy import NamedTuple
 
 
 class Entry(NamedTuple):

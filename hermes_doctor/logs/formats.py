@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from hermes_doctor.lazy import NamedTuple
+from hermes_doctor.logs.block_reader import Lines
 from hermes_doctor.logs.clock import Clock
 from hermes_doctor.logs.entry import Entry
-from hermes_doctor.logs.opened import Lines
-from hermes_doctor.values import NamedTuple
 
 Wanted = Callable[[str, str], bool]
 """Whether anybody asks for entries of a level and a logger."""

@@ -11,12 +11,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from hermes_doctor.lazy import NamedTuple, pattern
+from hermes_doctor.logs.block_reader import Lines
 from hermes_doctor.logs.clock import Clock, seconds
 from hermes_doctor.logs.entry import Entry
 from hermes_doctor.logs.formats import LEVELS, MORE_BYTES, MORE_LINES, Format, Span, text
-from hermes_doctor.logs.opened import Lines
-from hermes_doctor.patterns import pattern
-from hermes_doctor.values import NamedTuple
 
 _HEAD = pattern(rf" ({'|'.join(LEVELS)})(?: \[([^\]\s]+)\])? ([A-Za-z_][\w.\-]*)", re.ASCII)
 _MILLISECONDS = {b"%03d" % n: n / 1000 for n in range(1000)}

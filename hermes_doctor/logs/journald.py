@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 from hermes_doctor.logs import output
 from hermes_doctor.logs.entry import Entry, Unread
 from hermes_doctor.logs.formats import LONG, Span
-from hermes_doctor.logs.series import Tell
+from hermes_doctor.logs.rotated import Tell
 from hermes_doctor.model import CouldNotLook
 
 if TYPE_CHECKING:
-    from hermes_doctor.probes.supervisors.unit import Unit
+    from hermes_doctor.supervisors.unit import Unit
 
 SOURCE = "journal"
 MOST = 2000
@@ -29,7 +29,7 @@ _NOTHING = "No journal files were found"
 
 def entries(unit: Unit, span: Span, most: int | None, tell: Tell) -> Iterator[Entry]:
     """What was written since then, of the newest `most` records."""
-    from hermes_doctor.probes.supervisors import asking
+    from hermes_doctor.system import commands
 
     count = 50 * MOST if most is None else MOST
     source = f"{SOURCE} of {unit.name}"
@@ -38,7 +38,7 @@ def entries(unit: Unit, span: Span, most: int | None, tell: Tell) -> Iterator[En
     if span.until < 1e11:
         limits.append(f"--until=@{span.until + 1:.0f}")
     try:
-        answer = asking.ask(
+        answer = commands.ask(
             *(*command, *limits, *_matches(unit)), limit=_PATIENCE, most=count * _RECORD
         )
     except CouldNotLook as why:

@@ -9,10 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
+from hermes_doctor.lazy import NamedTuple, pattern
 from hermes_doctor.logs.entry import Entry
 from hermes_doctor.logs.formats import LEVELS, MORE_BYTES, MORE_LINES, Span
-from hermes_doctor.patterns import pattern
-from hermes_doctor.values import NamedTuple
 
 _HEAD = pattern(
     rf"(?P<level>{'|'.join(LEVELS)})(?: \[(?P<session>[^\]\s]+)\])? "

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import datetime
 
+from hermes_doctor.lazy import pattern
+from hermes_doctor.logs.block_reader import Lines
 from hermes_doctor.logs.clock import Clock, seconds
 from hermes_doctor.logs.entry import Entry
 from hermes_doctor.logs.formats import Format, Span, text
-from hermes_doctor.logs.opened import Lines
-from hermes_doctor.patterns import pattern
 
 _TIMED = pattern(rb'"(?:ts|fired_at)": ?"([0-9T:.+\-Z ]{19,40})"')
 _WORD = pattern(r"[A-Za-z_][\w.]{0,80}")

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from hermes_doctor.lazy import pattern
 from hermes_doctor.logs import output
+from hermes_doctor.logs.block_reader import Lines
 from hermes_doctor.logs.clock import Clock, seconds
 from hermes_doctor.logs.entry import Entry
 from hermes_doctor.logs.formats import Format, Span, text
-from hermes_doctor.logs.opened import Lines
-from hermes_doctor.patterns import pattern
 
 _LOCAL = pattern(rb"(\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d)\.(\d{1,9})(?: {1,2}|$)")
 _TAI = pattern(rb"@([0-9a-f]{16})([0-9a-f]{8})(?: |$)")

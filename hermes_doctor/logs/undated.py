@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from hermes_doctor.logs import output
+from hermes_doctor.logs.block_reader import Opened
 from hermes_doctor.logs.entry import Entry, Unread
 from hermes_doctor.logs.formats import Span
-from hermes_doctor.logs.opened import Opened
-from hermes_doctor.logs.series import Note, Tell
+from hermes_doctor.logs.rotated import Note, Tell
 from hermes_doctor.model import CouldNotLook
 
 _TAIL = 64 * 1024

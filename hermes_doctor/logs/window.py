@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from hermes_doctor.logs.opened import Opened, next_line
-from hermes_doctor.values import NamedTuple
+from hermes_doctor.lazy import NamedTuple
+from hermes_doctor.logs.block_reader import Opened, next_line
 
 SLACK = 60.0
 """Seconds by which lines may stand out of order: several processes write one file."""

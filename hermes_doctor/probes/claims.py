@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from datetime import timedelta
 
 from hermes_doctor.model import Gateway
-from hermes_doctor.probes.runtime import PlatformState, Runtime
+from hermes_doctor.processes.runtime_files import PlatformState, Runtime
 
 _SLACK = timedelta(seconds=2)
 """Clocks of the kernel and of the file may differ by that much."""

@@ -8,16 +8,16 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from hermes_doctor.files import read
 from hermes_doctor.home import Home
-from hermes_doctor.knowledge import load_knowledge
+from hermes_doctor.installation.find import release as numbers
+from hermes_doctor.knowledge.data import load_knowledge
+from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.model import CouldNotLook
-from hermes_doctor.probes.installation import release as numbers
-from hermes_doctor.probes.runtime import epoch
-from hermes_doctor.probes.settings import Settings
-from hermes_doctor.probes.stores import StoreFile
-from hermes_doctor.stores.described import AGAIN, WHOLE
-from hermes_doctor.values import NamedTuple
+from hermes_doctor.processes.runtime_files import epoch
+from hermes_doctor.settings.variables import Settings
+from hermes_doctor.stores.catalogue import AGAIN, WHOLE
+from hermes_doctor.stores.store_file import StoreFile
+from hermes_doctor.system.files import read
 
 MOST = 500
 LONGEST = 60
@@ -57,9 +57,9 @@ class Job(NamedTuple):
     @property
     def name(self) -> str:
         """Its name as it may be shown."""
-        from hermes_doctor import masking
+        from hermes_doctor import redaction
 
-        return masking.words(self.called)[:LONGEST]
+        return redaction.words(self.called)[:LONGEST]
 
 
 class Ticker(NamedTuple):

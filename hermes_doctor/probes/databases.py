@@ -8,10 +8,10 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 
-from hermes_doctor.files import snapshot
 from hermes_doctor.home import Home
+from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.model import CouldNotLook
-from hermes_doctor.values import NamedTuple
+from hermes_doctor.system.files import snapshot
 
 
 class Databases(NamedTuple):

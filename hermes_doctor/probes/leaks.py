@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hermes_doctor.files import MEGABYTE, read_tail
 from hermes_doctor.home import Home
+from hermes_doctor.lazy import NamedTuple, pattern
 from hermes_doctor.model import CouldNotLook
-from hermes_doctor.patterns import pattern
-from hermes_doctor.probes.settings import Settings
-from hermes_doctor.settings.clear import suspects
-from hermes_doctor.values import NamedTuple
+from hermes_doctor.settings.plain_secrets import suspects
+from hermes_doctor.settings.variables import Settings
+from hermes_doctor.system.files import MEGABYTE, read_tail
 
 LOGS = ("gateway.log", "agent.log", "errors.log")
 QUICK, DEEP = 64 * 1024, 16 * MEGABYTE
@@ -59,7 +58,7 @@ def _secrets(settings: Settings) -> Iterator[tuple[str, str]]:
 
 def _is_usable(value: str) -> bool:
     """Whether it is a key, and no placeholder or reference."""
-    from hermes_doctor.settings.secret import state
-    from hermes_doctor.settings.text import ENV, Source, Text
+    from hermes_doctor.settings.key_state import state
+    from hermes_doctor.settings.sourced_text import ENV, Source, Text
 
     return state(None, Text(value, Source(ENV, "a key"))) == "usable"

@@ -6,11 +6,11 @@ import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cache
 
-from hermes_doctor import slowness
-from hermes_doctor.knowledge import load_knowledge
-from hermes_doctor.probes.platforms import HELD, Endpoint, Platform
-from hermes_doctor.probes.sockets import Connection, plain
-from hermes_doctor.values import NamedTuple
+from hermes_doctor.knowledge.data import load_knowledge
+from hermes_doctor.lazy import NamedTuple
+from hermes_doctor.processes.sockets import Connection, plain
+from hermes_doctor.settings.platforms import HELD, Endpoint, Platform
+from hermes_doctor.system import time_limits
 
 SURE = ("address", "network", "proxy", "tunnel")
 LIKELY = ("likely", "elsewhere")
@@ -149,8 +149,8 @@ def _hosts() -> Mapping[str, frozenset[str]]:
     """The names that this machine knows by itself."""
     from pathlib import Path
 
-    from hermes_doctor.files import read
     from hermes_doctor.model import CouldNotLook
+    from hermes_doctor.system.files import read
 
     found: dict[str, set[str]] = {"localhost": {"127.0.0.1", "::1"}}
     try:
@@ -212,7 +212,7 @@ def watch(
     One that has just lost its connection and takes it up again is without it for some seconds,
     and that is no fault.
     """
-    end = time.monotonic() + slowness.stretched(PATIENCE)
+    end = time.monotonic() + time_limits.stretched(PATIENCE)
     while True:
         found = sort(look())
         lost = any(one.how is None for one in found if one.platform.name in held)

@@ -12,12 +12,12 @@ from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from hermes_doctor.files import folder_entries, read
 from hermes_doctor.home import Home
+from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.model import CouldNotLook
-from hermes_doctor.probes import descriptors, processes, vitals
-from hermes_doctor.probes.runtime import Life
-from hermes_doctor.values import NamedTuple
+from hermes_doctor.processes import descriptors, gateway_processes, process_stat
+from hermes_doctor.processes.runtime_files import Life
+from hermes_doctor.system.files import folder_entries, read
 
 _BROWSERS = ("agent-browser-h_", "agent-browser-cdp_", "agent-browser-hermes_")
 MOST = 2000
@@ -47,28 +47,28 @@ def servers(home: Home, now: Iterable[int]) -> list[Orphan]:
         raise CouldNotLook("whose MCP servers there are cannot be seen here")
     living = set(now)
     found = []
-    for pid in processes.every():
+    for pid in gateway_processes.every():
         try:
             st = os.stat(f"/proc/{pid}/fd/2")
         except OSError:
             continue
         if (st.st_dev, st.st_ino) != (known.st_dev, known.st_ino) or pid in living:
             continue
-        seen = vitals.stat(pid)
+        seen = process_stat.stat(pid)
         if seen and seen.doing != "Z" and not _has_hermes_above(seen.parent, log):
-            began = vitals.started(seen.start_time)
+            began = process_stat.started(seen.start_time)
             found.append(Orphan(pid, seen.name, MCP, began, home.name_of(log)))
     return found
 
 
 def _has_hermes_above(parent: int, log: Path) -> bool:
     """Whether it hangs on a process that is Hermes, or on another server of it."""
-    for _ in range(vitals.MOST_PARENTS):
+    for _ in range(process_stat.MOST_PARENTS):
         if parent <= 1:
             return False
         if any(one.path == str(log) for one in descriptors.of(parent) or ()):
             return True
-        seen = vitals.stat(parent)
+        seen = process_stat.stat(parent)
         if seen is None:
             return False
         if seen.name == "hermes":
@@ -86,10 +86,10 @@ def browsers(lives: Iterable[Life]) -> list[Orphan]:
         owner = _number(folder / f"{session}.owner_pid")
         pid = _number(folder / f"{session}.pid")
         life = dead.get(owner or 0)
-        seen = vitals.stat(pid) if pid and life else None
+        seen = process_stat.stat(pid) if pid and life else None
         if not (seen and life and pid) or seen.doing == "Z" or _alive(life):
             continue
-        began = vitals.started(seen.start_time)
+        began = process_stat.started(seen.start_time)
         if _is_browser(pid, session) and _in_life(began, life):
             found.append(Orphan(pid, seen.name, BROWSER, began, str(folder)))
     return found
@@ -134,7 +134,7 @@ def _in_life(began: datetime, life: Life) -> bool:
 
 def _alive(life: Life) -> bool:
     """Whether that very gateway is still there, by its start and not by its number alone."""
-    seen = vitals.stat(life.pid)
+    seen = process_stat.stat(life.pid)
     if seen is None or seen.doing == "Z":
         return False
-    return abs((vitals.started(seen.start_time) - life.began).total_seconds()) < 120
+    return abs((process_stat.started(seen.start_time) - life.began).total_seconds()) < 120

@@ -6,14 +6,14 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.model import CouldNotLook
-from hermes_doctor.probes.settings import started_with
-from hermes_doctor.values import NamedTuple
+from hermes_doctor.settings.variables import started_with
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from hermes_doctor.probes import Probes
+    from hermes_doctor.probes.probes import Probes
 
 
 class Program(NamedTuple):

@@ -9,19 +9,19 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hermes_doctor import slowness
-from hermes_doctor.files import snapshot
+from hermes_doctor.lazy import NamedTuple, pattern
 from hermes_doctor.model import CouldNotLook
-from hermes_doctor.patterns import pattern
-from hermes_doctor.probes import health, space, vitals
-from hermes_doctor.probes.runtime import Beat, Runtime
-from hermes_doctor.probes.sockets import Connection
-from hermes_doctor.probes.space import Space
-from hermes_doctor.probes.vitals import Vitals
-from hermes_doctor.values import NamedTuple
+from hermes_doctor.probes.network import health
+from hermes_doctor.processes import process_stat
+from hermes_doctor.processes.process_stat import Vitals
+from hermes_doctor.processes.runtime_files import Beat, Runtime
+from hermes_doctor.processes.sockets import Connection
+from hermes_doctor.system import space, time_limits
+from hermes_doctor.system.files import snapshot
+from hermes_doctor.system.space import Space
 
 if TYPE_CHECKING:
-    from hermes_doctor.probes.place import User
+    from hermes_doctor.system.mounts import User
 
 FRESH, OLD = 90.0, 120.0
 SKEW = 5.0
@@ -86,7 +86,7 @@ def take(
     asked = health.Answer(health.NOT_ASKED)
     if door is not None and health.reachable(process.pid) and not _spent(process):
         patience = SHORT if age is not None and age > OLD else LONG
-        asked = health.knock(process.pid, door, slowness.stretched(patience))
+        asked = health.knock(process.pid, door, time_limits.stretched(patience))
     found = Pulse(
         pid=process.pid,
         turns=None,
@@ -139,14 +139,14 @@ def _rests(pid: int) -> bool:
     for look in range(_looks()):
         if look:
             time.sleep(STEP)
-        if vitals.waits_for_events(pid):
+        if process_stat.waits_for_events(pid):
             return True
     return False
 
 
 def _looks() -> int:
     """Return how often to look; on a busy machine a loop comes to rest more rarely."""
-    return round(LOOKS * slowness.factor())
+    return round(LOOKS * time_limits.factor())
 
 
 def _by_rest(found: Pulse) -> Pulse:
@@ -155,8 +155,8 @@ def _by_rest(found: Pulse) -> Pulse:
     places = set()
     looks = _looks()
     for _ in range(looks if found.pid else 0):
-        place = vitals.waits_in(found.pid or 0)
-        if vitals.is_for_events(place):
+        place = process_stat.waits_in(found.pid or 0)
+        if process_stat.is_for_events(place):
             return found._replace(turns=True, what="its main thread waits for events")
         places.add(place)
         time.sleep(STEP)
@@ -175,7 +175,7 @@ def elsewhere(url: str, *, network: bool) -> Pulse:
         return Pulse(None, None, "GATEWAY_HEALTH_URL is not an address that can be asked")
     if not network and not place.loopback:
         return Pulse(None, None, "GATEWAY_HEALTH_URL leads off this machine: ask with --network")
-    asked = health.ask(place, slowness.stretched(LONG))
+    asked = health.ask(place, time_limits.stretched(LONG))
     down = (health.SILENT, health.REFUSED, health.BROKEN)
     turns = True if asked.word == health.ANSWERED else False if asked.word in down else None
     what = f"GATEWAY_HEALTH_URL: {asked.word}"

@@ -9,11 +9,10 @@ from __future__ import annotations
 import time
 from datetime import UTC, datetime
 
-from hermes_doctor.files import read_tail
 from hermes_doctor.home import Home
+from hermes_doctor.lazy import NamedTuple, pattern
 from hermes_doctor.model import CouldNotLook
-from hermes_doctor.patterns import pattern
-from hermes_doctor.values import NamedTuple
+from hermes_doctor.system.files import read_tail
 
 TAIL = 256 * 1024
 WINDOW = 86_400.0

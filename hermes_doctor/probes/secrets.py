@@ -7,12 +7,11 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 
-from hermes_doctor.files import Snapshot, listing, snapshot
 from hermes_doctor.home import SIDECARS, Home
+from hermes_doctor.lazy import NamedTuple, pattern
 from hermes_doctor.model import CouldNotLook
-from hermes_doctor.patterns import pattern
-from hermes_doctor.probes import pairing
-from hermes_doctor.values import NamedTuple
+from hermes_doctor.stores import pairing
+from hermes_doctor.system.files import Snapshot, listing, snapshot
 
 _RW_OTHERS = stat.S_IROTH | stat.S_IWOTH
 _RW_GROUP = stat.S_IRGRP | stat.S_IWGRP

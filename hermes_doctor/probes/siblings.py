@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from hermes_doctor.files import read
 from hermes_doctor.home import Home
+from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.model import CouldNotLook
-from hermes_doctor.probes import settings
-from hermes_doctor.probes.environment import LIMIT, NAME
-from hermes_doctor.probes.identities import IDENTITIES
-from hermes_doctor.probes.settings import Settings
-from hermes_doctor.values import NamedTuple
+from hermes_doctor.probes.bot_locks import IDENTITIES
+from hermes_doctor.settings import variables
+from hermes_doctor.settings.env_file import LIMIT, NAME
+from hermes_doctor.settings.variables import Settings
+from hermes_doctor.system.files import read
 
 _MOST = 100
 _RAN = ("gateway_state.json", "gateway.pid", "gateway.lock")
@@ -63,4 +63,4 @@ def _variables(home: Path) -> dict[str, str]:
         data, _ = read(home / NAME, LIMIT)
     except (FileNotFoundError, CouldNotLook):
         return {}
-    return settings.parse(data.decode("utf-8-sig", "replace"))
+    return variables.parse(data.decode("utf-8-sig", "replace"))

@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hermes_doctor.knowledge import atlas
-from hermes_doctor.sqlite import declaration, deviation, difference
-from hermes_doctor.sqlite.deviation import Changed
-from hermes_doctor.sqlite.difference import Missing
-from hermes_doctor.values import NamedTuple
+from hermes_doctor.lazy import NamedTuple
+from hermes_doctor.sqlite import changed_parts, column_rules, missing_parts
+from hermes_doctor.sqlite.changed_parts import Changed
+from hermes_doctor.sqlite.missing_parts import Missing
 
 if TYPE_CHECKING:
-    from hermes_doctor.probes import Probes
+    from hermes_doctor.probes.probes import Probes
     from hermes_doctor.sqlite.blueprint import Blueprint
     from hermes_doctor.sqlite.schema import Schema
 
@@ -38,7 +38,7 @@ class Structure(NamedTuple):
         for part in parts:
             table = self.plan.tables.get(part.table) if self.plan else None
             column = table.column(part.name) if table and part.kind == "column" else None
-            if table and column and declaration.stand_in(table, column) is None:
+            if table and column and column_rules.stand_in(table, column) is None:
                 return False
         return bool(parts)
 
@@ -57,8 +57,8 @@ def compare(probes: Probes, path: Path) -> Structure:
     plan = atlas.expected(kind, release, found)
     if plan is None:
         return Structure(plan=None, newer=False)
-    missing = tuple(difference.missing(found, plan))
-    changed = tuple(deviation.changed(found, plan))
+    missing = tuple(missing_parts.missing(found, plan))
+    changed = tuple(changed_parts.changed(found, plan))
     beyond = atlas.is_beyond(kind, release)
     alien = bool(missing or changed) and _alien(kind, found)
     if beyond or alien:

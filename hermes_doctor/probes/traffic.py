@@ -5,9 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from hermes_doctor.home import Home
+from hermes_doctor.lazy import NamedTuple, pattern
 from hermes_doctor.logs import tail
-from hermes_doctor.patterns import pattern
-from hermes_doctor.values import NamedTuple
 
 TAIL = 256 * 1024
 _IN = "inbound message: platform="

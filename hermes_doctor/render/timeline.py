@@ -8,8 +8,8 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from hermes_doctor.render.lines import BLANK, Line, row, tilde
-from hermes_doctor.timeline import Event, Timeline
+from hermes_doctor.examination.timeline import Event, Timeline
+from hermes_doctor.terminal.lines import BLANK, Line, row, tilde
 
 _MARKS = {
     "start": ("▶", "good"),

@@ -6,13 +6,13 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from hermes_doctor import paths
-from hermes_doctor.handover import ASKED, will_end
+from hermes_doctor.backup.vault import Backup
 from hermes_doctor.home import Home
-from hermes_doctor.journal import PARTLY, Journal
 from hermes_doctor.model import CannotFix, CouldNotLook, Trouble
+from hermes_doctor.records.journal import PARTLY, Journal
+from hermes_doctor.repair import paths
+from hermes_doctor.repair.gateway import ASKED, will_end
 from hermes_doctor.repair.targets import Refused
-from hermes_doctor.vault import Backup
 
 
 def refused(log: Journal, error: Refused) -> Journal:

@@ -6,16 +6,17 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from hermes_doctor import acting, paths, rights
-from hermes_doctor.files import snapshot
-from hermes_doctor.handover import Handover
+from hermes_doctor.backup.vault import Vault, check_room
 from hermes_doctor.home import Home
+from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.model import CannotFix, CouldNotLook, Trouble
-from hermes_doctor.repair.staging import room_for
+from hermes_doctor.repair import actions, paths
+from hermes_doctor.repair.gateway import Handover
+from hermes_doctor.repair.stage import room_for
 from hermes_doctor.repair.targets import Refused, Target
-from hermes_doctor.steps import sidecars
-from hermes_doctor.values import NamedTuple
-from hermes_doctor.vault import Vault, check_room
+from hermes_doctor.steps.base import sidecars
+from hermes_doctor.system import privileges
+from hermes_doctor.system.files import snapshot
 
 
 class Preflight(NamedTuple):
@@ -25,11 +26,11 @@ class Preflight(NamedTuple):
     vault: Vault
     kind: str
 
-    def look(self, targets: Sequence[Target], gateway: Handover, acts: acting.Acts) -> None:
+    def look(self, targets: Sequence[Target], gateway: Handover, acts: actions.Acts) -> None:
         """Refuse what cannot be done."""
         st = os.stat(self.home.path)
         uid = st.st_uid
-        if os.geteuid() == uid == 0 and rights.shared(st):
+        if os.geteuid() == uid == 0 and privileges.shared(st):
             raise Trouble(
                 f"Others may write to {self.home.path}, so it is not root's alone. Nothing was "
                 f"changed. Close it first: chmod go-w {self.home.path}"
@@ -127,14 +128,14 @@ class Preflight(NamedTuple):
 
     def refuse_holders(self, targets: Sequence[Target], excused: Sequence[int]) -> None:
         """A database that somebody has open, or may open any moment, must not be swapped."""
-        from hermes_doctor.probes import processes
+        from hermes_doctor.processes import gateway_processes
 
         wanted = [target for target in targets if target.is_database]
         if not wanted:
             return
-        held = processes.holders(p for t in wanted for p in (t.path, *sidecars(t.path)))
+        held = gateway_processes.holders(p for t in wanted for p in (t.path, *sidecars(t.path)))
         try:
-            running = [gateway.pid for gateway in processes.gateways_of(self.home)]
+            running = [gateway.pid for gateway in gateway_processes.gateways_of(self.home)]
         except CouldNotLook:
             running = []
         for target in wanted:

@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from hermes_doctor.files import snapshot
 from hermes_doctor.home import is_database
-from hermes_doctor.journal import ItemRecord, State
 from hermes_doctor.model import CannotFix
-from hermes_doctor.steps import Change, GatewayStep, Service, Step
+from hermes_doctor.records.journal import ItemRecord, State
+from hermes_doctor.steps.base import Change, GatewayStep, Service, Step
+from hermes_doctor.system.files import snapshot
 
 Verify = Callable[[Sequence[ItemRecord]], Sequence[str | None]]
 """Says for each item what is still wrong, or None when it is cured."""

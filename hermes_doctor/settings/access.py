@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from hermes_doctor.knowledge import load_knowledge
-from hermes_doctor.probes import platforms
-from hermes_doctor.probes.settings import Settings
-from hermes_doctor.settings.secret import key_of
-from hermes_doctor.settings.text import DEFAULT, Answer, Key, Source, Text
-from hermes_doctor.settings.world import ABSENT, World, section
-from hermes_doctor.values import NamedTuple
+from hermes_doctor.knowledge.data import load_knowledge
+from hermes_doctor.lazy import NamedTuple
+from hermes_doctor.settings import platforms
+from hermes_doctor.settings.inputs import ABSENT, World, section
+from hermes_doctor.settings.key_state import key_of
+from hermes_doctor.settings.sourced_text import DEFAULT, Answer, Key, Source, Text
+from hermes_doctor.settings.variables import Settings
 
 GLOBAL_USERS, GLOBAL_EVERYONE = "GATEWAY_ALLOWED_USERS", "GATEWAY_ALLOW_ALL_USERS"
 _PLACES = {"top": (), "platforms": ("platforms",), "gateway": ("gateway", "platforms")}

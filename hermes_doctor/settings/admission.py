@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.settings.access import GLOBAL_USERS, Access, reader
+from hermes_doctor.settings.inputs import World, section
 from hermes_doctor.settings.resolved import Resolved
-from hermes_doctor.settings.text import Answer, Source, Text
-from hermes_doctor.settings.world import World, section
-from hermes_doctor.values import NamedTuple
+from hermes_doctor.settings.sourced_text import Answer, Source, Text
 
 _OWN_POLICY = ("wecom", "weixin", "yuanbao", "qqbot", "whatsapp")
 """Platforms whose adapters decide by `dm_policy` before the gateway does."""

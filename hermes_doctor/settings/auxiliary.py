@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from hermes_doctor.settings.text import DEFAULT, Source, Text
-from hermes_doctor.settings.world import ABSENT, World, section
-from hermes_doctor.values import NamedTuple
+from hermes_doctor.lazy import NamedTuple
+from hermes_doctor.settings.inputs import ABSENT, World, section
+from hermes_doctor.settings.sourced_text import DEFAULT, Source, Text
 
 _AUTO = Text("auto", Source(DEFAULT, "as the main model"))
 

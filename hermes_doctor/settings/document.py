@@ -7,10 +7,10 @@ from typing import Any
 
 import yaml
 
-from hermes_doctor.probes import configuration
-from hermes_doctor.probes.configuration import ConfigFile, Fault
-from hermes_doctor.settings.text import CONFIG, Source, Text
-from hermes_doctor.values import NamedTuple
+from hermes_doctor.lazy import NamedTuple
+from hermes_doctor.settings import config_file
+from hermes_doctor.settings.config_file import ConfigFile, Fault
+from hermes_doctor.settings.sourced_text import CONFIG, Source, Text
 
 Path = tuple[str | int, ...]
 _MOST_NODES = 200_000
@@ -39,7 +39,7 @@ class Document:
     """One YAML file. `values` is empty when there is a `fault`, as it is to Hermes."""
 
     def __init__(
-        self, data: bytes, file: str = configuration.NAME, parsed: ConfigFile | None = None
+        self, data: bytes, file: str = config_file.NAME, parsed: ConfigFile | None = None
     ) -> None:
         self.data = data
         self.file = file
@@ -47,7 +47,7 @@ class Document:
         self.duplicates: list[Duplicate] = []
         self.places: dict[Path, Place] = {}
         self.keys: dict[Path, Place] = {}
-        self.fault = parsed.fault if parsed else configuration.parse(data)[1]
+        self.fault = parsed.fault if parsed else config_file.parse(data)[1]
         if self.fault is None:
             self._read(parsed.root if parsed else None)
 
@@ -87,7 +87,7 @@ class Document:
             self.fault = Fault(f"holds a value that YAML cannot build ({type(error).__name__})")
 
     def _composed(self) -> yaml.Node | None:
-        loader = configuration.loader_for(self._text)(self._text[self._mark :])
+        loader = config_file.loader_for(self._text)(self._text[self._mark :])
         try:
             root: yaml.Node | None = loader.get_single_node()
             return root
@@ -178,9 +178,9 @@ def _alike(one: Any, other: Any) -> bool:
 
 def named(path: Path) -> str:
     """A path for people; a part that is more like a key or a token is hidden."""
-    from hermes_doctor import masking
+    from hermes_doctor import redaction
 
-    return masking.words(dotted(path))
+    return redaction.words(dotted(path))
 
 
 def dotted(path: Path) -> str:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from hermes_doctor.settings import runtime
+from hermes_doctor.lazy import NamedTuple
+from hermes_doctor.settings import request_route
 from hermes_doctor.settings.document import Path
+from hermes_doctor.settings.inputs import ABSENT, World
 from hermes_doctor.settings.outcome import Runtime, Unresolved
-from hermes_doctor.settings.text import Text, stripped, text
-from hermes_doctor.settings.world import ABSENT, World
-from hermes_doctor.values import NamedTuple
+from hermes_doctor.settings.sourced_text import Text, stripped, text
 
 _PLACES = ("fallback_providers", "fallback_model")
 
@@ -30,8 +30,8 @@ class Link(NamedTuple):
         """What a request of this entry would use."""
         if self.odd and not world.release.since(0, 15):
             raise Unresolved("malformed", f"the provider of {self.path} is not text")
-        asked = self.provider or runtime.requested(world, here=False)[0]
-        return runtime.resolve(world, asked, self.base_url, self.key)
+        asked = self.provider or request_route.requested(world, here=False)[0]
+        return request_route.resolve(world, asked, self.base_url, self.key)
 
 
 def chain(world: World) -> list[Link]:

@@ -6,7 +6,7 @@ read there as two ids, as anybody, or as anything but an id is none.
 
 from __future__ import annotations
 
-from hermes_doctor.patterns import pattern
+from hermes_doctor.lazy import pattern
 
 _NUMBER = r"\+?\d{5,20}"
 _SHAPES = {

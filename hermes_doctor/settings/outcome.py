@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hermes_doctor.settings.text import DEFAULT, Source, Text
-from hermes_doctor.values import NamedTuple
+from hermes_doctor.lazy import NamedTuple
+from hermes_doctor.settings.sourced_text import DEFAULT, Source, Text
 
 NO_KEY = Text("no-key-required", Source(DEFAULT, "no key"))
 

@@ -6,14 +6,13 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from hermes_doctor.home import Home
-from hermes_doctor.knowledge import load_knowledge
-from hermes_doctor.probes import configuration, environment
-from hermes_doctor.settings import envfile
-from hermes_doctor.settings.blocks import Block
+from hermes_doctor.knowledge.data import load_knowledge
+from hermes_doctor.lazy import NamedTuple
+from hermes_doctor.settings import config_file, env_file, env_parsers
 from hermes_doctor.settings.document import Document
+from hermes_doctor.settings.inputs import World
+from hermes_doctor.settings.platform_block import Block
 from hermes_doctor.settings.release import Release
-from hermes_doctor.settings.world import World
-from hermes_doctor.values import NamedTuple
 
 _BRIDGE: Mapping[str, Any] = {"port": 3000, "port_variables": [], "port_keys": ["bridge_port"]}
 """The bridge to WhatsApp listens as well, for the gateway alone."""
@@ -65,11 +64,11 @@ def usual_ports() -> frozenset[int]:
 
 def world_of(home: Home, release: Release) -> World:
     """What a gateway of another home would go by, by that home's files alone."""
-    written, env = configuration.read(home), environment.read(home)
+    written, env = config_file.read(home), env_file.read(home)
     return World(
         release=release,
         document=Document(written.data if written else b""),
-        readings=envfile.read(env, release, {}) if env else envfile.NOTHING,
+        readings=env_parsers.read(env, release, {}) if env else env_parsers.NOTHING,
     )
 
 

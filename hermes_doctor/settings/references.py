@@ -6,20 +6,19 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from hermes_doctor.patterns import pattern
-from hermes_doctor.settings import fallback, own
+from hermes_doctor.lazy import NamedTuple, pattern
+from hermes_doctor.settings import fallback, provider_entries
 from hermes_doctor.settings.document import Path
-from hermes_doctor.settings.secret import state
-from hermes_doctor.settings.text import text
-from hermes_doctor.settings.world import World, references, section
-from hermes_doctor.values import NamedTuple
+from hermes_doctor.settings.inputs import World, references, section
+from hermes_doctor.settings.key_state import state
+from hermes_doctor.settings.sourced_text import text
 
 _OTHERS = pattern(r"\$\{env:(\w+)\}|\{\{\s*(?:env\.)?(\w+)\s*\}\}|%(\w+)%|\$\(?(\w+)\)?")
 """How other programs write it: `${env:NAME}`, `{{ NAME }}`, `%NAME%`, `$NAME`."""
 _NAME = pattern(r"[A-Z][A-Z0-9_]*_(?:KEY|TOKEN|SECRET|URL)")
 _MODEL = ("default", "model", "name")
 _SETTINGS = ("provider", "base_url", "api_base", "api_key", "api")
-_ENTRY = (*own.URLS, "api_key", "key_env", "default_model", "model", "name")
+_ENTRY = (*provider_entries.URLS, "api_key", "key_env", "default_model", "model", "name")
 _LINK = ("provider", "model", "base_url", "api_key", "key_env", "api_key_env")
 
 
@@ -55,7 +54,7 @@ def _texts(world: World) -> Iterator[tuple[Path, str, bool]]:
     block = section(world.raw, "model")
     yield from _of(block, ("model",), _MODEL, False)
     yield from _of(block, ("model",), _SETTINGS, True)
-    for entry in own.own_providers(world):
+    for entry in provider_entries.own_providers(world):
         yield from _of(entry.block, entry.path, _ENTRY, True)
     for path, link in fallback.entries(world):
         yield from _of(link, path, _LINK, False)

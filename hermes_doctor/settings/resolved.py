@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from hermes_doctor.settings import auxiliary, fallback, runtime
+from hermes_doctor.lazy import NamedTuple
+from hermes_doctor.settings import auxiliary, fallback, request_route
 from hermes_doctor.settings.access import Access, accesses
+from hermes_doctor.settings.inputs import ABSENT, World
+from hermes_doctor.settings.key_state import key_of
 from hermes_doctor.settings.outcome import Runtime, Unresolved
-from hermes_doctor.settings.secret import key_of
-from hermes_doctor.settings.text import DEFAULT, Answer, Key, Source, Text
-from hermes_doctor.settings.world import ABSENT, World
-from hermes_doctor.values import NamedTuple
+from hermes_doctor.settings.sourced_text import DEFAULT, Answer, Key, Source, Text
 
 _NOWHERE = Source(DEFAULT, "not set")
 
@@ -89,8 +89,8 @@ def _main(world: World) -> tuple[Route, bool]:
     others: list[Text] = []
     model = model_answer(world)
     try:
-        asked, others = runtime.requested(world)
-        found = runtime.resolve(world, asked)
+        asked, others = request_route.requested(world)
+        found = request_route.resolve(world, asked)
     except Unresolved as error:
         trouble = Trouble(error.kind, str(error))
         return _route(world, "model", asked, others, model, None, trouble), error.falls_back

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from hermes_doctor.settings import own
-from hermes_doctor.settings.likeness import only
-from hermes_doctor.settings.world import World
-from hermes_doctor.values import NamedTuple
+from hermes_doctor.lazy import NamedTuple
+from hermes_doctor.settings import provider_entries
+from hermes_doctor.settings.closest_word import only
+from hermes_doctor.settings.inputs import World
 
 MEANT = {
     "aliyun": "alibaba",
@@ -46,7 +46,7 @@ class Gone(NamedTuple):
 def meant(world: World, word: str) -> str | None:
     """The provider that a word stands for; one of the operator's own goes first."""
     bare = word.strip().lower().removeprefix("custom:")
-    mine = {one.name.lower(): one.word(world) for one in own.own_providers(world)}
+    mine = {one.name.lower(): one.word(world) for one in provider_entries.own_providers(world)}
     name = only(bare, mine)
     if name:
         return mine[name]

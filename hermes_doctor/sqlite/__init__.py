@@ -1,1 +1,4 @@
-"""SQLite files read by our own code: no lock, no sidecar, no access time, whatever their state."""
+"""SQLite files as bytes: examined, copied while in use, salvaged, repaired on a private copy.
+
+It knows no probe and no plan. `planning` decides what is repaired, `backup` what is copied.
+"""

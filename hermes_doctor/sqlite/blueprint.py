@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from hermes_doctor.values import NOTHING, NamedTuple
+from hermes_doctor.lazy import NOTHING, NamedTuple
 
 
 class Column(NamedTuple):

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import re
 
+from hermes_doctor.lazy import NamedTuple, pattern
 from hermes_doctor.model import CouldNotLook
-from hermes_doctor.patterns import pattern
 from hermes_doctor.sqlite import records
 from hermes_doctor.sqlite.pages import Pages
-from hermes_doctor.values import NamedTuple
 
 MOST_PAGES = 2000
 SHADOWS = ("data", "idx", "content", "docsize", "config")

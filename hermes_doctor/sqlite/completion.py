@@ -10,9 +10,9 @@ from pathlib import Path
 from hermes_doctor.model import CannotFix
 from hermes_doctor.sqlite import fulltext
 from hermes_doctor.sqlite.blueprint import Blueprint, Column, Table
-from hermes_doctor.sqlite.declaration import appendable, declare, quoted, stand_in
-from hermes_doctor.sqlite.deviation import Changed
-from hermes_doctor.sqlite.difference import Missing, feeds, words
+from hermes_doctor.sqlite.changed_parts import Changed
+from hermes_doctor.sqlite.column_rules import appendable, declare, quoted, stand_in
+from hermes_doctor.sqlite.missing_parts import Missing, feeds, words
 
 
 def complete(

@@ -8,10 +8,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hermes_doctor import slowness
-from hermes_doctor.files import MEGABYTE, Snapshot
+from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.model import CouldNotLook
-from hermes_doctor.sqlite import firstpage, header as headers
+from hermes_doctor.sqlite import first_page, header as headers
 from hermes_doctor.sqlite.catalog import Catalog
 from hermes_doctor.sqlite.coverage import Flaw, Rebuild, Unjudged
 from hermes_doctor.sqlite.freelist import Freelist
@@ -19,10 +18,11 @@ from hermes_doctor.sqlite.header import Header
 from hermes_doctor.sqlite.reader import Reader
 from hermes_doctor.sqlite.snapshot import Book, Files, files, opened
 from hermes_doctor.sqlite.wal import EMPTY, Log
-from hermes_doctor.values import NamedTuple
+from hermes_doctor.system import time_limits
+from hermes_doctor.system.files import MEGABYTE, Snapshot
 
 if TYPE_CHECKING:
-    from hermes_doctor.sqlite.cutoff import Cutoff
+    from hermes_doctor.sqlite.hot_journal import Cutoff
     from hermes_doctor.sqlite.verdict import Damage
 
 SMALL = 4 * MEGABYTE
@@ -53,7 +53,7 @@ class Condition(NamedTuple):
     header: Header
     holders: tuple[int, ...] = ()
     """The processes that have it open."""
-    fault: firstpage.Fault | None = None
+    fault: first_page.Fault | None = None
     """Its first page is wrong; nothing further was looked at."""
     journal: Cutoff | None = None
     """A transaction that was not finished lies beside it; nothing further was looked at."""
@@ -119,7 +119,7 @@ def examine(
     `holders` is asked anew for each look: a process may come and go at any moment. `watch` is
     given a function that tells how far a long look has come, from 0 to 1.
     """
-    clock = slowness.Stopwatch()
+    clock = time_limits.Stopwatch()
     again = 0
     while again < LOOKS or clock.read() < PATIENCE:
         using = tuple(holders())
@@ -159,20 +159,20 @@ def _once(
             return found._replace(log=book.read_log(most=256))
         if beside.journal.kind == "file" and (cut := _cut_off(book, found, deep=deep)):
             return found._replace(journal=cut)
-        from hermes_doctor.sqlite.look import Look
+        from hermes_doctor.sqlite.examine import Look
 
         return Look(book, found, deep, seconds, watch).run()
 
 
 def _cut_off(book: Book, found: Condition, *, deep: bool) -> Cutoff | None:
     """The verdict on a rollback journal that SQLite would play back at the next opening."""
-    from hermes_doctor.sqlite import cutoff
-    from hermes_doctor.sqlite.guard import in_use
+    from hermes_doctor.sqlite import hot_journal
+    from hermes_doctor.sqlite.exclusive import in_use
 
     path = found.files.beside("-journal")
-    if not cutoff.hot(path):
+    if not hot_journal.hot(path):
         return None
     if found.holders or in_use(found.files.path):
         raise CouldNotLook(f"{found.files.path.name}: is being written just now")
     most, limit = (SMALL_DEEP, None) if deep else (SMALL, ATTRIBUTION)
-    return cutoff.judge(book, path, found.header, most=most, limit=limit)
+    return hot_journal.judge(book, path, found.header, most=most, limit=limit)

@@ -10,12 +10,11 @@ from __future__ import annotations
 
 import re
 
-from hermes_doctor.patterns import pattern
+from hermes_doctor.lazy import NamedTuple, pattern
 from hermes_doctor.sqlite.catalog import COVERED, FTS, Catalog
-from hermes_doctor.sqlite.declaration import quoted
-from hermes_doctor.sqlite.options import options
+from hermes_doctor.sqlite.column_rules import quoted
+from hermes_doctor.sqlite.fulltext_options import options
 from hermes_doctor.sqlite.reader import UNFINISHED, Reader
-from hermes_doctor.values import NamedTuple
 
 SOME = 1000
 """Rows at each end of a table that a quick look reads."""

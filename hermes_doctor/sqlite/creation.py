@@ -7,7 +7,7 @@ import sqlite3
 from pathlib import Path
 
 from hermes_doctor.sqlite.blueprint import Blueprint
-from hermes_doctor.sqlite.difference import feeds
+from hermes_doctor.sqlite.missing_parts import feeds
 
 
 def create(path: Path, plan: Blueprint) -> sqlite3.Connection:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import struct
 
+from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.model import CouldNotLook
 from hermes_doctor.sqlite.pages import Pages
-from hermes_doctor.values import NamedTuple
 
 MOST_TRUNKS = 64
 

@@ -14,11 +14,11 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cache
 
-from hermes_doctor import working
+from hermes_doctor.lazy import pattern
 from hermes_doctor.model import CannotFix
-from hermes_doctor.patterns import pattern
-from hermes_doctor.sqlite.declaration import quoted
-from hermes_doctor.sqlite.options import options
+from hermes_doctor.sqlite.column_rules import quoted
+from hermes_doctor.sqlite.fulltext_options import options
+from hermes_doctor.system import progress
 
 HASH = 16 * 1024 * 1024
 """Bytes of an index that are gathered in memory before they are written as one segment."""
@@ -89,7 +89,7 @@ def fill(
 
     `permit` lets it read a view that the schema declares.
     """
-    working.tell(f"filling {index.name}")
+    progress.tell(f"filling {index.name}")
     create(database, index)
     if index.external:
         with permit(database, index) if permit else contextlib.nullcontext():

@@ -5,8 +5,8 @@ from __future__ import annotations
 import struct
 from pathlib import Path
 
-from hermes_doctor.files import Snapshot, read_head
-from hermes_doctor.values import NamedTuple
+from hermes_doctor.lazy import NamedTuple
+from hermes_doctor.system.files import Snapshot, read_head
 
 MAGIC = b"SQLite format 3\0"
 PAGE_SIZES = frozenset(1 << n for n in range(9, 17))

@@ -6,8 +6,8 @@ import os
 import struct
 from collections.abc import Mapping
 
+from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.sqlite.header import PAGE_SIZES
-from hermes_doctor.values import NamedTuple
 
 MAGIC = bytes.fromhex("d9d505f920a163d7")
 HEAD = 28

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from hermes_doctor.files import MEGABYTE, Snapshot, open_regular, read_head, size
 from hermes_doctor.model import CouldNotLook
 from hermes_doctor.sqlite import header as headers, journal as journals
+from hermes_doctor.system.files import MEGABYTE, Snapshot, open_regular, read_head, size
 
 WAL_LIMIT = 64 * MEGABYTE
 """Only the frame heads of a log are read (24 bytes each), so this bounds time, not memory."""

@@ -12,10 +12,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-from hermes_doctor import slowness
+from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.model import CouldNotLook
 from hermes_doctor.sqlite import inspector
-from hermes_doctor.values import NamedTuple
+from hermes_doctor.system import time_limits
 
 Row = list[Any]
 
@@ -173,4 +173,4 @@ class InProcess:
 
 
 def _by_the_clock(seconds: float | None) -> float | None:
-    return None if seconds is None else slowness.stretched(seconds)
+    return None if seconds is None else time_limits.stretched(seconds)

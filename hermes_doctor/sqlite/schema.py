@@ -9,12 +9,12 @@ from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 
-from hermes_doctor import slowness
-from hermes_doctor.files import Snapshot, read_head, snapshot
+from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.model import CouldNotLook
 from hermes_doctor.sqlite import pages, records, wal
 from hermes_doctor.sqlite.blueprint import Column
-from hermes_doctor.values import NamedTuple
+from hermes_doctor.system import time_limits
+from hermes_doctor.system.files import Snapshot, read_head, snapshot
 
 MOST_PAGES = 2000
 """A schema fills a few pages; Hermes' largest fills ten."""
@@ -61,7 +61,7 @@ class Schema:
 
 def read(path: Path) -> Schema:
     """The schema of the database at `path`; what a writer moved meanwhile is read again."""
-    end = time.monotonic() + slowness.stretched(PATIENCE)
+    end = time.monotonic() + time_limits.stretched(PATIENCE)
     while True:
         before = _mark(path)
         try:

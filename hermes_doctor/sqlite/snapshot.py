@@ -8,11 +8,11 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
-from hermes_doctor.files import Snapshot, listing, open_regular, reason, size, snapshot
+from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.model import CouldNotLook
 from hermes_doctor.sqlite import wal
 from hermes_doctor.sqlite.wal import Log
-from hermes_doctor.values import NamedTuple
+from hermes_doctor.system.files import Snapshot, listing, open_regular, reason, size, snapshot
 
 TRIES = 8
 ASIDE = "-wal.aside-"

@@ -16,8 +16,8 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 from urllib.parse import quote
 
-from hermes_doctor.child import Child, child
-from hermes_doctor.files import MEGABYTE
+from hermes_doctor.system.files import MEGABYTE
+from hermes_doctor.system.workers import Child, child
 
 Question = Callable[[sqlite3.Connection], bool]
 LARGE = 256 * MEGABYTE

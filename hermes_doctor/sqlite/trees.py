@@ -7,10 +7,10 @@ import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from hermes_doctor import slowness
 from hermes_doctor.model import CouldNotLook
 from hermes_doctor.sqlite.pages import Pages
 from hermes_doctor.sqlite.records import varint
+from hermes_doctor.system import time_limits
 
 TABLE = {0x05: "interior", 0x0D: "leaf"}
 INDEX = {0x02: "interior", 0x0A: "leaf"}
@@ -39,7 +39,7 @@ def owners(
     Without `overflow` only the inner pages are read: they tell where the outer ones are.
     """
     found = Owners()
-    end = time.monotonic() + slowness.stretched(seconds)
+    end = time.monotonic() + time_limits.stretched(seconds)
     for name, root, table in [(SCHEMA, 1, True), *roots]:
         kinds = TABLE if table else INDEX
         todo = [(root, False)]

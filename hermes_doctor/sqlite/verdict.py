@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from hermes_doctor.patterns import pattern
+from hermes_doctor.lazy import pattern
 from hermes_doctor.sqlite.catalog import Catalog
-from hermes_doctor.sqlite.options import foreign_tokenizer
+from hermes_doctor.sqlite.fulltext_options import foreign_tokenizer
 from hermes_doctor.sqlite.pages import Pages
 from hermes_doctor.sqlite.trees import SCHEMA, Owners, owners
 

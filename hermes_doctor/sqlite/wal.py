@@ -7,9 +7,9 @@ import struct
 import time
 from collections.abc import Mapping
 
-from hermes_doctor import slowness
+from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.sqlite.header import PAGE_SIZES
-from hermes_doctor.values import NamedTuple
+from hermes_doctor.system import time_limits
 
 HEAD, FRAME = 32, 24
 MOST = 8192
@@ -93,7 +93,7 @@ class _Walk:
         until: int | None,
         living: bool,
     ) -> Log:
-        end = None if seconds is None else time.monotonic() + slowness.stretched(seconds)
+        end = None if seconds is None else time.monotonic() + time_limits.stretched(seconds)
         whole = (self.size - HEAD) // (FRAME + self.page_size)
         slots = min(whole, most) if most is not None else whole
         pages: dict[int, int] = {}

@@ -1,1 +1,4 @@
-"""The files beside the databases in which Hermes keeps things: what each is, and its condition."""
+"""The JSON files that Hermes keeps beside its databases: read, judged, and repaired as text.
+
+`planning.store_repair` turns a repair into steps.
+"""

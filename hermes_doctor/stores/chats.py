@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from hermes_doctor.knowledge import load_knowledge
-from hermes_doctor.probes.installation import release as numbers
-from hermes_doctor.values import NamedTuple
+from hermes_doctor.installation.find import release as numbers
+from hermes_doctor.knowledge.data import load_knowledge
+from hermes_doctor.lazy import NamedTuple
 
 _COMPLETE = (0, 16)
 """Before that, what is a platform depends on how Hermes was installed."""

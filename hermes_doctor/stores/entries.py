@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from hermes_doctor import masking
-from hermes_doctor.stores.described import Store
-from hermes_doctor.stores.judging import inside
+from hermes_doctor import redaction
+from hermes_doctor.stores.catalogue import Store
+from hermes_doctor.stores.damage import inside
 
 LONGEST = 60
 MOST, FEW = 40, 5
@@ -46,7 +46,7 @@ def _unused(name: str, found: Mapping[str, Any], often: dict[str, int]) -> str:
 
 def shown(name: str, store: Store) -> str:
     """A name as it may be shown: in one line, not too long, and nothing that looks like a key."""
-    text = masking.clean(name) if store.shown else masking.words(name)
+    text = redaction.clean(name) if store.shown else redaction.words(name)
     return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
 
 

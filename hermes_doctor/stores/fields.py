@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from hermes_doctor.stores.schedules import senseless
 
 if TYPE_CHECKING:
-    from hermes_doctor.stores.described import Store
+    from hermes_doctor.stores.catalogue import Store
 
 FIELD, ORIGIN, LEFT = "field", "origin", "left"
 """What is wrong: what stops some releases altogether, the same of a chat's origin, and what costs

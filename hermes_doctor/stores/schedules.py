@@ -8,7 +8,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from hermes_doctor.patterns import pattern
+from hermes_doctor.lazy import pattern
 
 _HIGHEST = (59, 23, 31, 12, 7)
 """Of minutes, hours, days, months and days of the week."""

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor.probes import Probes
-from hermes_doctor.probes.changes import Change
-from hermes_doctor.probes.installation import Installation
+from hermes_doctor.installation.changes import Change
+from hermes_doctor.installation.find import Installation
+from hermes_doctor.probes.probes import Probes
 from tests import stored, support
 from tests.ticking import findings, jobs, running, ticked
 

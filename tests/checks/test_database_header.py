@@ -13,11 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor import plugins
-from hermes_doctor.examination import examine
+from hermes_doctor.examination.runner import examine
 from hermes_doctor.home import Home
 from hermes_doctor.model import CheckResult, Finding, Severity, Status
-from hermes_doctor.probes import Probes
+from hermes_doctor.plugins import load
+from hermes_doctor.probes.probes import Probes
 from tests import damage, looking, support
 
 MAGIC = b"SQLite format 3\0"
@@ -25,7 +25,7 @@ MAGIC = b"SQLite format 3\0"
 
 def look(home: Path) -> tuple[CheckResult, list[Finding]]:
     """What this one check says about a home."""
-    checks = [check for check in plugins.load().checks if check.id == "database-header"]
+    checks = [check for check in load.load().checks if check.id == "database-header"]
     [result], findings = examine(Probes(Home(home)), checks)
     return result, findings
 

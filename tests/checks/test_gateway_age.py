@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from hermes_doctor.installation import changes
+from hermes_doctor.installation.find import Installation
 from hermes_doctor.model import Finding, Severity, Status
-from hermes_doctor.probes import Probes, changes
-from hermes_doctor.probes.installation import Installation
+from hermes_doctor.probes.probes import Probes
 from tests import sham, support
 from tests.looking import ask
 

@@ -13,9 +13,10 @@ from pathlib import Path
 import pytest
 
 from hermes_doctor.model import Finding, Severity, Status
-from hermes_doctor.probes import Probes, pulse
-from hermes_doctor.probes.place import User
-from hermes_doctor.probes.space import Space
+from hermes_doctor.probes import pulse
+from hermes_doctor.probes.probes import Probes
+from hermes_doctor.system.mounts import User
+from hermes_doctor.system.space import Space
 from tests import sham, support
 from tests.looking import ask
 
@@ -41,7 +42,7 @@ def aged(monkeypatch: pytest.MonkeyPatch) -> Callable[[Path, float], None]:
         beat["monotonic"] = time.monotonic() - seconds
         support.put(path, json.dumps(beat))
         early = datetime.now(UTC) - timedelta(hours=1)
-        monkeypatch.setattr("hermes_doctor.probes.vitals.started", lambda _: early)
+        monkeypatch.setattr("hermes_doctor.processes.process_stat.started", lambda _: early)
 
     return make
 
@@ -145,7 +146,7 @@ def test_full_disk(
 ) -> None:
     """The same with a full disk."""
     full = Space(10**9, 0, 1000, 500, read_only=False)
-    monkeypatch.setattr("hermes_doctor.probes.space.of", lambda *_, **__: full)
+    monkeypatch.setattr("hermes_doctor.system.space.of", lambda *_, **__: full)
     with sham.gateway(home):
         aged(home, 300)
         result, findings = ask(CHECK, home)
@@ -175,7 +176,9 @@ def test_rests_between_events(
     home: Path, aged: Callable[[Path, float], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A main thread that waits for events turns, whatever keeps it from writing that down."""
-    monkeypatch.setattr("hermes_doctor.probes.vitals.waits_in", lambda pid: "do_epoll_wait")
+    monkeypatch.setattr(
+        "hermes_doctor.processes.process_stat.waits_in", lambda pid: "do_epoll_wait"
+    )
     with sham.gateway(home):
         aged(home, 300)
         assert ask(CHECK, home)[0].status is Status.OK

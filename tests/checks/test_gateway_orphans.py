@@ -131,8 +131,8 @@ def test_not_ours(home: Path, session: Path, case: str) -> None:
 
 
 def _start(case: str, began: datetime) -> datetime:
-    from hermes_doctor.probes import vitals
+    from hermes_doctor.processes import process_stat
 
-    seen = vitals.stat(os.getpid())
+    seen = process_stat.stat(os.getpid())
     assert seen is not None
-    return vitals.started(seen.start_time) if case == "alive" else began
+    return process_stat.started(seen.start_time) if case == "alive" else began

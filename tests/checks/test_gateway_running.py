@@ -16,9 +16,11 @@ import pytest
 
 from hermes_doctor.home import Home
 from hermes_doctor.model import CouldNotLook, Finding, Severity, Status
-from hermes_doctor.probes import Probes, health, kills, vitals
-from hermes_doctor.probes.kills import Kill
-from hermes_doctor.probes.supervision import SYSTEMD_USER, Supervision, Unit
+from hermes_doctor.probes.network import health
+from hermes_doctor.probes.probes import Probes
+from hermes_doctor.processes import oom_kills, process_stat
+from hermes_doctor.processes.oom_kills import Kill
+from hermes_doctor.supervisors.find import SYSTEMD_USER, Supervision, Unit
 from tests import sham, support
 from tests.looking import ask
 from tests.real.gateways import end
@@ -234,7 +236,7 @@ def test_out_of_memory(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     sham.ended(home)
     now = datetime.now(UTC)
     kill = Kill(sham.DEAD, "hermes", now - timedelta(minutes=4), "the kernel's log")
-    monkeypatch.setattr(kills, "_from_kernel", lambda: [kill])
+    monkeypatch.setattr(oom_kills, "_from_kernel", lambda: [kill])
 
     found = look(home)
 
@@ -243,7 +245,7 @@ def test_out_of_memory(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
     older = kill._replace(at=now - timedelta(hours=3))
     other = kill._replace(pid=1)
-    monkeypatch.setattr(kills, "_from_kernel", lambda: [older, other])
+    monkeypatch.setattr(oom_kills, "_from_kernel", lambda: [older, other])
     assert set(look(home)) == {"GW-DIED", "GW-DOWN"}
 
 
@@ -257,14 +259,14 @@ MACHINE = "Out of memory: Killed process 4242 (python3) total-vm:9kB, anon-rss:1
 def test_words_of_the_kernel() -> None:
     """As it writes them into its own log, and as the journal keeps them."""
     for text, name in ((CGROUP, "hermes"), (MACHINE, "python3")):
-        kill = kills._in_kernel(f"3,1234,5000000,-;{text}\n SUBSYSTEM=memory\n", 1000.0)
+        kill = oom_kills._in_kernel(f"3,1234,5000000,-;{text}\n SUBSYSTEM=memory\n", 1000.0)
         assert kill == Kill(4242, name, datetime.fromtimestamp(1005, UTC), "the kernel's log")
-        [kept] = kills._in_journal(
+        [kept] = oom_kills._in_journal(
             f"-- Boot 1 --\n1794700000.123456 host kernel: {text}\n"
             "1794700001.1 host kernel: oom_reaper: reaped process 4242 (hermes)\n"
         )
         assert (kept.pid, kept.name, kept.at.timestamp()) == (4242, name, 1794700000)
-    assert kills._in_kernel("6,1,2,-;usb 1-1: new device", 0.0) is None
+    assert oom_kills._in_kernel("6,1,2,-;usb 1-1: new device", 0.0) is None
 
 
 def test_cut_off_while_it_shut_down(home: Path) -> None:
@@ -282,7 +284,7 @@ def test_machine_was_restarted(home: Path, monkeypatch: pytest.MonkeyPatch) -> N
     """No hard death then, but a start that did not come."""
     sham.ended(home)
     monkeypatch.setattr(
-        "hermes_doctor.probes.vitals.boot_time", lambda: datetime.now(UTC).timestamp()
+        "hermes_doctor.processes.process_stat.boot_time", lambda: datetime.now(UTC).timestamp()
     )
 
     found = look(home)
@@ -317,10 +319,10 @@ def test_a_look_alike_of_the_owner(
 ) -> None:
     """One that the files name, and that has not got the lock, hides no gateway that is down."""
     # Nothing but the diary says when the gateway lived: longer ago than a new machine runs.
-    monkeypatch.setattr("hermes_doctor.probes.vitals.boot_time", lambda: 0.0)
+    monkeypatch.setattr("hermes_doctor.processes.process_stat.boot_time", lambda: 0.0)
     sham.ended(home)
     with pretender(tmp_path, {"HERMES_HOME": str(home)}) as pid:
-        seen = vitals.stat(pid)
+        seen = process_stat.stat(pid)
         assert seen is not None
         record = json.dumps({"pid": pid, "start_time": seen.start_time})
         support.put(home / "gateway.pid", record)

@@ -70,7 +70,7 @@ def test_runs_as_another(reachable: Path) -> None:
     class AsRoot(Scene):
         def gateway_user(self):  # type: ignore[no-untyped-def]
             """Root."""
-            from hermes_doctor.probes.place import User
+            from hermes_doctor.system.mounts import User
 
             return User(0, frozenset({0}))
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from hermes_doctor.home import Home
-from hermes_doctor.probes import Probes
-from hermes_doctor.probes.sockets import Connection
+from hermes_doctor.probes.probes import Probes
+from hermes_doctor.processes.sockets import Connection
 from tests import support
 from tests.connecting import Scene, ask, claim
 

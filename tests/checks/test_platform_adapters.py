@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from hermes_doctor.installation.find import Installation
 from hermes_doctor.model import Finding
-from hermes_doctor.probes.installation import Installation
 from tests import support
 from tests.configured import TELEGRAM
 from tests.connecting import Scene, ask

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor.examination import examine
+from hermes_doctor.examination.runner import examine
 from tests import judging, support
 from tests.provider_mistakes import MISTAKES
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor.knowledge import load_knowledge
+from hermes_doctor.installation.find import Installation
+from hermes_doctor.knowledge.data import load_knowledge
 from hermes_doctor.model import Finding
-from hermes_doctor.probes import Probes
-from hermes_doctor.probes.installation import Installation
+from hermes_doctor.probes.probes import Probes
 from tests import support
 from tests.looking import ask
 from tests.ticking import running

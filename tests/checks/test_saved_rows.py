@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from hermes_doctor.backup.vault import Vault
 from hermes_doctor.home import Home
 from hermes_doctor.model import Finding, Severity
-from hermes_doctor.vault import Vault
 from tests import curing, damage, lostlogs, support
 from tests.looking import ask
 from tests.lostlogs import lose, message, session
@@ -56,10 +56,10 @@ def test_a_home_with_other_receipts(home: Path, path: Path) -> None:
     """Receipts that name no saved log load nothing to compare with."""
     support.put(home / ".env", b"\xef\xbb\xbfA=1\n")
     assert curing.apply(home, "ENV-BOM").code == 0
-    quiet = "import hermes_doctor.probes.processes as p; p.every = lambda: []"
+    quiet = "import hermes_doctor.processes.gateway_processes as p; p.every = lambda: []"
     loaded = imported("check", "--home", str(home), patch=quiet)
-    assert "hermes_doctor.probes.savedlogs" in loaded
-    assert not loaded & {"hermes_doctor.unrestored", "hermes_doctor.vault"}
+    assert "hermes_doctor.records.saved_logs" in loaded
+    assert not loaded & {"hermes_doctor.probes.unrestored_rows", "hermes_doctor.backup.vault"}
 
 
 def test_the_process_still_runs(home: Path, path: Path) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from hermes_doctor.knowledge import load_knowledge
+from hermes_doctor.knowledge.data import load_knowledge
 from tests import support
 from tests.looking import ask as look
 from tests.supervised import ask, codes, unit

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from hermes_doctor.probes.supervision import DOCKER, S6, Unit
-from hermes_doctor.probes.supervisors import s6
+from hermes_doctor.supervisors import s6
+from hermes_doctor.supervisors.find import DOCKER, S6, Unit
 from tests import support
 from tests.looking import ask as look
 from tests.supervised import ask, codes, unit

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor.probes.supervision import SYSTEMD_SYSTEM
+from hermes_doctor.supervisors.find import SYSTEMD_SYSTEM
 from tests.looking import ask as look
 from tests.supervised import NAME, ask, codes, unit
 

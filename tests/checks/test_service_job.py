@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from hermes_doctor.probes.supervision import LAUNCHD, Unit
+from hermes_doctor.supervisors.find import LAUNCHD, Unit
 from tests.looking import ask as look
 from tests.supervised import codes, unit
 

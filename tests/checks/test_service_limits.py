@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor.probes.supervision import LAUNCHD
+from hermes_doctor.supervisors.find import LAUNCHD
 from tests.looking import ask as look
 from tests.supervised import ask, codes, unit
 

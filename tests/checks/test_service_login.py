@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from hermes_doctor.probes.supervision import SYSTEMD_SYSTEM
+from hermes_doctor.supervisors.find import SYSTEMD_SYSTEM
 from tests.looking import ask as look
 from tests.supervised import ask, codes, unit
 

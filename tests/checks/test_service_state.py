@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from hermes_doctor.probes.supervision import DOCKER, LAUNCHD, S6
+from hermes_doctor.supervisors.find import DOCKER, LAUNCHD, S6
 from tests import support
 from tests.looking import ask as look
 from tests.supervised import ask, codes, unit

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from hermes_doctor.probes.supervision import TASK, Unit
-from hermes_doctor.probes.supervisors import windows
+from hermes_doctor.supervisors import windows
+from hermes_doctor.supervisors.find import TASK, Unit
 from tests.looking import ask as look
 from tests.supervised import ask, codes, unit
 

@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 
 from hermes_doctor.model import Gateway, Severity, Status
-from hermes_doctor.probes import Probes, library
-from hermes_doctor.probes.library import Library
-from hermes_doctor.probes.openfiles import Held
+from hermes_doctor.probes.database_users import Held
+from hermes_doctor.probes.probes import Probes
+from hermes_doctor.processes import sqlite_library
+from hermes_doctor.processes.sqlite_library import Library
 from tests import damage
 from tests.looking import ask
 
@@ -39,7 +40,7 @@ def test_sound(version: str) -> None:
 
 def test_the_version_of_our_own_library() -> None:
     """The version that is read out of a process is the one that it has loaded."""
-    found = library.of(os.getpid(), deep=True)
+    found = sqlite_library.of(os.getpid(), deep=True)
 
     assert found is not None
     assert ".".join(map(str, found.version)) == sqlite3.sqlite_version

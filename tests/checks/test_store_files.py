@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from hermes_doctor.model import Gateway
-from hermes_doctor.probes import Probes
+from hermes_doctor.probes.probes import Probes
 from tests import damage, stored, support
 from tests.curing import SECRET
 from tests.looking import ask

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from hermes_doctor.installation.find import Installation
 from hermes_doctor.model import Finding
-from hermes_doctor.probes.installation import Installation
 from tests import support
 from tests.connecting import Scene, ask
 

@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, assume, given, settings, strategies as st
 
-from hermes_doctor.editing.edits import Assign, EnvEdit, Mend, Unset
-from hermes_doctor.editing.envtext import edited
-from hermes_doctor.files import snapshot
 from hermes_doctor.model import CannotFix
-from hermes_doctor.probes.environment import EnvFile
-from hermes_doctor.settings import envfile
+from hermes_doctor.settings import env_parsers
+from hermes_doctor.settings.edit.edits import Assign, EnvEdit, Mend, Unset
+from hermes_doctor.settings.edit.env_text import edited
+from hermes_doctor.settings.env_file import EnvFile
 from hermes_doctor.settings.release import Release
+from hermes_doctor.system.files import snapshot
 
 NAMES = ["OPENKEY_API_KEY", "QQ_APP_ID", "TELEGRAM_BOT_TOKEN", "MY_VARIABLE", "X"]
 RELEASES = [Release((0, 13, 0)), Release((0, 16, 0)), Release((0, 19, 0))]
@@ -26,7 +26,7 @@ MANY = settings(
 
 def reading(release: Release, data: bytes) -> list[dict[str, str]]:
     file = EnvFile(Path("/"), data, snapshot(Path("/")))
-    found = envfile.read(file, release, {})
+    found = env_parsers.read(file, release, {})
     return [
         {name: str(value) for name, value in one.values.items()}
         for one in (found.dotenv, found.own)

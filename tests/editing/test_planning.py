@@ -17,8 +17,8 @@ from hermes_doctor.api import (
     reload,
 )
 from hermes_doctor.home import Home
+from hermes_doctor.installation.find import Installation
 from hermes_doctor.model import CannotFix
-from hermes_doctor.probes.installation import Installation
 from tests import sham, support
 
 

@@ -8,10 +8,10 @@ import pytest
 import yaml
 from hypothesis import HealthCheck, assume, given, settings, strategies as st
 
-from hermes_doctor.editing.edits import ConfigEdit, Drop, Put, Rename
-from hermes_doctor.editing.yamltext import edited
 from hermes_doctor.model import CannotFix
-from hermes_doctor.probes.configuration import parse
+from hermes_doctor.settings.config_file import parse
+from hermes_doctor.settings.edit.edits import ConfigEdit, Drop, Put, Rename
+from hermes_doctor.settings.edit.yaml_text import edited
 from tests.editing.yamls import NEW, SCALARS, files, paths
 
 MANY = settings(

@@ -189,8 +189,8 @@ def test_no_longer_in_evidence(home: Path) -> None:
 
 def test_no_watch_does_it(home: Path) -> None:
     """Nor does a watch that was told to agree to everything."""
-    from hermes_doctor.plan import plan as planned
-    from hermes_doctor.watching import consent
+    from hermes_doctor.repair.plan import plan as planned
+    from hermes_doctor.watch import consent
 
     support.put(home / ".env", refusing.TOKEN + "TELEGRAM_ALLOWED_USERS=7001\n")
     refusing.turned_away(home, times=6)

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor import plugins
 from hermes_doctor.home import Home
 from hermes_doctor.model import CannotFix
-from hermes_doctor.probes import Probes
+from hermes_doctor.plugins import load
+from hermes_doctor.probes.probes import Probes
 from tests import filing, sham, support
 
 NAME = "OPENROUTER_API_KEY"
@@ -39,7 +39,7 @@ def test_more_than_one_line(home: Path, monkeypatch: pytest.MonkeyPatch) -> None
     filing.Scene(monkeypatch).started_with({NAME: "x"})
     filing.write(home, env=f"{NAME}=other\n{NAME}=\n")
     _, [finding] = filing.look(home, "env-blanks")
-    fix = plugins.load().fix("drop-blank")
+    fix = load.load().fix("drop-blank")
     assert fix is not None
 
     with pytest.raises(CannotFix, match="more than once"):

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from hermes_doctor.backup.vault import Vault
 from hermes_doctor.home import Home
-from hermes_doctor.journal import ItemRecord
-from hermes_doctor.probes import Probes
-from hermes_doctor.repair import Item, Run
-from hermes_doctor.vault import Vault
+from hermes_doctor.probes.probes import Probes
+from hermes_doctor.records.journal import ItemRecord
+from hermes_doctor.repair.run import Item, Run
 from tests import planned, stored, support
 
 

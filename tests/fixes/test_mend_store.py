@@ -10,9 +10,9 @@ import pytest
 
 from hermes_doctor.home import Home
 from hermes_doctor.model import Gateway
-from hermes_doctor.probes import Probes
-from hermes_doctor.stores.described import store
-from hermes_doctor.stores.mending import mend
+from hermes_doctor.probes.probes import Probes
+from hermes_doctor.stores.catalogue import store
+from hermes_doctor.stores.json_repairs import mend
 from tests import planned, stored, support
 from tests.curing import cure
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from hermes_doctor.home import Home
-from hermes_doctor.plan import plan as planned
-from hermes_doctor.watching import consent
+from hermes_doctor.repair.plan import plan as planned
+from hermes_doctor.watch import consent
 from tests import looking, refusing, support
 from tests.connecting import Scene, ask
 

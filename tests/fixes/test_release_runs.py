@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from hermes_doctor.backup.vault import Vault
 from hermes_doctor.home import Home
-from hermes_doctor.journal import ItemRecord
-from hermes_doctor.probes import Probes
-from hermes_doctor.repair import Item, Run
-from hermes_doctor.vault import Vault
+from hermes_doctor.probes.probes import Probes
+from hermes_doctor.records.journal import ItemRecord
+from hermes_doctor.repair.run import Item, Run
 from tests import planned, support
 from tests.stored import job
 from tests.ticking import at, jobs

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from hermes_doctor.home import Home
-from hermes_doctor.probes import Probes
+from hermes_doctor.probes.probes import Probes
 from tests import support
 from tests.planned import Steady, finding, owned, sentences
 from tests.supervised import unit

@@ -9,7 +9,7 @@ import pytest
 
 from hermes_doctor.home import Home
 from hermes_doctor.knowledge import atlas
-from hermes_doctor.sqlite.mending import rescue
+from hermes_doctor.sqlite.repairs import rescue
 from tests import curing, damage, support
 from tests.damage import CUT, ROWS, Fault
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from hermes_doctor.backup.vault import Vault
 from hermes_doctor.home import Home
-from hermes_doctor.vault import Vault
 from tests import crashing, damage, support
 from tests.test_deletedlogs import holding, late
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor import plan as planning
 from hermes_doctor.home import Home
 from hermes_doctor.model import CannotFix
-from hermes_doctor.probes import Probes
+from hermes_doctor.probes.probes import Probes
+from hermes_doctor.repair import plan as planning
 from tests.looking import PLUGINS
 from tests.planned import Steady, finding, owned, sentences
 

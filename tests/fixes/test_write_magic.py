@@ -9,10 +9,12 @@ from typing import NoReturn
 
 import pytest
 
-from hermes_doctor import examination, plan, plugins
+from hermes_doctor.examination import runner
 from hermes_doctor.home import Home
 from hermes_doctor.model import CouldNotLook
-from hermes_doctor.probes import Probes
+from hermes_doctor.plugins import load
+from hermes_doctor.probes.probes import Probes
+from hermes_doctor.repair import plan
 from tests import curing, damage, support
 
 
@@ -159,11 +161,11 @@ def test_in_use_leaves_the_other_fixes(home: Path) -> None:
 def test_a_look_that_timed_out(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """If the header could not be looked at in time, no stronger repair is planned instead."""
     support.clobber(home / "state.db")
-    loaded = plugins.load()
+    loaded = load.load()
     probes = Probes(Home(home))
     [finding] = [
         one
-        for one in examination.report(probes, loaded, loaded.checks).findings
+        for one in runner.report(probes, loaded, loaded.checks).findings
         if one.code == "DB-NOTADB"
     ]
 

@@ -8,10 +8,10 @@ from pathlib import Path
 from hypothesis import given, settings, strategies as st
 
 from hermes_doctor.home import Home
-from hermes_doctor.logs import hermes, opened, records, s6, series
+from hermes_doctor.logs import block_reader, hermes, records, rotated, s6
 from hermes_doctor.logs.entry import Unread
 from hermes_doctor.logs.formats import Format, Span
-from hermes_doctor.logs.reading import read
+from hermes_doctor.logs.stream import read
 from tests.logged import NOON, line, refuse, write
 
 PIECES = st.sampled_from(
@@ -49,7 +49,7 @@ def test_any_bytes(data: bytes, size: int, ago: float) -> None:
         for form in FORMATS:
             told: list[Unread] = []
             span = Span(NOON - ago, NOON + ago)
-            stream = series.entries([(path, "log")], form, span, tell=told.append, size=size)
+            stream = rotated.entries([(path, "log")], form, span, tell=told.append, size=size)
             assert all(abs(one.at - NOON) <= ago for one in stream)
             assert told == []
 
@@ -92,7 +92,7 @@ def test_every_entry_once(
         written = NOON - wrote[-1][0] if wrote else NOON
         path = write(Path(folder) / "log", data.encode(), written)
         span = Span(NOON - window)
-        stream = series.entries([(path, "log")], hermes.FORMAT, span, tell=refuse, size=size)
+        stream = rotated.entries([(path, "log")], hermes.FORMAT, span, tell=refuse, size=size)
         found = [(round(e.at, 3), e.level, e.text, e.more, e.session) for e in stream]
     assert found == expected
 
@@ -103,10 +103,10 @@ def test_every_line_once(data: bytes, size: int, start: int) -> None:
     """Blocks are the lines of the file, each where it says that it is."""
     start = data.find(b"\n", start) + 1
     with tempfile.TemporaryDirectory() as folder:
-        file = opened.Opened(write(Path(folder) / "log", data, NOON), "log")
+        file = block_reader.Opened(write(Path(folder) / "log", data, NOON), "log")
         try:
             got = []
-            for begin, lines in opened.blocks(file, start, size):
+            for begin, lines in block_reader.blocks(file, start, size):
                 for one in lines:
                     got.append(one)
                     assert data[begin:].lstrip(b"\0").startswith(one)

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from hermes_doctor.probes.supervision import DOCKER, SYSTEMD_SYSTEM, Unit
-from hermes_doctor.probes.supervisors import docker
+from hermes_doctor.supervisors import docker
+from hermes_doctor.supervisors.find import DOCKER, SYSTEMD_SYSTEM, Unit
 from tests import support
 from tests.logged import NOON, entries, reading, unread
 from tests.supervised import unit

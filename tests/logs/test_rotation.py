@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor.logs import hermes, opened, series
+from hermes_doctor.logs import block_reader, hermes, rotated
 from hermes_doctor.logs.formats import Span
 from tests.logged import NOON, entries, line, reading, refuse, texts, unread, write
 
@@ -55,14 +55,14 @@ def test_only_as_far_as_needed(home: Path, monkeypatch: pytest.MonkeyPatch) -> N
     """Files of before the window are not read."""
     fill(home)
     taken: dict[str, int] = {}
-    real = opened.Opened.read
+    real = block_reader.Opened.read
 
-    def note(self: opened.Opened, start: int, length: int) -> bytes:
+    def note(self: block_reader.Opened, start: int, length: int) -> bytes:
         data = real(self, start, length)
         taken[self.name] = taken.get(self.name, 0) + len(data)
         return data
 
-    monkeypatch.setattr(opened.Opened, "read", note)
+    monkeypatch.setattr(block_reader.Opened, "read", note)
 
     assert len(texts(home, NOON - HOUR - 120)) == 13
     assert sorted(taken) == ["logs/gateway.log", "logs/gateway.log.1"]
@@ -72,7 +72,7 @@ def test_names() -> None:
     """Numbers count, dates sort, and numbers come before dates."""
     present = ["a.log", "a.log.10", "a.log.2.gz", "a.log-20261114.gz", "a.log-20261115", "a.log.x"]
 
-    assert series.names("a.log", present) == [
+    assert rotated.names("a.log", present) == [
         *("a.log", "a.log.2.gz", "a.log.10", "a.log-20261115", "a.log-20261114.gz")
     ]
 
@@ -126,7 +126,7 @@ def test_damaged_archive(home: Path) -> None:
 
 def test_bomb(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A small file that unpacks into a huge one is read up to a bound."""
-    monkeypatch.setattr(opened, "UNPACKED", 1_000_000)
+    monkeypatch.setattr(block_reader, "UNPACKED", 1_000_000)
     data = (line(NOON, "x" * 1000).encode() + b"\n") * 10_000
     write(home / "logs" / "gateway.log.1.gz", gzip.compress(data), NOON)
 
@@ -139,15 +139,15 @@ def test_bomb(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_bound_of_what_is_packed(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A quick look unpacks no more than it reads of other files, whatever the packed one claims."""
     got = 0
-    real = opened.Packed.read
+    real = block_reader.Packed.read
 
-    def note(self: opened.Packed, start: int, length: int) -> bytes:
+    def note(self: block_reader.Packed, start: int, length: int) -> bytes:
         nonlocal got
         data = real(self, start, length)
         got += len(data)
         return data
 
-    monkeypatch.setattr(opened.Packed, "read", note)
+    monkeypatch.setattr(block_reader.Packed, "read", note)
     data = (line(NOON, "x" * 1000).encode() + b"\n") * 2_000
     packed = gzip.compress(data)
     path = home / "logs" / "gateway.log.1.gz"
@@ -182,6 +182,6 @@ def test_packed_in_several_pieces(tmp_path: Path) -> None:
     parts = [line(NOON, f"{n}").encode() + b"\n" for n in range(300)]
     path = write(tmp_path / "a.gz", b"".join(map(gzip.compress, parts)), NOON)
 
-    found = series.entries([(path, "a.gz")], hermes.FORMAT, Span(0), tell=refuse)
+    found = rotated.entries([(path, "a.gz")], hermes.FORMAT, Span(0), tell=refuse)
 
     assert [one.text for one in found] == [f"{n}" for n in range(300)]

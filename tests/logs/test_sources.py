@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from hermes_doctor.home import Home
-from hermes_doctor.logs import places, reading as module
+from hermes_doctor.logs import line_numbers, stream as module
 from hermes_doctor.logs.entry import Entry
 from tests import support
 from tests.logged import NOON, entries, line, reading, texts, unread, write
@@ -166,7 +166,7 @@ def test_where(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for one in (got[400], got[3], got[0], got[499]):
         number = int(found.where(one).removeprefix("logs/gateway.log:"))
         assert lines[number - 1].endswith(f": {one.text}")
-    monkeypatch.setattr(places, "FAR", 100)
+    monkeypatch.setattr(line_numbers, "FAR", 100)
     assert found.where(got[499]) == f"logs/gateway.log@{got[499].offset}"
     assert found.where(Entry(NOON, "INFO", "", "x", source="journal")) == "journal"
     monkeypatch.undo()

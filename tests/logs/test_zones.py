@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from hermes_doctor.logs import zones
+from hermes_doctor.logs import time_zones
 from tests.logged import NOON, entries, line, write
 
 BERLIN = ZoneInfo("Europe/Berlin")
@@ -129,7 +129,7 @@ def test_rotated_in_another_season(home: Path) -> None:
 )
 def test_names(name: str, hours: float | None) -> None:
     """What people write into TZ."""
-    zone = zones.of_name(name)
+    zone = time_zones.of_name(name)
 
     offset = (
         zone.utcoffset(datetime.fromtimestamp(NOON, UTC).replace(tzinfo=None)) if zone else None
@@ -144,9 +144,9 @@ def test_of_process(monkeypatch: pytest.MonkeyPatch) -> None:
         away = zone.utcoffset(datetime(2026, 11, 15)) if zone else None
         return None if away is None else away.total_seconds() / 3600
 
-    assert hours(zones.of_process(os.getpid(), {"TZ": "Asia/Tokyo"})) == 9
-    assert zones.of_process(os.getpid(), None) is None
-    monkeypatch.setattr(zones, "_LOCAL", Path("usr/share/zoneinfo/Asia/Kolkata"))
-    assert hours(zones.of_process(os.getpid(), {})) == 5.5
-    monkeypatch.setattr(zones, "_LOCAL", Path("no/such/file"))
-    assert zones.of_process(os.getpid(), {}) is None
+    assert hours(time_zones.of_process(os.getpid(), {"TZ": "Asia/Tokyo"})) == 9
+    assert time_zones.of_process(os.getpid(), None) is None
+    monkeypatch.setattr(time_zones, "_LOCAL", Path("usr/share/zoneinfo/Asia/Kolkata"))
+    assert hours(time_zones.of_process(os.getpid(), {})) == 5.5
+    monkeypatch.setattr(time_zones, "_LOCAL", Path("no/such/file"))
+    assert time_zones.of_process(os.getpid(), {}) is None

@@ -8,27 +8,27 @@ from pathlib import Path
 import pytest
 
 from hermes_doctor.model import CouldNotLook
-from hermes_doctor.probes.supervisors import asking
+from hermes_doctor.system import commands
 from tests import support
 
 
 def test_answer() -> None:
     """What it said and how it ended."""
-    said = asking.ask("sh", "-c", "echo out; echo err >&2; exit 3")
-    assert said == asking.Answer(3, "out\n", "err\n")
+    said = commands.ask("sh", "-c", "echo out; echo err >&2; exit 3")
+    assert said == commands.Answer(3, "out\n", "err\n")
     with pytest.raises(CouldNotLook, match="could not be run"):
-        asking.ask("no-such-command-of-a-manager")
+        commands.ask("no-such-command-of-a-manager")
 
 
 @pytest.mark.parametrize("then", ["wait", "exit 0"])
 def test_children(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, then: str) -> None:
     """One that takes too long goes with its children, also where it has left them itself."""
-    monkeypatch.setattr(asking, "LIMIT", 0.5)
+    monkeypatch.setattr(commands, "LIMIT", 0.5)
     manager = support.put(
         tmp_path / "manager", f"#!/bin/sh\nsleep 60 &\necho $! >{tmp_path}/child\n{then}\n", 0o755
     )
     with pytest.raises(CouldNotLook, match="did not answer"):
-        asking.ask(str(manager))
+        commands.ask(str(manager))
     child = Path("/proc") / (tmp_path / "child").read_text().strip() / "cmdline"
     until = time.monotonic() + 5
     while _lives(child) and time.monotonic() < until:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor.probes.supervisors import docker, endpoint
+from hermes_doctor.supervisors import docker, endpoint
 from tests import support
 
 ROOTLESS, FAR = "unix:///run/user/1000/docker.sock", "ssh://root@elsewhere"

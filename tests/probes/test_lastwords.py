@@ -10,7 +10,7 @@ import pytest
 
 from hermes_doctor.home import Home
 from hermes_doctor.model import CouldNotLook
-from hermes_doctor.probes import lastwords
+from hermes_doctor.probes import last_log_lines
 from tests import support
 
 NOW = datetime.now(UTC)
@@ -22,9 +22,9 @@ def write(home: Path, *lines: str) -> None:
     os.utime(home / "logs" / "gateway.log", (NOW.timestamp(), NOW.timestamp()))
 
 
-def read(home: Path, began: datetime = NOW - timedelta(days=9)) -> list[lastwords.Word]:
+def read(home: Path, began: datetime = NOW - timedelta(days=9)) -> list[last_log_lines.Word]:
     """What is read of it."""
-    return lastwords.read(Home(home), began)
+    return last_log_lines.read(Home(home), began)
 
 
 @pytest.mark.parametrize("zone", [0, 8, -11])

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from hermes_doctor.probes import links, platforms
+from hermes_doctor.probes import links
 from hermes_doctor.probes.links import Link, assign
-from hermes_doctor.probes.platforms import Endpoint
-from hermes_doctor.probes.settings import Settings
-from hermes_doctor.probes.sockets import Connection
+from hermes_doctor.processes.sockets import Connection
+from hermes_doctor.settings import platforms
+from hermes_doctor.settings.platforms import Endpoint
+from hermes_doctor.settings.variables import Settings
 from tests.connecting import QQ, TELEGRAM, to
 
 DISCORD = {"DISCORD_BOT_TOKEN": "x"}

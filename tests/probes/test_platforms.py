@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from hermes_doctor.probes import platforms, providers, proxies
-from hermes_doctor.probes.platforms import Endpoint, Platform
-from hermes_doctor.probes.settings import Settings, parse
+from hermes_doctor.settings import platforms, provider_hosts, proxies
+from hermes_doctor.settings.platforms import Endpoint, Platform
+from hermes_doctor.settings.variables import Settings, parse
 from tests.connecting import QQ, TELEGRAM
 
 NEWEST = (0, 19, 0)
@@ -222,11 +222,11 @@ def test_providers() -> None:
         ],
     }
 
-    found = providers.find(settings({"DEEPSEEK_BASE_URL": "http://127.0.0.1:9/v1"}, config))
+    found = provider_hosts.find(settings({"DEEPSEEK_BASE_URL": "http://127.0.0.1:9/v1"}, config))
 
     assert found == {
         "relay": ("relay.example", 443),
         "deepseek": ("127.0.0.1", 9),
         "claude": ("api.anthropic.com", 443),
     }
-    assert providers.find(settings({}, {"model": "just-a-name"})) == {}
+    assert provider_hosts.find(settings({}, {"model": "just-a-name"})) == {}

@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor.probes import reach
-from hermes_doctor.probes.platforms import Endpoint
-from hermes_doctor.probes.proxies import Proxy, parse
-from hermes_doctor.probes.reach import Target
-from hermes_doctor.probes.settings import Settings
+from hermes_doctor.probes.network import reach
+from hermes_doctor.probes.network.reach import Target
+from hermes_doctor.settings.platforms import Endpoint
+from hermes_doctor.settings.proxies import Proxy, parse
+from hermes_doctor.settings.variables import Settings
 from tests.certificates import certificate as certificate
 
 NOTHING = Settings({}, frozenset(), {}, ())

@@ -19,8 +19,10 @@ import pytest
 
 from hermes_doctor.home import Home
 from hermes_doctor.model import Hold, Status
-from hermes_doctor.probes import Probes, runtime, sight, vitals
-from hermes_doctor.sqlite import guard
+from hermes_doctor.probes import visibility
+from hermes_doctor.probes.probes import Probes
+from hermes_doctor.processes import process_stat, runtime_files
+from hermes_doctor.sqlite import exclusive
 from tests import sham, support
 from tests.crashing import STRANGER
 from tests.looking import ask
@@ -84,14 +86,14 @@ def test_outside_of_our_container(home: Path, history: str) -> None:
 def test_who_writes(tmp_path: Path) -> None:
     """Whoever has it open to write is noticed; readers are not, and asking is over at once."""
     path = support.put(tmp_path / "gateway.lock", "{}")
-    assert guard.has_writer(tmp_path / "gone") is None
-    assert guard.has_writer(path) is False
+    assert exclusive.has_writer(tmp_path / "gone") is None
+    assert exclusive.has_writer(path) is False
     with path.open():
-        assert guard.has_writer(path) is False
+        assert exclusive.has_writer(path) is False
     with path.open("a+"):
-        assert guard.has_writer(path) is True
+        assert exclusive.has_writer(path) is True
         path.open("a").close()
-    assert guard.has_writer(path) is False
+    assert exclusive.has_writer(path) is False
     with path.open("a+"):
         pass
 
@@ -99,8 +101,8 @@ def test_who_writes(tmp_path: Path) -> None:
 @pytest.fixture
 def apart(monkeypatch: pytest.MonkeyPatch) -> None:
     """In a container, without the right to ask who writes."""
-    monkeypatch.setattr(sight, "_is_apart", lambda: True)
-    monkeypatch.setattr(guard, "has_writer", lambda _: None)
+    monkeypatch.setattr(visibility, "_is_apart", lambda: True)
+    monkeypatch.setattr(exclusive, "has_writer", lambda _: None)
 
 
 @pytest.mark.usefixtures("apart")
@@ -127,12 +129,12 @@ def test_a_chat_beside_us(home: Path, monkeypatch: pytest.MonkeyPatch, asked: bo
     sham.ended(home)
     for name in ("gateway_state.json", "gateway.lock"):
         os.utime(home / name, (0, 0))
-    monkeypatch.setattr(sight, "_is_apart", lambda: True)
+    monkeypatch.setattr(visibility, "_is_apart", lambda: True)
     if not asked:
-        monkeypatch.setattr(guard, "has_writer", lambda _: None)
+        monkeypatch.setattr(exclusive, "has_writer", lambda _: None)
     with writing(home / "state.db") as chat:
         chat.tell("SELECT 1 FROM sqlite_master")
-        assert guard.user_of(home / "state.db")
+        assert exclusive.user_of(home / "state.db")
         monkeypatch.setattr(os, "getpid", lambda: sham.DEAD)  # it is none of our own looks
         assert bool(Probes(Home(home)).runtime().unseen) is not asked
 
@@ -212,8 +214,8 @@ def test_hidden_processes(open_home: Path, option: str) -> None:
 
 def test_what_is_hidden() -> None:
     """We ourselves are not, and neither is what is not there."""
-    assert not sight.is_hidden(os.getpid())
-    assert not sight.is_hidden(sham.DEAD)
+    assert not visibility.is_hidden(os.getpid())
+    assert not visibility.is_hidden(sham.DEAD)
 
 
 # -- in a container ------------------------------------------------------------------------
@@ -223,7 +225,7 @@ def test_in_a_container(home: Path) -> None:
     """It writes down the number that it has in there; we know it by ours."""
     need(*APART)
     with sham.gateway(home, apart=APART, platforms={"api_server": "connected"}) as running:
-        assert vitals.own_number(running.pid) == 1 != running.pid
+        assert process_stat.own_number(running.pid) == 1 != running.pid
         assert json.loads((home / "gateway.pid").read_text())["pid"] == 1
         probes = Probes(Home(home))
         found, pulse = probes.runtime(), probes.pulse()
@@ -249,11 +251,11 @@ def test_a_number_of_another_container(home: Path) -> None:
     """Only the process that began then is meant."""
     need(*APART)
     with sham.gateway(home, apart=APART) as running:
-        said = runtime.find(Home(home))
+        said = runtime_files.find(Home(home))
         assert said.pid_file is not None
         assert said.pid_file.start_time is not None
         other = said.pid_file._replace(start_time=said.pid_file.start_time - 100)
-        found = runtime.translated(said._replace(pid_file=other), [running.pid])
+        found = runtime_files.translated(said._replace(pid_file=other), [running.pid])
 
     assert found.pid_file == other
     assert found.lock_file == other._replace(pid=running.pid, start_time=said.pid_file.start_time)
@@ -262,5 +264,5 @@ def test_a_number_of_another_container(home: Path) -> None:
 def test_here(home: Path) -> None:
     """Where nothing is apart, nothing is translated."""
     with sham.gateway(home) as running:
-        said = runtime.find(Home(home))
-        assert runtime.translated(said, [running.pid]) is said
+        said = runtime_files.find(Home(home))
+        assert runtime_files.translated(said, [running.pid]) is said

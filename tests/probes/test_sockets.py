@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from hermes_doctor.model import CouldNotLook
-from hermes_doctor.probes import sockets
+from hermes_doctor.processes import sockets
 
 pytestmark = pytest.mark.skipif(not Path("/proc/net/tcp").exists(), reason="needs Linux")
 Row = namedtuple("Row", "laddr raddr status")
@@ -114,7 +114,7 @@ def test_ended_process() -> None:
 def test_missing_rights() -> None:
     """Another user's process: a clear reason, not an empty list."""
     look = (
-        "import os, sys; from hermes_doctor.probes import processes, sockets, tcpinfo\n"
+        "import os, sys; from hermes_doctor.probes.probes import processes, sockets, tcpinfo\n"
         "os.setuid(65534); sockets.of(int(sys.argv[1]))"
     )
     with subprocess.Popen(["cat"], stdin=subprocess.PIPE) as other:

@@ -13,16 +13,16 @@ import pytest
 
 from hermes_doctor.home import Home
 from hermes_doctor.model import CouldNotLook, Gateway
-from hermes_doctor.probes import supervision
-from hermes_doctor.probes.supervisors import (
-    asking,
+from hermes_doctor.processes import lineage
+from hermes_doctor.supervisors import (
     docker,
+    find as supervisors_find,
     launchd,
-    lineage,
     s6,
     systemctl,
     systemd,
 )
+from hermes_doctor.system import commands
 from tests import support
 
 ID = "4f" * 32
@@ -107,12 +107,12 @@ class World:
 
     def __init__(self, patch: pytest.MonkeyPatch) -> None:
         self.patch = patch
-        self.answers: dict[str, asking.Answer] = {}
+        self.answers: dict[str, commands.Answer] = {}
         self.asked: list[tuple[str, ...]] = []
-        patch.setattr(asking, "ask", self.ask)
+        patch.setattr(commands, "ask", self.ask)
         patch.setattr(lineage, "_MARKS", ())
 
-    def ask(self, *command: str, **options: Any) -> asking.Answer:
+    def ask(self, *command: str, **options: Any) -> commands.Answer:
         """Answer as recorded."""
         self.asked.append(command)
         for words, answer in self.answers.items():
@@ -122,16 +122,16 @@ class World:
 
     def says(self, words: str, out: str = "", code: int = 0, err: str = "") -> None:
         """What a command prints whose line holds these words."""
-        self.answers[words] = asking.Answer(code, out, err)
+        self.answers[words] = commands.Answer(code, out, err)
 
     def group(self, text: str) -> None:
         """The control group of the gateway."""
-        self.patch.setattr(supervision, "place_of", lambda pid: lineage.read_place(text))
+        self.patch.setattr(supervisors_find, "place_of", lambda pid: lineage.read_place(text))
 
     def above(self, *names: str) -> None:
         """The ancestors of the gateway, the nearest first."""
         chain = [lineage.Ancestor(len(names) - n, name) for n, name in enumerate(names)]
-        self.patch.setattr(supervision, "ancestors", lambda pid: chain)
+        self.patch.setattr(supervisors_find, "ancestors", lambda pid: chain)
 
 
 @pytest.fixture
@@ -140,9 +140,9 @@ def world(monkeypatch: pytest.MonkeyPatch) -> World:
     return World(monkeypatch)
 
 
-def find(home: Path, *pids: int) -> supervision.Supervision:
+def find(home: Path, *pids: int) -> supervisors_find.Supervision:
     """Who looks after the gateway with this process id."""
-    return supervision.find(Home(home), gateways(*pids))
+    return supervisors_find.find(Home(home), gateways(*pids))
 
 
 def gateways(*pids: int) -> Callable[[], list[Gateway]]:
@@ -276,7 +276,7 @@ def test_unseen(home: Path, etc: Path) -> None:
     def closed() -> list[Gateway]:
         raise CouldNotLook("process 7 may not be seen")
 
-    found = supervision.find(Home(home), closed)
+    found = supervisors_find.find(Home(home), closed)
 
     assert (found.owner, found.revives) == (None, None)
     assert found.unsure == ("process 7 may not be seen",)
@@ -406,7 +406,7 @@ def test_slots(home: Path, world: World, status: str, state: str, pid: int | Non
     world.patch.setattr(s6, "SCANNED", scanned)
     world.patch.setattr(s6, "_VARIABLES", home.parent)
     support.put(home.parent / "HERMES_HOME", str(home))
-    world.patch.setattr(supervision, "name_of", lambda pid: "s6-svscan")
+    world.patch.setattr(supervisors_find, "name_of", lambda pid: "s6-svscan")
     world.above("s6-supervise", "s6-svscan")
     world.says("/command/s6-svstat", status + "\n")
 
@@ -528,13 +528,13 @@ def test_windows(home: Path, world: World, monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_a_command_that_hangs(monkeypatch: pytest.MonkeyPatch) -> None:
     """It is given up on."""
-    monkeypatch.setattr(asking, "LIMIT", 0.2)
+    monkeypatch.setattr(commands, "LIMIT", 0.2)
 
     with pytest.raises(CouldNotLook, match="did not answer"):
-        asking.ask("sleep", "60")
+        commands.ask("sleep", "60")
 
 
 def test_a_command_that_is_not_there() -> None:
     """That is said."""
     with pytest.raises(CouldNotLook, match="could not be run"):
-        asking.ask("no-such-command-here")
+        commands.ask("no-such-command-here")

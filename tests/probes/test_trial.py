@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from hermes_doctor.probes import trial
-from hermes_doctor.probes.settings import Settings
-from hermes_doctor.probes.trial import Trial
-from hermes_doctor.settings import request, resolved
-from hermes_doctor.settings.request import Request
+from hermes_doctor.probes.network import provider_trial, request
+from hermes_doctor.probes.network.provider_trial import Trial
+from hermes_doctor.probes.network.request import Request
+from hermes_doctor.settings import resolved
+from hermes_doctor.settings.variables import Settings
 from tests.certificates import certificate as certificate
 from tests.providers import PAGE, SERVED, Provider, error, serving
 from tests.settings.worlds import NEWEST, world
@@ -38,7 +38,7 @@ def questions(written: str, env: str = ENV, version: tuple[int, ...] = NEWEST) -
 def ask(written: str, env: str = ENV, variables: dict[str, str] | None = None) -> list[Trial]:
     """What comes back."""
     settings = Settings(variables or {}, frozenset(), {}, ())
-    return trial.look(questions(written, env), settings)
+    return provider_trial.look(questions(written, env), settings)
 
 
 def kind(provider: Provider) -> tuple[str, str]:
@@ -167,13 +167,13 @@ def test_redirects_are_not_followed() -> None:
 
 def test_large_answers_are_cut() -> None:
     """Nobody can fill the memory."""
-    with serving(200, b"x" * (trial.LARGEST * 4)) as provider:
+    with serving(200, b"x" * (provider_trial.LARGEST * 4)) as provider:
         assert kind(provider) == ("address", "something that is no JSON")
 
 
 def test_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     """Who takes the request and says nothing is given up."""
-    monkeypatch.setattr(trial, "PATIENCE", 1.0)
+    monkeypatch.setattr(provider_trial, "PATIENCE", 1.0)
     with serving(hold=threading.Event()) as provider:
         [found] = ask(config(provider.url))
 
@@ -272,7 +272,7 @@ def test_hosts() -> None:
         "fallback_providers:\n- {provider: copilot, model: gpt}\n"
     )
     found = resolved.of(world(written, "OPENROUTER_API_KEY=sk-or-1\nGITHUB_TOKEN=gho_1234567\n"))
-    hosts = trial.targets(found, Settings({}, frozenset(), {}, ()))
+    hosts = provider_trial.targets(found, Settings({}, frozenset(), {}, ()))
 
     assert [(one.what, one.endpoint.host) for one in hosts] == [
         ("openrouter", "openrouter.ai"),

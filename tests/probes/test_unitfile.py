@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from hermes_doctor.model import CouldNotLook
-from hermes_doctor.probes.supervisors import unitfile
+from hermes_doctor.supervisors import unit_file
 from tests import support
 
 UNIT = """
@@ -32,7 +32,7 @@ def test_reads(tmp_path: Path) -> None:
     """Sections, comments, lines that go on, quotes, prefixes and specifiers."""
     path = support.put(tmp_path / "x.service", UNIT)
 
-    found = unitfile.load(path, [tmp_path])
+    found = unit_file.load(path, [tmp_path])
 
     say = {"h": "/home/alice"}
     assert found.program(say) == [
@@ -43,7 +43,7 @@ def test_reads(tmp_path: Path) -> None:
         "PLAIN": "1",
         "EMPTY": "",
     }
-    assert unitfile.filled(found.last("WorkingDirectory"), say) == "/home/alice/work"
+    assert unit_file.filled(found.last("WorkingDirectory"), say) == "/home/alice/work"
     assert found.last("Restart") == ""
     assert found.files == (path,)
 
@@ -58,7 +58,7 @@ def test_drop_ins(tmp_path: Path) -> None:
     support.put(strong / "hermes-gateway.service.d/note.txt", "[Service]\nRestart=no\n")
     (strong / "hermes-gateway.service.d/30.conf").symlink_to("/dev/null")
 
-    found = unitfile.load(path, [strong, weak])
+    found = unit_file.load(path, [strong, weak])
 
     assert found.last("Restart") == "always"
     assert found.environment({}) == {"A": "b"}
@@ -69,7 +69,7 @@ def test_variables_of_a_file(tmp_path: Path) -> None:
     """What a file of variables says comes last; a missing one says nothing."""
     env = support.put(tmp_path / "vars", "# no\nHERMES_HOME='/srv/hermes'\n; no\nbroken\n")
     text = f"[Service]\nEnvironmentFile=-{env}\nEnvironmentFile=/gone\nEnvironment=HERMES_HOME=/x\n"
-    found = unitfile.load(support.put(tmp_path / "x.service", text), [])
+    found = unit_file.load(support.put(tmp_path / "x.service", text), [])
 
     assert found.environment({}) == {"HERMES_HOME": "/srv/hermes"}
 
@@ -91,17 +91,17 @@ def test_variables_of_a_file(tmp_path: Path) -> None:
 )
 def test_spans(text: str, seconds: float | None) -> None:
     """Times as systemd writes them."""
-    assert unitfile.seconds(text) == seconds
+    assert unit_file.seconds(text) == seconds
 
 
 @given(st.text(alphabet=st.characters(codec="utf-8"), max_size=300))
 def test_any_text(text: str) -> None:
     """Nothing in a file makes the reader stumble."""
-    found: unitfile.Settings = {}
-    unitfile.parse(f"[Service]\n{text}", found)
-    definition = unitfile.Definition((), found)
+    found: unit_file.Settings = {}
+    unit_file.parse(f"[Service]\n{text}", found)
+    definition = unit_file.Definition((), found)
     definition.program({})
-    unitfile.seconds(text)
+    unit_file.seconds(text)
     assert all(isinstance(value, str) for values in found.values() for value in values)
 
 
@@ -110,6 +110,6 @@ def test_not_a_file(tmp_path: Path) -> None:
     (tmp_path / "x.service").mkdir()
 
     with pytest.raises(CouldNotLook):
-        unitfile.load(tmp_path / "x.service", [])
+        unit_file.load(tmp_path / "x.service", [])
     with pytest.raises(FileNotFoundError):
-        unitfile.load(tmp_path / "y.service", [])
+        unit_file.load(tmp_path / "y.service", [])

@@ -11,14 +11,14 @@ from pathlib import Path
 
 import pytest
 
+from hermes_doctor.gateway.process_handle import held
+from hermes_doctor.gateway.systemd import Manager, SystemdUnit
 from hermes_doctor.home import Home
 from hermes_doctor.model import CannotFix
-from hermes_doctor.probes import supervision
-from hermes_doctor.probes.supervision import SYSTEMD_USER, Unit
-from hermes_doctor.probes.supervisors import lineage
-from hermes_doctor.probes.supervisors.wrapping import wraps
-from hermes_doctor.services.process import held
-from hermes_doctor.services.systemd import Manager, SystemdUnit
+from hermes_doctor.processes import lineage
+from hermes_doctor.supervisors import find
+from hermes_doctor.supervisors.find import SYSTEMD_USER, Unit
+from hermes_doctor.supervisors.wrapper import wraps
 from tests import support
 from tests.real.gateways import end
 from tests.services.faking import STRAW, until
@@ -56,15 +56,13 @@ def running(command: list[str], *homes: Path, **env: str) -> Iterator[list[int]]
         end(main)
 
 
-def owner(
-    unit: Unit, pid: int, home: Path, monkeypatch: pytest.MonkeyPatch
-) -> supervision.Unit | None:
+def owner(unit: Unit, pid: int, home: Path, monkeypatch: pytest.MonkeyPatch) -> find.Unit | None:
     """The owner of a gateway that lies in the group of this unit."""
     place = lineage.Place(unit.name, unit.manager)
-    monkeypatch.setattr(supervision, "place_of", lambda pid: place)
-    monkeypatch.setattr(supervision, "_units", lambda *_: [unit])
+    monkeypatch.setattr(find, "place_of", lambda pid: place)
+    monkeypatch.setattr(find, "_units", lambda *_: [unit])
     monkeypatch.setattr(lineage, "_MARKS", ())
-    return supervision._on_linux(Home(home), pid, [])[1]
+    return find._on_linux(Home(home), pid, [])[1]
 
 
 def told(home: Path, main: int, *program: str, **environment: str) -> Unit:

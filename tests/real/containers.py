@@ -20,8 +20,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hermes_doctor.home import Home
-from hermes_doctor.probes import Probes
-from hermes_doctor.probes.supervisors.lineage import place_of
+from hermes_doctor.probes.probes import Probes
+from hermes_doctor.processes.lineage import place_of
 from tests import needing, support
 from tests.real import gateways
 from tools import compose_plugin, releases
@@ -29,8 +29,8 @@ from tools import compose_plugin, releases
 IMAGE = "hermes:latest"
 OUTSIDE = """
 import sys
-from hermes_doctor.probes.supervisors import lineage
-from hermes_doctor.services import proof
+from hermes_doctor.supervisors import lineage
+from hermes_doctor.gateway.control import proof
 lineage._MARKS = ()
 proof.SETTLE = 1.0
 from hermes_doctor.__main__ import main

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hermes_doctor.knowledge import load_knowledge
+from hermes_doctor.knowledge.data import load_knowledge
 from tests import support
 from tests.conftest import need_release
 from tests.real.patients import MakeHome, Patient

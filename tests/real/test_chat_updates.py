@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from hermes_doctor.backup.vault import Vault
 from hermes_doctor.home import Home
-from hermes_doctor.updating.records import Records, Update
-from hermes_doctor.vault import Vault
+from hermes_doctor.records.updates import Records, Update
 from tests import support
 from tests.conftest import need_release
 from tests.real import chatting, gateways, qq

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor.examination import examine
+from hermes_doctor.examination.runner import examine
 from hermes_doctor.home import Home
-from hermes_doctor.knowledge import load_knowledge
+from hermes_doctor.installation.find import Installation
+from hermes_doctor.knowledge.data import load_knowledge
 from hermes_doctor.model import Finding, Gateway, Severity
-from hermes_doctor.probes import Probes
-from hermes_doctor.probes.installation import Installation
+from hermes_doctor.probes.probes import Probes
 from tests import support
 from tests.conftest import RELEASES, need_release
 from tests.looking import PLUGINS

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from hermes_doctor.installation.find import release
 from hermes_doctor.model import Severity
-from hermes_doctor.probes.installation import release
 from tests import judging
 from tests.conftest import RELEASES, need_release
 from tests.provider_mistakes import MISTAKES, Mistake

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from hermes_doctor.knowledge import atlas
-from hermes_doctor.sqlite import declaration
+from hermes_doctor.sqlite import column_rules
 from tests import support
 from tests.conftest import RELEASES, need_release, once
 from tests.real.patients import ROWS, MakeHome, Patient, cure, lose, undo
@@ -144,7 +144,7 @@ def test_column_of_every_other_database(
         (table.name, column.name)
         for table in plan.tables.values()
         for column in table.columns
-        if column.if_missing == "crash" and declaration.stand_in(table, column) is not None
+        if column.if_missing == "crash" and column_rules.stand_in(table, column) is not None
         if not column.key
     ]
     patient = full(version)

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from hermes_doctor.home import Home
-from hermes_doctor.journal import Journals
+from hermes_doctor.records.journal import Journals
 from tests import support
 from tests.real.gateways import answers, until
 from tests.real.patients import ROWS, MakeHome

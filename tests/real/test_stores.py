@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from hermes_doctor.home import Home
-from hermes_doctor.knowledge import load_knowledge
+from hermes_doctor.installation.find import release as numbers
+from hermes_doctor.knowledge.data import load_knowledge
 from hermes_doctor.model import Gateway
-from hermes_doctor.probes import Probes
-from hermes_doctor.probes.installation import release as numbers
-from hermes_doctor.stores.described import outcome
+from hermes_doctor.probes.probes import Probes
+from hermes_doctor.stores.catalogue import outcome
 from tests import stored, support
 from tests.conftest import RELEASES, need_release
 from tests.looking import ask

@@ -17,10 +17,10 @@ from pathlib import Path
 
 import pytest
 
+from hermes_doctor.backup.vault import Vault
 from hermes_doctor.home import Home
-from hermes_doctor.probes import Probes
-from hermes_doctor.updating.records import Records
-from hermes_doctor.vault import Vault
+from hermes_doctor.probes.probes import Probes
+from hermes_doctor.records.updates import Records
 from tests import needing, support
 from tests.conftest import RELEASES, need_release
 from tests.real import gateways

@@ -14,8 +14,8 @@ import pytest
 
 from hermes_doctor.home import Home
 from hermes_doctor.model import Severity
-from hermes_doctor.watching.channels import Hermes, Notice, NotSent
-from hermes_doctor.watching.events import Event, Kind
+from hermes_doctor.watch.channels import Hermes, Notice, NotSent
+from hermes_doctor.watch.events import Event, Kind
 from tests.conftest import need_release
 from tests.real.gateways import sealed, until
 from tests.real.patients import MakeHome, machine

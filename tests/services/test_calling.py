@@ -7,18 +7,19 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor import acts, services
-from hermes_doctor.acts import InstallService
+from hermes_doctor.gateway import control
+from hermes_doctor.gateway.detached import Detached
+from hermes_doctor.gateway.hermes_command import profile_words, unit_name
 from hermes_doctor.home import Home
+from hermes_doctor.installation.find import Installation
 from hermes_doctor.model import CannotFix
-from hermes_doctor.probes import Probes
-from hermes_doctor.probes.installation import Installation
-from hermes_doctor.probes.supervision import SYSTEMD_USER, Unit
-from hermes_doctor.probes.supervisors.systemd import Scope
-from hermes_doctor.probes.supervisors.unit import home_of
-from hermes_doctor.services import installing
-from hermes_doctor.services.calling import profile_words, unit_name
-from hermes_doctor.services.detached import Detached
+from hermes_doctor.planning import install_service
+from hermes_doctor.probes.probes import Probes
+from hermes_doctor.steps import machine
+from hermes_doctor.steps.machine import InstallService
+from hermes_doctor.supervisors.find import SYSTEMD_USER, Unit
+from hermes_doctor.supervisors.systemd import Scope
+from hermes_doctor.supervisors.unit import home_of
 from tests import support
 from tests.planned import finding, owned, sentences
 from tests.services.faking import command
@@ -62,7 +63,7 @@ def test_background(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The gateway in the background replaces nobody, and is not led to the sticky profile."""
     folder = home.parent / "bin"
     python = support.put(folder / "python", "#!/bin/sh\n", 0o755)
-    monkeypatch.setattr("hermes_doctor.services.detached.python_of", lambda *_: python)
+    monkeypatch.setattr("hermes_doctor.gateway.detached.python_of", lambda *_: python)
     service = Detached(Home(home.resolve()), RELEASE)
     words = ["--profile", "default", "gateway", "run"]
     assert service._command() == [str(python), "-m", "hermes_cli.main", *words]
@@ -89,17 +90,17 @@ def test_unit_of_a_switched_home(home: Path) -> None:
     mine = plain._replace(program=("hermes", "gateway", "run"), manager=os.geteuid())
     named = mine._replace(program=("hermes", "-p", "default", "gateway", "run"))
     twice = mine._replace(program=("python", "-m", "hermes_cli.main", *named.program[1:]))
-    services.of_unit(Probes(Home(home)), mine)
+    control.of_unit(Probes(Home(home)), mine)
     support.put(home / "active_profile", "coder\n")
     for one in (mine, twice):
         with pytest.raises(CannotFix, match="would run the gateway of the profile coder"):
-            services.of_unit(Probes(Home(home)), one)
-    services.of_unit(Probes(Home(home)), named)
+            control.of_unit(Probes(Home(home)), one)
+    control.of_unit(Probes(Home(home)), named)
 
 
 def test_no_unit_for_a_switched_home(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is installed that would run another gateway, or be written over another's unit."""
-    monkeypatch.setattr(installing, "refuse_passing", lambda home: None)
+    monkeypatch.setattr(install_service, "refuse_passing", lambda home: None)
     owned(monkeypatch, Detached(Home(home), None))
     found = finding("GW-UNSUPERVISED", "install-service")
     other = unit(home.parent / "other")
@@ -116,7 +117,7 @@ def units(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = tmp_path / "units"
     folder.mkdir()
     scope = Scope(os.geteuid(), "alice", tmp_path / "user", (folder,))
-    monkeypatch.setattr(acts, "of_user", lambda uid: scope)
+    monkeypatch.setattr(machine, "of_user", lambda uid: scope)
     monkeypatch.setattr(Probes, "installation", lambda self: RELEASE)
     command(tmp_path / "managers", "systemctl")
     monkeypatch.setenv("PATH", f"{tmp_path / 'managers'}:{os.environ['PATH']}")
@@ -137,7 +138,7 @@ def test_installed(fault: str, home: Path, units: Path, monkeypatch: pytest.Monk
     other = support.healthy(home.parent / "other")
     made = "hermes-gateway-coder.service" if fault == "name" else "hermes-gateway.service"
     program = installer(units, made, other if fault == "home" else home)
-    monkeypatch.setattr(acts, "python_of", lambda *_: program)
+    monkeypatch.setattr(machine, "python_of", lambda *_: program)
     act = InstallService(Home(home), "hermes-gateway.service")
     kept = ["hermes-gateway-old.service"]
     if fault:

@@ -14,14 +14,19 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor import services
-from hermes_doctor.handover import Handover, bring_back
+from hermes_doctor.gateway import control, manager_commands, systemd
+from hermes_doctor.gateway.detached import Detached
+from hermes_doctor.gateway.process_handle import Held
 from hermes_doctor.home import Home
-from hermes_doctor.journal import Journal, Journals
 from hermes_doctor.model import CannotFix, Gateway
-from hermes_doctor.probes import Probes, health
+from hermes_doctor.probes.network import health
+from hermes_doctor.probes.probes import Probes
 from hermes_doctor.probes.pulse import Pulse
-from hermes_doctor.probes.supervision import (
+from hermes_doctor.records.journal import Journal, Journals
+from hermes_doctor.repair.gateway import Handover, bring_back
+from hermes_doctor.steps.base import GatewayStep
+from hermes_doctor.supervisors import docker, systemd as managers
+from hermes_doctor.supervisors.find import (
     DOCKER,
     LAUNCHD,
     NOBODY,
@@ -32,11 +37,6 @@ from hermes_doctor.probes.supervision import (
     Supervision,
     Unit,
 )
-from hermes_doctor.probes.supervisors import docker, systemd as managers
-from hermes_doctor.services import commands, systemd
-from hermes_doctor.services.detached import Detached
-from hermes_doctor.services.process import Held
-from hermes_doctor.steps import GatewayStep
 from tests import support
 from tests.real.gateways import end
 from tests.services.faking import Straw, straw, until
@@ -73,9 +73,9 @@ def steerable(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every manager would let itself be asked."""
     for kind in (systemd.SystemdUnit, Detached):
         monkeypatch.setattr(kind, "refuse", lambda self: None)
-    monkeypatch.setattr("hermes_doctor.services.s6.Slot.refuse", lambda self: None)
-    monkeypatch.setattr("hermes_doctor.services.docker.Container.refuse", lambda self: None)
-    monkeypatch.setattr("hermes_doctor.probes.supervisors.docker.inside", lambda: False)
+    monkeypatch.setattr("hermes_doctor.gateway.s6.Slot.refuse", lambda self: None)
+    monkeypatch.setattr("hermes_doctor.gateway.docker.Container.refuse", lambda self: None)
+    monkeypatch.setattr("hermes_doctor.supervisors.docker.inside", lambda: False)
 
 
 @pytest.fixture
@@ -99,7 +99,7 @@ def alive() -> Iterator[int]:
 def test_owner(kind: str, name: str, said: str, home: Path, alive: int) -> None:
     """Whatever owns it is asked, by its own name."""
     manager = 0 if kind == SYSTEMD_USER else None
-    found = services.of(Told(home, [alive], unit(kind, name, manager=manager)))
+    found = control.of(Told(home, [alive], unit(kind, name, manager=manager)))
     assert found.describe().startswith(said)
 
 
@@ -107,9 +107,9 @@ def test_nobody(home: Path, alive: int) -> None:
     """A gateway that nobody owns is a process of its own, with the proxies of a unit beside it."""
     proxy = {"HTTPS_PROXY": "http://proxy", "OTHER": "x"}
     idle = unit(SYSTEMD_USER, "hermes-gateway.service", "inactive", environment=proxy)
-    found = services.of(Told(home, [alive], idle, owner=False))
+    found = control.of(Told(home, [alive], idle, owner=False))
     assert isinstance(found, Detached)
-    made = found.environment(commands.account(os.geteuid()))
+    made = found.environment(manager_commands.account(os.geteuid()))
     assert made["HTTPS_PROXY"] == "http://proxy" and "OTHER" not in made
     assert made["HERMES_HOME"] == str(home)
 
@@ -121,8 +121,8 @@ def test_a_container_that_left_no_trace(
     engine = Engine(tmp_path, mounts=[{"Source": str(home), "Destination": "/opt/data"}])
     monkeypatch.setenv("PATH", f"{engine.bin}:{os.environ['PATH']}")
     monkeypatch.setenv("DOCKER_HOST", "unix:///nowhere")
-    assert services.of(Told(home, [])).describe() == "its container chat-gateway-0"
-    assert isinstance(services.of(Told(home, [alive])), Detached)
+    assert control.of(Told(home, [])).describe() == "its container chat-gateway-0"
+    assert isinstance(control.of(Told(home, [alive])), Detached)
 
     once = {"Config": {"Image": "x", "Env": [], "Labels": {"com.docker.compose.oneoff": "True"}}}
     for more, said in ((once, "its container chat-gateway-0"), ({}, None)):
@@ -130,42 +130,42 @@ def test_a_container_that_left_no_trace(
         held["containers"][1] |= more
         engine.file.write_text(json.dumps(held))
         if said:
-            assert services.of(Told(home, [])).describe() == said
+            assert control.of(Told(home, [])).describe() == said
         else:
             with pytest.raises(CannotFix, match="2 containers have this home"):
-                services.of(Told(home, []))
+                control.of(Told(home, []))
     Engine(tmp_path, mounts=[{"Source": str(home), "Destination": "/srv"}])
-    assert isinstance(services.of(Told(home, [])), Detached)
+    assert isinstance(control.of(Told(home, [])), Detached)
 
     support.put(engine.bin / "docker", "#!/bin/sh\nexit 1\n", 0o755)
-    assert isinstance(services.of(Told(home, [])), Detached)
+    assert isinstance(control.of(Told(home, [])), Detached)
     monkeypatch.setattr(docker, "PATIENCE", 0.1)
     support.put(engine.bin / "docker", "#!/bin/sh\nexec sleep 1000\n", 0o755)
     with pytest.raises(CannotFix, match="cannot be told: docker did not answer"):
-        services.of(Told(home, []))
+        control.of(Told(home, []))
 
 
 @pytest.mark.parametrize("kind", [OTHER, NOBODY])
 def test_strange_owners(kind: str, home: Path, alive: int) -> None:
     """A supervisor that this tool knows by name only is not steered."""
     with pytest.raises(CannotFix, match="cannot steer"):
-        services.of(Told(home, [alive], unit(kind, "supervisord")))
+        control.of(Told(home, [alive], unit(kind, "supervisord")))
 
 
 def test_ambiguous(home: Path, alive: int) -> None:
     """Two gateways, two units at work, or two that would start one: nobody is asked."""
     with pytest.raises(CannotFix, match="2 gateways run"):
-        services.of(Told(home, [alive, 2**22], unit(S6, "gateway-default")))
+        control.of(Told(home, [alive, 2**22], unit(S6, "gateway-default")))
     two = [unit(SYSTEMD_USER, "hermes.service"), unit(SYSTEMD_SYSTEM, "hermes-gateway.service")]
     with pytest.raises(CannotFix, match=r"hermes\.service and hermes-gateway\.service all claim"):
-        services.of(Told(home, [alive], *two))
+        control.of(Told(home, [alive], *two))
     on = {"UnitFileState": "enabled"}
     idle = [one._replace(state="inactive", settings=on) for one in two]
     with pytest.raises(CannotFix, match="would each start it"):
-        services.of(Told(home, [], *idle))
+        control.of(Told(home, [], *idle))
     by_hand = unit(SYSTEMD_USER, "hermes.service", "activating")
     with pytest.raises(CannotFix, match=rf"process {alive} and hermes\.service all claim"):
-        services.of(Told(home, [alive], by_hand, owner=False))
+        control.of(Told(home, [alive], by_hand, owner=False))
 
 
 def test_not_known(home: Path, alive: int) -> None:
@@ -173,30 +173,30 @@ def test_not_known(home: Path, alive: int) -> None:
     probes = Told(home, [alive])
     probes.told = probes.told._replace(unsure=("its manager does not answer",))
     with pytest.raises(CannotFix, match="cannot be told: its manager does not answer"):
-        services.of(probes)
+        control.of(probes)
     mute = unit(DOCKER, "this container", silence="it cannot be seen from inside")
     with pytest.raises(CannotFix, match="this container cannot be steered"):
-        services.of(Told(home, [alive], mute))
+        control.of(Told(home, [alive], mute))
 
 
 def test_inside(home: Path, alive: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """An agent does not stop what it answers through: by its variables, and by its ancestors."""
     with pytest.raises(CannotFix, match="inside the gateway"):
-        services.of(Told(home, [os.getppid()], unit(S6, "gateway-default")))
+        control.of(Told(home, [os.getppid()], unit(S6, "gateway-default")))
     monkeypatch.setenv("_HERMES_GATEWAY", "1")
     with pytest.raises(CannotFix, match="inside the gateway"):
-        services.of(Told(home, [alive], unit(S6, "gateway-default")))
+        control.of(Told(home, [alive], unit(S6, "gateway-default")))
 
 
 def test_rights(home: Path, alive: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Another user's home and the system's units are for others."""
     monkeypatch.setattr(os, "geteuid", lambda: 12345)
     with pytest.raises(CannotFix, match="run it as that user, or with sudo"):
-        services.of(Told(home, [alive], unit(S6, "gateway-default")))
+        control.of(Told(home, [alive], unit(S6, "gateway-default")))
     with pytest.raises(CannotFix, match="run it with sudo"):
         systemd.Manager(None).refuse()
     with pytest.raises(CannotFix, match="run it as that user"):
-        systemd.Manager(commands.Account(54321, 1, (), "bob", "/home/bob")).refuse()
+        systemd.Manager(manager_commands.Account(54321, 1, (), "bob", "/home/bob")).refuse()
 
 
 @pytest.mark.parametrize("uid", [0, 4321])
@@ -212,14 +212,14 @@ def test_folder_of_a_user(uid: int, monkeypatch: pytest.MonkeyPatch) -> None:
 
     assert scope is not None
     wanted = "/kept" if uid else "/listed"
-    assert [commands.account(uid).folder, str(scope.user)] == [wanted, wanted]
+    assert [manager_commands.account(uid).folder, str(scope.user)] == [wanted, wanted]
 
 
 def test_no_bus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A manager that does not run is not waited for."""
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
     with pytest.raises(CannotFix, match="cannot be reached"):
-        systemd.Manager(commands.account(os.geteuid())).refuse()
+        systemd.Manager(manager_commands.account(os.geteuid())).refuse()
 
 
 # -- a process of its own -------------------------------------------------------------------------
@@ -245,7 +245,7 @@ def test_remembered(running: tuple[Straw, subprocess.Popen[bytes]], tmp_path: Pa
 
     later = Detached(made.home, None)
     later.recall(tmp_path / "origin.json")
-    environ = later.environment(commands.account(os.geteuid()))
+    environ = later.environment(manager_commands.account(os.geteuid()))
     assert environ["SECRET"] == "of the shell"
     assert not environ.keys() & {"INVOCATION_ID", "_HERMES_GATEWAY"}
 
@@ -280,7 +280,7 @@ def test_refused_stop(
 ) -> None:
     """What was never asked to stop is not waited for, and was not started by us either."""
     made, process = running
-    monkeypatch.setattr("hermes_doctor.services.owned.DOUBT", 0.5)
+    monkeypatch.setattr("hermes_doctor.gateway.base.DOUBT", 0.5)
     service = Reluctant(made.home, None)
     log = Journal(id="1", kind="fix", home=str(made.home.path), vault="", started_at="", items=[])
     step = GatewayStep(service, restart=True, why="a test")
@@ -297,9 +297,9 @@ def test_refused_stop(
 
 def test_ends_later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A stop that takes effect after we have given up is not forgotten: it is started again."""
-    monkeypatch.setattr("hermes_doctor.handover.STOP_LIMIT", 1.0)
-    monkeypatch.setattr("hermes_doctor.services.proof.SETTLE", 0.3)
-    monkeypatch.setattr("hermes_doctor.services.proof.CONNECTING", 0.3)
+    monkeypatch.setattr("hermes_doctor.repair.gateway.STOP_LIMIT", 1.0)
+    monkeypatch.setattr("hermes_doctor.gateway.startup_proof.SETTLE", 0.3)
+    monkeypatch.setattr("hermes_doctor.gateway.startup_proof.CONNECTING", 0.3)
     made = straw(tmp_path)
     begun: list[subprocess.Popen[bytes]] = []
     monkeypatch.setattr(Detached, "ask_to_start", lambda self: begun.append(made.start()))
@@ -332,7 +332,7 @@ def test_ends_later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_wakes_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One that was held still and goes on when it is told to end may finish its answer."""
     for name in ("GRACE", "WAKING", "LOOK_EVERY"):
-        monkeypatch.setattr(f"hermes_doctor.services.owned.{name}", 0.5)
+        monkeypatch.setattr(f"hermes_doctor.gateway.base.{name}", 0.5)
     made = straw(tmp_path)
     process = made.start(DRAIN="5")
     try:
@@ -347,7 +347,7 @@ def test_wakes_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_stays_frozen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One that does not go on is killed, since it would never end."""
     for name in ("GRACE", "WAKING", "LOOK_EVERY"):
-        monkeypatch.setattr(f"hermes_doctor.services.owned.{name}", 0.5)
+        monkeypatch.setattr(f"hermes_doctor.gateway.base.{name}", 0.5)
     monkeypatch.setattr(Held, "send", _but_not(signal.SIGCONT))
     made = straw(tmp_path)
     process = made.start()
@@ -367,9 +367,9 @@ def test_silence_without_a_heartbeat(
     patience: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A loop whose silence is the only sign is killed after a long silence, not by one look."""
-    monkeypatch.setattr("hermes_doctor.services.owned.SILENCE", patience)
+    monkeypatch.setattr("hermes_doctor.gateway.base.SILENCE", patience)
     for name in ("GRACE", "LOOK_EVERY"):
-        monkeypatch.setattr(f"hermes_doctor.services.owned.{name}", 0.2)
+        monkeypatch.setattr(f"hermes_doctor.gateway.base.{name}", 0.2)
     made = straw(tmp_path)
     process = made.start(DRAIN="600")
     mute = Pulse(process.pid, False, "it lets nobody in", answer=health.SILENT, waiting=3)

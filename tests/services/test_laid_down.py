@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from hermes_doctor.gateway.systemd import Manager, SystemdUnit
 from hermes_doctor.home import Home
-from hermes_doctor.services.systemd import Manager, SystemdUnit
 
 RESTING = {
     "ActiveState": "inactive",

@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor import services
+from hermes_doctor.gateway import control
+from hermes_doctor.gateway.detached import Detached
 from hermes_doctor.home import Home
+from hermes_doctor.installation.find import Installation
 from hermes_doctor.model import CannotFix
-from hermes_doctor.probes import Probes
-from hermes_doctor.probes.installation import Installation
-from hermes_doctor.probes.supervision import Supervision
-from hermes_doctor.services.detached import Detached
+from hermes_doctor.probes.probes import Probes
+from hermes_doctor.supervisors.find import Supervision
 from tests import support
 from tests.real.gateways import end
 from tests.services.faking import Straw, straw
@@ -56,7 +56,7 @@ def test_copied_home(original: tuple[Straw, subprocess.Popen[bytes]], tmp_path: 
     made, process = original
     home = copied(made, tmp_path)
     with pytest.raises(CannotFix, match=f"process {process.pid}, which is the gateway of another"):
-        services.of(Seen(home))
+        control.of(Seen(home))
     with pytest.raises(CannotFix, match="gateway of another home"):
         Detached(home, None).start(5)
     assert process.poll() is None
@@ -64,7 +64,7 @@ def test_copied_home(original: tuple[Straw, subprocess.Popen[bytes]], tmp_path: 
     for changes in ({"gateway_state": "stopped"}, {"start_time": 1}, {"pid": os.getpid()}):
         support.put(home / "gateway_state.json", json.dumps({**said, **changes}))
         with pytest.raises(CannotFix, match="no interpreter"):
-            services.of(Seen(home))
+            control.of(Seen(home))
 
 
 def test_copied_home_of_an_old_release(
@@ -74,4 +74,4 @@ def test_copied_home_of_an_old_release(
     probes = Seen(copied(original[0], tmp_path))
     probes.release = RELEASE._replace(version="0.16.0")
     with pytest.raises(CannotFix, match="no interpreter"):
-        services.of(probes)
+        control.of(probes)

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from hermes_doctor.gateway import startup_proof
+from hermes_doctor.gateway.base import Owned
+from hermes_doctor.gateway.docker import Container
+from hermes_doctor.gateway.launchd import LaunchAgent
+from hermes_doctor.gateway.s6 import Slot
 from hermes_doctor.model import CannotFix
-from hermes_doctor.services import proof
-from hermes_doctor.services.docker import Container
-from hermes_doctor.services.launchd import LaunchAgent
-from hermes_doctor.services.owned import Owned
-from hermes_doctor.services.s6 import Slot
 from tests.planned import Steady
 from tests.real.gateways import end
 from tests.services.faking import Straw, asked, command, straw
@@ -24,8 +24,8 @@ from tests.services.faking import Straw, asked, command, straw
 @pytest.fixture
 def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Straw:
     """A gateway of straw, and a PATH whose first folder is the managers'."""
-    monkeypatch.setattr(proof, "SETTLE", 0.3)
-    monkeypatch.setattr(proof, "CONNECTING", 0.3)
+    monkeypatch.setattr(startup_proof, "SETTLE", 0.3)
+    monkeypatch.setattr(startup_proof, "CONNECTING", 0.3)
     (tmp_path / "managers").mkdir()
     monkeypatch.setenv("PATH", f"{tmp_path / 'managers'}:{os.environ['PATH']}")
     return straw(tmp_path)

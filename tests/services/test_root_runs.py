@@ -14,12 +14,12 @@ from pathlib import Path
 
 import pytest
 
+from hermes_doctor.gateway import manager_commands
+from hermes_doctor.gateway.detached import Detached, python_of
+from hermes_doctor.gateway.process_handle import origin
 from hermes_doctor.home import Home, find
+from hermes_doctor.installation.find import Installation, find as installed
 from hermes_doctor.model import CannotFix, Gateway
-from hermes_doctor.probes.installation import Installation, find as installed
-from hermes_doctor.services import commands
-from hermes_doctor.services.detached import Detached, python_of
-from hermes_doctor.services.process import origin
 from tests import crashing, support
 from tests.crashing import STRANGER
 
@@ -113,9 +113,9 @@ def test_a_link_of_others_to_a_home_of_root(place: Path, theirs: Path) -> None:
     home = support.healthy(place / "home")
     (theirs / ".hermes").symlink_to(home)
     os.lchown(theirs / ".hermes", STRANGER, STRANGER)
-    assert commands.owner_of(Home(home)).uid == 0
+    assert manager_commands.owner_of(Home(home)).uid == 0
     with pytest.raises(CannotFix, match=f"uid {STRANGER} can put another in its place"):
-        commands.owner_of(find(theirs / ".hermes"))
+        manager_commands.owner_of(find(theirs / ".hermes"))
 
 
 # -- what root runs ---------------------------------------------------------------------------
@@ -132,16 +132,16 @@ def test_programs_of_others(place: Path, theirs: Path) -> None:
             with pytest.raises(CannotFix, match=f"root does not run .*uid {STRANGER}"):
                 act()
     with pytest.raises(CannotFix, match="root does not run"):
-        commands.ask([str(where / "bin" / "python")])
+        manager_commands.ask([str(where / "bin" / "python")])
     assert not (place / "told").exists()
-    assert python_of(where, commands.account(STRANGER)) == where / "bin" / "python"
+    assert python_of(where, manager_commands.account(STRANGER)) == where / "bin" / "python"
 
 
 @pytest.mark.parametrize("name", ["bin", "bin/python", "lib/python3.11/site-packages"])
 def test_programs_that_others_may_write(place: Path, name: str) -> None:
     """A mode is enough to distrust it, on a folder, the file or the packages, sticky or not."""
     env = environment(place / "env", place / "told")
-    root = commands.account(0)
+    root = manager_commands.account(0)
     assert python_of(env, root) == env / "bin" / "python"
     for mode in (0o777, 0o775, 0o1777):
         (env / name).chmod(mode)
@@ -172,7 +172,7 @@ def test_swapped_for_a_folder_of_root(place: Path, theirs: Path) -> None:
 
     assert not (place / "told").exists()
     with pytest.raises(CannotFix, match=f"uid {STRANGER} can put another in its place"):
-        commands.owner_of(Home(home))
+        manager_commands.owner_of(Home(home))
 
 
 def test_his_own_is_run_as_him(place: Path, theirs: Path) -> None:

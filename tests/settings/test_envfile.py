@@ -5,15 +5,15 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, strategies as st
 
-from hermes_doctor.settings import envfile
-from hermes_doctor.settings.envfile import EnvReadings
+from hermes_doctor.settings import env_parsers
+from hermes_doctor.settings.env_parsers import EnvReadings
 from hermes_doctor.settings.release import Release
 from tests.settings.worlds import env_file
 
 
 def read(text: str | bytes, version: tuple[int, ...] = (0, 19, 0)) -> EnvReadings:
     """Both readings, with one variable in the environment."""
-    return envfile.read(env_file(text), Release(version), {"OUTSIDE": "out"})
+    return env_parsers.read(env_file(text), Release(version), {"OUTSIDE": "out"})
 
 
 @pytest.mark.parametrize(
@@ -117,11 +117,11 @@ WORDS = st.sampled_from(
 @given(st.lists(WORDS, max_size=25).map("".join))
 def test_plain_lines_are_read_alike(text: str) -> None:
     """Where python-dotenv is not loaded, it would have read the same."""
-    lines = list(envfile._tidied(envfile._text(env_file(text), Release()), Release()))
-    plainly = envfile._plainly(lines)
+    lines = list(env_parsers._tidied(env_parsers._text(env_file(text), Release()), Release()))
+    plainly = env_parsers._plainly(lines)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(envfile, "_plainly", lambda _: None)
-        theirs = envfile._dotenv(env_file(text), lines, {})
+        patch.setattr(env_parsers, "_plainly", lambda _: None)
+        theirs = env_parsers._dotenv(env_file(text), lines, {})
 
     if plainly is not None:
         assert plainly == theirs

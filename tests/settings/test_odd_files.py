@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor.examination import examine
+from hermes_doctor.examination.runner import examine
 from hermes_doctor.home import Home
 from hermes_doctor.model import Status
-from hermes_doctor.probes import Probes
+from hermes_doctor.probes.probes import Probes
 from tests import filing, support
 
 CHECKS = [

@@ -9,7 +9,7 @@ import pytest
 
 from hermes_doctor.home import Home
 from hermes_doctor.model import CouldNotLook
-from hermes_doctor.probes import Probes
+from hermes_doctor.probes.probes import Probes
 from hermes_doctor.settings import resolved
 from hermes_doctor.settings.resolved import Resolved, Route
 from tests import support

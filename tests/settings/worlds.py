@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from hermes_doctor.files import ABSENT
-from hermes_doctor.probes.environment import EnvFile
-from hermes_doctor.settings import envfile
+from hermes_doctor.settings import env_parsers
 from hermes_doctor.settings.document import Document
+from hermes_doctor.settings.env_file import EnvFile
+from hermes_doctor.settings.inputs import World
 from hermes_doctor.settings.release import Release
-from hermes_doctor.settings.world import World
+from hermes_doctor.system.files import ABSENT
 
 NEWEST = (0, 19, 0)
 
@@ -35,7 +35,7 @@ def world(
     return World(
         release=release,
         document=Document(config.encode()),
-        readings=envfile.read(env_file(env), release, before),
+        readings=env_parsers.read(env_file(env), release, before),
         started_with=before,
         store=store or {},
         now=2_000_000_000.0,

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 
 from hermes_doctor.logs.entry import Entry
-from hermes_doctor.signatures.matching import Matcher
-from hermes_doctor.signatures.rule import Rule
+from hermes_doctor.plugins.log_rules.matcher import Matcher
+from hermes_doctor.plugins.log_rules.rule import Rule
 
 _LINE = re.compile(
     r"(?P<at>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d),(?P<ms>\d{3}) (?P<level>[A-Z]+)"

@@ -6,10 +6,10 @@ import pytest
 
 from hermes_doctor.logs.entry import Entry
 from hermes_doctor.model import Finding, Severity
-from hermes_doctor.plugins import builtin
-from hermes_doctor.signatures import source
-from hermes_doctor.signatures.findings import findings
-from hermes_doctor.signatures.incidents import Ledger
+from hermes_doctor.plugins.load import builtin
+from hermes_doctor.plugins.log_rules import source
+from hermes_doctor.plugins.log_rules.findings import findings
+from hermes_doctor.plugins.log_rules.incidents import Ledger
 
 RULES = source.read(builtin("checks") / "signatures").rules
 NOW = 100_000.0

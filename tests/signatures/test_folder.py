@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from hermes_doctor import plugins
-from hermes_doctor.plugins import builtin
-from hermes_doctor.signatures import folder, source
-from hermes_doctor.signatures.incidents import Ledger
+from hermes_doctor.plugins import load
+from hermes_doctor.plugins.load import builtin
+from hermes_doctor.plugins.log_rules import folder, source
+from hermes_doctor.plugins.log_rules.incidents import Ledger
 from tests.signatures.logging import asking, entry
 from tests.signatures.test_source import GOOD
 
@@ -107,7 +107,7 @@ def test_the_window_of_all_rules() -> None:
 
 def test_what_rules_name_is_there() -> None:
     """Fixes list the codes that rules send to them; checks and causes that are named exist."""
-    loaded = plugins.load()
+    loaded = load.load()
     fixes = {fix.id: fix.codes for fix in loaded.fixes}
     checks = {check.id for check in loaded.checks}
     codes = {code for check in loaded.checks for code in check.codes}

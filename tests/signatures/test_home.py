@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 import yaml
 
-from hermes_doctor import plugins
-from hermes_doctor.files import MEGABYTE
 from hermes_doctor.logs.entry import Entry
-from hermes_doctor.plugins import builtin
-from hermes_doctor.signatures import source
+from hermes_doctor.plugins import load
+from hermes_doctor.plugins.load import builtin
+from hermes_doctor.plugins.log_rules import source
+from hermes_doctor.system.files import MEGABYTE
 from tests import support
 from tests.signatures.logging import entry, lines, said
 from tests.signatures.test_source import GOOD
@@ -125,7 +125,7 @@ def test_a_log_that_was_quiet(home: Path) -> None:
 def test_what_only_the_whole_log_tells(home: Path) -> None:
     """Agents write into agent.log alone; what they say ends what was in errors.log."""
     put(home, ago(40, "Press Ctrl+C to stop", "INFO", "gateway.run"))
-    rule = next(r for r in plugins.load().rules if r.code == "PROVIDER-401" and r.cleared_by)
+    rule = next(r for r in load.load().rules if r.code == "PROVIDER-401" and r.cleared_by)
     samples = source.read(builtin("checks") / "signatures").samples
     mine = [one for one in samples if one.rule.id == rule.id]
     bad = entry(mine[0].examples[0])._replace(at=time.time() - 1800)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from hermes_doctor.logs.entry import Entry
-from hermes_doctor.signatures import patterns
-from hermes_doctor.signatures.findings import findings
-from hermes_doctor.signatures.incidents import MOST_OF_ONE, Incident, Ledger
-from hermes_doctor.signatures.rule import Line, Rule
+from hermes_doctor.plugins.log_rules import patterns
+from hermes_doctor.plugins.log_rules.findings import findings
+from hermes_doctor.plugins.log_rules.incidents import MOST_OF_ONE, Incident, Ledger
+from hermes_doctor.plugins.log_rules.rule import Line, Rule
 from tests.signatures.logging import said
 
 NOW = 1_000_000.0

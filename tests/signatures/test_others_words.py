@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from hermes_doctor.logs.entry import Entry
-from hermes_doctor.plugins import builtin
-from hermes_doctor.signatures import source
-from hermes_doctor.signatures.findings import findings
-from hermes_doctor.signatures.incidents import Ledger
-from hermes_doctor.signatures.matching import Matcher
+from hermes_doctor.plugins.load import builtin
+from hermes_doctor.plugins.log_rules import source
+from hermes_doctor.plugins.log_rules.findings import findings
+from hermes_doctor.plugins.log_rules.incidents import Ledger
+from hermes_doctor.plugins.log_rules.matcher import Matcher
 from tests.signatures.logging import entry
 
 WRITTEN = source.read(builtin("checks") / "signatures")

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from hermes_doctor.signatures import effort, matching, patterns, source
+from hermes_doctor.plugins.log_rules import matcher, patterns, regex_cost, source
 
 GOOD: dict[str, Any] = {
     "id": "a-rule",
@@ -96,7 +96,7 @@ def test_a_mistake_is_named(change: dict[str, Any], said: str, tmp_path: Path) -
 
 def test_effort_is_counted_for_what_is_given() -> None:
     """A pattern is judged by the longest text that it can meet."""
-    assert effort.TEXT == matching.MOST
+    assert regex_cost.TEXT == matcher.MOST
 
 
 def test_the_line_of_a_mistake(tmp_path: Path) -> None:

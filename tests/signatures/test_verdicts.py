@@ -11,14 +11,14 @@ import pytest
 
 from hermes_doctor.home import Home
 from hermes_doctor.logs.entry import Entry
-from hermes_doctor.logs.reading import GATEWAY
-from hermes_doctor.plugins import builtin
-from hermes_doctor.probes import Probes
-from hermes_doctor.signatures import source
-from hermes_doctor.signatures.asking import ask
-from hermes_doctor.signatures.findings import findings
-from hermes_doctor.signatures.incidents import Ledger
-from hermes_doctor.signatures.rule import KEYS, Rule
+from hermes_doctor.logs.stream import GATEWAY
+from hermes_doctor.plugins.load import builtin
+from hermes_doctor.plugins.log_rules import source
+from hermes_doctor.plugins.log_rules.ask_logs import ask
+from hermes_doctor.plugins.log_rules.findings import findings
+from hermes_doctor.plugins.log_rules.incidents import Ledger
+from hermes_doctor.plugins.log_rules.rule import KEYS, Rule
+from hermes_doctor.probes.probes import Probes
 from tests.signatures.logging import asking, entry, lines, said
 
 WRITTEN = source.read(builtin("checks") / "signatures")

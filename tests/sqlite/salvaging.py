@@ -11,7 +11,7 @@ from typing import Any
 
 from hermes_doctor.sqlite import schema
 from hermes_doctor.sqlite.blueprint import Blueprint, Table
-from hermes_doctor.sqlite.salvage import Account, Source, salvage
+from hermes_doctor.sqlite.salvage.salvage import Account, Source, salvage
 
 TEXT = "COALESCE({0}.content, '') || ' ' || COALESCE({0}.tool_name, '') || ' ' || " \
     "COALESCE({0}.tool_calls, '')"  # fmt: skip

@@ -12,26 +12,26 @@ from pathlib import Path
 
 import pytest
 
+from hermes_doctor.backup.copies import Copy
 from hermes_doctor.home import Home
 from hermes_doctor.knowledge import atlas
 from hermes_doctor.model import CannotFix
-from hermes_doctor.probes import Probes
-from hermes_doctor.probes.copies import Copy
+from hermes_doctor.planning import database_rungs
+from hermes_doctor.probes.probes import Probes
 from hermes_doctor.sqlite.blueprint import Blueprint
 from hermes_doctor.sqlite.catalog import SHADOWS
-from hermes_doctor.sqlite.mending import (
-    copies,
+from hermes_doctor.sqlite.repairs import (
+    from_copy,
     fulltext,
     header,
     indexes,
     ladder,
-    planning,
     rescue,
     responses,
     rows,
     work,
 )
-from hermes_doctor.steps import prove
+from hermes_doctor.steps.base import prove
 from tests import curing, damage, support
 from tests.curing import SECRET
 
@@ -136,7 +136,7 @@ def test_killed_in_the_middle(home: Path) -> None:
         "    whole(*args, **more)\n"
         "    os.kill(os.getpid(), signal.SIGKILL)\n"
         "salvage.salvage = dies\n"
-        "from hermes_doctor.cli import main\n"
+        "from hermes_doctor.cli.main import main\n"
         "main()\n"
     )
     call = [sys.executable, "-c", script, "fix", "DB-MALFORMED", "--apply", "--yes"]
@@ -390,21 +390,21 @@ def test_copies(copy: Path, tmp_path: Path) -> None:
     found = [Copy(one, one.stat().st_size, 1_800_000_000 * 10**9) for one in (bad, good)]
     before = curing.parts(good)
 
-    [said] = copies.bring_back(copy, found)
+    [said] = from_copy.bring_back(copy, found)
 
     assert said.startswith("It is good/state.db of 2027-01-15")
     late = "SELECT count(*) FROM messages WHERE timestamp >= 10000"
     assert curing.rows(copy, late) == [(3,)]
     assert curing.parts(good) == before
     with pytest.raises(CannotFix, match="none of the older copies is sound"):
-        copies.bring_back(copy, found[:1])
+        from_copy.bring_back(copy, found[:1])
 
 
 def test_what_nobody_knows(home: Path) -> None:
     """A database of a name that the atlas does not have has no plan."""
     probes = Probes(Home(home))
     with contextlib.closing(probes), pytest.raises(CannotFix, match="is not known here"):
-        planning.plan_of(probes, home / "retaindb_queue.db")
+        database_rungs.plan_of(probes, home / "retaindb_queue.db")
 
 
 def test_plan_of_an_older_file(home: Path) -> None:
@@ -412,6 +412,6 @@ def test_plan_of_an_older_file(home: Path) -> None:
     curing.history(home / "state.db", 60, "0.13.0")
     probes = Probes(Home(home))
     with contextlib.closing(probes):
-        found = planning.plan_of(probes, home / "state.db")
+        found = database_rungs.plan_of(probes, home / "state.db")
 
     assert (found.database, found.version) == ("state.db", 11)

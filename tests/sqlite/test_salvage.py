@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from hermes_doctor.model import CannotFix, CouldNotLook
-from hermes_doctor.sqlite.salvage import Source, salvage
 from hermes_doctor.sqlite.salvage.account import COPIES, TRANSCRIPTS
+from hermes_doctor.sqlite.salvage.salvage import Source, salvage
 from tests.sqlite import salvaging
 from tests.sqlite.salvaging import blueprint_of, copy, history, on_leaf, page_of, rows, saved, zero
 

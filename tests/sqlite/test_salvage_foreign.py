@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from hermes_doctor.sqlite.salvage import Account
+from hermes_doctor.sqlite.salvage.salvage import Account
 from tests.sqlite.salvaging import copy, history, page_of, rows, saved, zero
 
 NUMBERS = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n WHERE x < 2000)"

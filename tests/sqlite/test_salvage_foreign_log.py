@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from hermes_doctor.knowledge import atlas
-from hermes_doctor.sqlite.salvage import Account, salvage
+from hermes_doctor.sqlite.salvage.salvage import Account, salvage
 from tests import curing, damage
 from tests.checks.test_foreign_log import damaged_log
 from tests.looking import codes

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings, strategies as st
 
 from hermes_doctor.model import CannotFix, CouldNotLook
-from hermes_doctor.sqlite.salvage import salvage
+from hermes_doctor.sqlite.salvage.salvage import salvage
 from tests.sqlite import salvaging
 
 MORE = int(os.environ.get("FUZZ", "1"))

@@ -11,7 +11,7 @@ import pytest
 
 from hermes_doctor.model import CannotFix
 from hermes_doctor.sqlite import fulltext
-from hermes_doctor.sqlite.mending import viewing
+from hermes_doctor.sqlite.repairs import fulltext_views
 from tests import curing, damage, support
 from tests.sqlite import schema30
 
@@ -160,8 +160,8 @@ def test_a_view_that_takes_too_long_is_not_judged(home: Path) -> None:
 
 def test_the_work_of_a_view_is_bounded(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A repair stops evaluating a view after an amount of work that fits the database."""
-    monkeypatch.setattr(viewing, "LEAST", 5)
-    monkeypatch.setattr(viewing, "PER_PAGE", 0)
+    monkeypatch.setattr(fulltext_views, "LEAST", 5)
+    monkeypatch.setattr(fulltext_views, "PER_PAGE", 0)
     path = schema30.make(home / "state.db")
     _replace_view(path, CROSS)
     name = "messages_fts_trigram"
@@ -170,7 +170,7 @@ def test_the_work_of_a_view_is_bounded(home: Path, monkeypatch: pytest.MonkeyPat
         index = fulltext.Index(name, sql)
         with (
             pytest.raises(CannotFix, match="takes too long to evaluate"),
-            viewing.permitted(db, index),
+            fulltext_views.permitted(db, index),
         ):
             db.execute(f"SELECT count(*) FROM {name}_src").fetchall()
 

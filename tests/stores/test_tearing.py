@@ -7,11 +7,11 @@ import random
 
 import pytest
 
-from hermes_doctor.stores.described import store, stores
+from hermes_doctor.stores.catalogue import store, stores
+from hermes_doctor.stores.damage import judge
 from hermes_doctor.stores.entries import difference, named
-from hermes_doctor.stores.judging import judge
-from hermes_doctor.stores.mending import mend
-from hermes_doctor.stores.tearing import torn
+from hermes_doctor.stores.json_repairs import mend
+from hermes_doctor.stores.truncated_json import torn
 from tests.stored import WHOLE, text
 
 KINDS = {"cron/jobs.json": "jobs", "auth.json": "auth", "sessions/sessions.json": "sessions"}

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from hermes_doctor.backup.vault import Vault
 from hermes_doctor.home import Home
-from hermes_doctor.journal import ItemRecord, Journal
-from hermes_doctor.probes import Probes
-from hermes_doctor.probes.installation import Installation
-from hermes_doctor.repair import Item, Run
-from hermes_doctor.switching.planning import Switch
-from hermes_doctor.switching.proof import Proof
-from hermes_doctor.vault import Vault
+from hermes_doctor.installation.find import Installation
+from hermes_doctor.probes.probes import Probes
+from hermes_doctor.provider_switch.plan import Switch
+from hermes_doctor.provider_switch.proof import Proof
+from hermes_doctor.records.journal import ItemRecord, Journal
+from hermes_doctor.repair.run import Item, Run
 from tests.support import put
 
 ROUTER = "model:\n  default: openai/gpt-4o-mini  # cheap\n  provider: openrouter\n"

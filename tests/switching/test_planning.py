@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from hermes_doctor.home import Home
+from hermes_doctor.installation.find import Installation
 from hermes_doctor.model import CannotFix, Trouble
-from hermes_doctor.probes import Probes
-from hermes_doctor.probes.installation import Installation
-from hermes_doctor.switching import planning
-from hermes_doctor.switching.aims import Wish
-from hermes_doctor.switching.planning import Switch
+from hermes_doctor.probes.probes import Probes
+from hermes_doctor.provider_switch import plan
+from hermes_doctor.provider_switch.plan import Switch
+from hermes_doctor.provider_switch.target import Wish
 from tests import sham, support
 from tests.support import put
 from tests.switching.scenes import ENV, KEY, RELAY, ROUTER, Installed, write
@@ -25,7 +25,7 @@ def planned(
     home: Path, wish: Wish = NEW, key: str | None = KEY, version: str = "0.19.0"
 ) -> tuple[Switch, str, str]:
     """The plan, and both files after it."""
-    switch = planning.plan(Installed(home, version), wish, key)
+    switch = plan.plan(Installed(home, version), wish, key)
     texts = {texts[0]: texts[2].decode() for step in switch.steps if (texts := step.texts())}
     before = [(home / name).read_text() for name in ("config.yaml", ".env")]
     return switch, texts.get("config.yaml", before[0]), texts.get(".env", before[1])
@@ -59,7 +59,7 @@ def test_half_a_switch_is_finished(tmp_path: Path) -> None:
         f"{ENV}MY_KEY={KEY}\n",
     )
 
-    assert planning.asks_for(Installed(home), Wish("openkey")) is None
+    assert plan.asks_for(Installed(home), Wish("openkey")) is None
     switch, config, env = planned(home, Wish("openkey", fallback=False), None)
 
     assert "{provider: openkey, default: gpt-4o-mini}" in config
@@ -128,7 +128,7 @@ def test_built_in(tmp_path: Path) -> None:
     home = write(tmp_path)
     wish = Wish("deepseek", model="deepseek-chat")
 
-    assert planning.asks_for(Installed(home), wish) == "DEEPSEEK_API_KEY"
+    assert plan.asks_for(Installed(home), wish) == "DEEPSEEK_API_KEY"
     switch, config, env = planned(home, wish)
 
     assert "providers:\n  deepseek" not in config
@@ -142,7 +142,7 @@ def test_back_to_openrouter(tmp_path: Path) -> None:
     home = write(tmp_path, f"model: {{provider: relay, default: m}}\nproviders:\n"
                  f"  relay: {{base_url: '{RELAY}', api_key: {KEY}}}\n")  # fmt: skip
 
-    assert planning.asks_for(Installed(home), Wish("openrouter", model="a/m")) is None
+    assert plan.asks_for(Installed(home), Wish("openrouter", model="a/m")) is None
     with pytest.raises(Trouble, match="--model"):
         planned(home, Wish("openrouter"), None)
     switch, config, _ = planned(home, Wish("openrouter", model="a/m"), None)
@@ -186,7 +186,7 @@ def test_local(tmp_path: Path) -> None:
     home = write(tmp_path)
     wish = Wish("here", "http://127.0.0.1:8000/v1")
 
-    assert planning.asks_for(Installed(home), wish) is None
+    assert plan.asks_for(Installed(home), wish) is None
     _, config, env = planned(home, wish, None)
     assert "key_env" not in config
     assert env == ENV
@@ -279,6 +279,6 @@ def test_a_running_gateway(
     installed = Installation(version, where, running=True)
     monkeypatch.setattr(Probes, "installation", lambda _: installed)
     with sham.gateway(home):
-        switch = planning.plan(Probes(Home(home)), NEW, KEY)
+        switch = plan.plan(Probes(Home(home)), NEW, KEY)
 
     assert [step.sentence().split()[0] for step in switch.steps[2:]] == ["restart"] * restarts

@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 from hermes_doctor.home import Home
-from hermes_doctor.updating.records import Records
+from hermes_doctor.records.updates import Records
 from tests import support
 
 HERE = Path(__file__).parents[2]

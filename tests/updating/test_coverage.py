@@ -12,8 +12,8 @@ import pytest
 
 from hermes_doctor.home import Home
 from hermes_doctor.model import Gateway, Trouble
-from hermes_doctor.probes import Probes
-from hermes_doctor.updating import chat, coverage, launcher, shellfiles
+from hermes_doctor.probes.probes import Probes
+from hermes_doctor.updates import chat_hook, coverage, launcher, shell_startup
 from tests import support
 
 
@@ -42,7 +42,7 @@ def test_a_shell_is_covered_by_its_own_files(user: Home, monkeypatch: pytest.Mon
     assert not shell(user).covered
     monkeypatch.setenv("PATH", f"{launcher.folder()}:/usr/bin:/bin")
     assert shell(user).how.startswith("only in this shell: ")
-    shellfiles.install()
+    shell_startup.install()
     assert shell(user).covered
     monkeypatch.setenv("PATH", "/usr/bin:/bin")
     assert shell(user) == coverage.Way(
@@ -55,7 +55,7 @@ def test_a_launcher_of_another_installation_is_not_called_none(
 ) -> None:
     """It is of another interpreter."""
     launcher.install()
-    chat.install(user)
+    chat_hook.install(user)
     monkeypatch.setattr("sys.executable", "/somewhere/else/python")
     assert "of another hermes-doctor" in shell(user).how
     assert "a hook of another hermes-doctor" in chats(user).how
@@ -65,7 +65,7 @@ def test_a_launcher_of_another_installation_is_not_called_none(
 def test_the_shells_of_root_say_nothing_of_the_owners(user: Home) -> None:
     """The home is another's."""
     launcher.install()
-    shellfiles.install()
+    shell_startup.install()
     os.chown(user.path, 12345, 12345)
     assert not shell(user).covered
     assert "uid 12345" in shell(user).how
@@ -75,17 +75,17 @@ def test_every_profile_has_its_own_hook(user: Home) -> None:
     """Its gateway loads no other; all of them see to the updates of the whole home."""
     profile = support.healthy(user.path / "profiles" / "work")
     before = support.contents(user.path)
-    assert chat.install(user) == [user / chat.FOLDER, profile / chat.FOLDER]
-    assert chat.install(user) == []
+    assert chat_hook.install(user) == [user / chat_hook.FOLDER, profile / chat_hook.FOLDER]
+    assert chat_hook.install(user) == []
     assert chats(user).covered
-    handler = (profile / chat.FOLDER / "handler.py").read_text()
+    handler = (profile / chat_hook.FOLDER / "handler.py").read_text()
     assert f"HOME = {str(user.path)!r}" in handler
     later = support.healthy(user.path / "profiles" / "later")
     assert "the gateway of later has no hook" in chats(user).how
     assert chats(Home(profile)).covered
-    assert chat.install(Home(later)) == [later / chat.FOLDER]
+    assert chat_hook.install(Home(later)) == [later / chat_hook.FOLDER]
     assert chats(user).covered
-    assert len(chat.remove(user)) == 3
+    assert len(chat_hook.remove(user)) == 3
     assert support.contents(user.path).keys() - before.keys() == {
         name for name in support.contents(user.path) if name.startswith("profiles/later")
     }
@@ -101,15 +101,15 @@ def test_the_command_names_the_home(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["HOOK.yaml", "handler.py", "bin/hermes"])
 def test_what_others_wrote_is_neither_replaced_nor_removed(user: Home, name: str) -> None:
     """Nothing is written at all then."""
-    support.put(user / chat.FOLDER / name, "mine\n")
+    support.put(user / chat_hook.FOLDER / name, "mine\n")
     before = support.contents(user.path)
     with pytest.raises(Trouble, match="not written by hermes-doctor"):
-        chat.install(user)
-    assert chat.remove(user) == []
+        chat_hook.install(user)
+    assert chat_hook.remove(user) == []
     assert support.contents(user.path) == before
 
 
-@pytest.mark.parametrize("name", [chat.FOLDER, f"{chat.FOLDER}/bin"])
+@pytest.mark.parametrize("name", [chat_hook.FOLDER, f"{chat_hook.FOLDER}/bin"])
 def test_a_link_to_another_folder_is_not_followed(user: Home, tmp_path: Path, name: str) -> None:
     """There may be a real hermes in it."""
     support.put(tmp_path / "other" / "bin" / "hermes", launcher.text())
@@ -117,8 +117,8 @@ def test_a_link_to_another_folder_is_not_followed(user: Home, tmp_path: Path, na
     (user / name).symlink_to(tmp_path / "other")
     before = support.contents(tmp_path)
     with pytest.raises(Trouble, match="is a link"):
-        chat.install(user)
-    assert chat.remove(user) == []
+        chat_hook.install(user)
+    assert chat_hook.remove(user) == []
     assert support.contents(tmp_path) == before
 
 
@@ -131,7 +131,7 @@ def test_the_launcher_of_all_homes_can_stay(user: Home, tmp_path: Path) -> None:
     words = ("hook", "remove", "--no-shell", "--home", str(other))
     assert support.doctor(*words, env=env).code == 0
     assert launcher.is_there()
-    assert not (other / chat.FOLDER).exists()
+    assert not (other / chat_hook.FOLDER).exists()
     assert chats(user).covered
 
 
@@ -139,7 +139,7 @@ def test_a_gateway_without_hermes_on_its_path(
     user: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """While it writes an answer it asks nobody, and runs itself by its interpreter."""
-    chat.install(user)
+    chat_hook.install(user)
     support.put(tmp_path / "bin" / "hermes", "#!/bin/sh\n", 0o755)
     later = datetime.now(UTC) + timedelta(days=1)
     for folder, covered in ((tmp_path / "bin", True), (tmp_path, False)):

@@ -6,16 +6,17 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor import plugins, services
+from hermes_doctor.gateway import control
+from hermes_doctor.gateway.base import Owned
+from hermes_doctor.gateway.process_handle import Held
 from hermes_doctor.home import Home
 from hermes_doctor.model import CannotFix
-from hermes_doctor.probes import Probes
-from hermes_doctor.render import updated
-from hermes_doctor.services.owned import Owned
-from hermes_doctor.services.process import Held
-from hermes_doctor.updating import after, downtime
-from hermes_doctor.updating.before import Moment, record
-from hermes_doctor.updating.records import Update
+from hermes_doctor.plugins import load
+from hermes_doctor.probes.probes import Probes
+from hermes_doctor.records.updates import Update
+from hermes_doctor.render import update as render_update
+from hermes_doctor.updates import after_update, downtime
+from hermes_doctor.updates.before_update import Moment, record
 from tests import support
 
 
@@ -69,7 +70,7 @@ def an_update(home: Home, gateway: int | None) -> Update:
 
 def owned(monkeypatch: pytest.MonkeyPatch, keeper: Keeper) -> None:
     """From here on this is the owner."""
-    monkeypatch.setattr(services, "of", lambda _: keeper)
+    monkeypatch.setattr(control, "of", lambda _: keeper)
     monkeypatch.setattr(Probes, "gateways", lambda _: [])
 
 
@@ -114,7 +115,7 @@ def test_nobody_can_tell_who_owns_it(home: Home, monkeypatch: pytest.MonkeyPatch
     def unknown(_: Probes) -> Owned:
         raise CannotFix("two claim it")
 
-    monkeypatch.setattr(services, "of", unknown)
+    monkeypatch.setattr(control, "of", unknown)
     update = an_update(home, 42)
     assert downtime.halts(home, update) == []
     update.down = [str(home.path)]
@@ -127,10 +128,10 @@ def test_a_gateway_that_never_came_up(home: Home, monkeypatch: pytest.MonkeyPatc
     update = an_update(home, None)
     owned(monkeypatch, Keeper(home, tries=True))
 
-    outcome = after.examine(home, update, plugins.load(), settle=0)
+    outcome = after_update.examine(home, update, load.load(), settle=0)
 
     assert not outcome.gateway_up and not outcome.good
     assert "again and again" in outcome.gateway
-    assert "did not come up before, and does not now" in updated.versions(outcome)
+    assert "did not come up before, and does not now" in render_update.versions(outcome)
     update.beside = {str(home / "profiles" / "shop"): 42}
-    assert "broken that was not before" in updated.versions(outcome)
+    assert "broken that was not before" in render_update.versions(outcome)

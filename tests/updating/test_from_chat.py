@@ -12,8 +12,8 @@ import pytest
 
 from hermes_doctor import home as homes
 from hermes_doctor.home import Home
-from hermes_doctor.updating import chat
-from hermes_doctor.updating.records import Records, Update
+from hermes_doctor.records.updates import Records, Update
+from hermes_doctor.updates import chat_hook
 from tests import support
 from tests.updating import environments
 
@@ -48,7 +48,7 @@ def test_without_the_hook_the_guard_looks_itself(place: Path) -> None:
 
 def test_with_the_hook_the_gateway_that_it_starts_looks(place: Path) -> None:
     """Until then it is open; what was asked for by the hook a moment ago is not asked again."""
-    chat.install(Home(place))
+    chat_hook.install(Home(place))
     done = asked(place, *update(place))
     first = last(place)
     assert done.code == 0, done
@@ -66,7 +66,7 @@ def test_with_the_hook_the_gateway_that_it_starts_looks(place: Path) -> None:
 
 def test_an_update_that_goes_on(place: Path) -> None:
     """No other begins beside it, and a gateway that it starts looks when it has ended."""
-    chat.install(Home(place))
+    chat_hook.install(Home(place))
     root = place / "hermes-agent" / "venv"
     command = environments.updating(root, "0.19.0", then="print('up', flush=True); input()")
     env = {**QUICK, "HERMES_HOME": str(place), "PATH": os.environ["PATH"], "HOME": str(place)}
@@ -95,7 +95,7 @@ def test_an_update_that_goes_on(place: Path) -> None:
 def test_no_backup_no_update(place: Path, hooked: bool) -> None:
     """The chat is told what can be typed in a shell, whole: it has no option to add one to."""
     if hooked:
-        chat.install(Home(place))
+        chat_hook.install(Home(place))
     support.clobber(place / "state.db")
     done = asked(place, "touch", str(place / "updated"))
     assert done.code == 2
@@ -124,7 +124,7 @@ def test_a_folder_called_profiles_makes_no_home(tmp_path: Path) -> None:
 
 def test_what_the_guard_becomes_has_its_signals(place: Path) -> None:
     """Python ignores a broken pipe; a command that was started by hand would not."""
-    chat.install(Home(place))
+    chat_hook.install(Home(place))
     seen = asked(place, "grep", "SigIgn", "/proc/self/status")
     mask = int(seen.out.split()[1], 16)
     assert not mask & (1 << 12 | 1 << 24)

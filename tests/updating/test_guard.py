@@ -14,18 +14,18 @@ from types import SimpleNamespace
 
 import pytest
 
-from hermes_doctor import plugins
+from hermes_doctor.backup.vault import Vault
+from hermes_doctor.gateway.manager_commands import account
 from hermes_doctor.home import Home
+from hermes_doctor.installation.details import Installed, look
+from hermes_doctor.installation.find import behind
 from hermes_doctor.model import Gateway
-from hermes_doctor.probes import Probes
-from hermes_doctor.probes.installation import behind
-from hermes_doctor.services.commands import account
+from hermes_doctor.plugins import load
+from hermes_doctor.probes.probes import Probes
+from hermes_doctor.records.updates import Records
 from hermes_doctor.sqlite.reader import InMemory
-from hermes_doctor.updating import after, amounts, launcher, requirements
-from hermes_doctor.updating.before import Moment, in_profiles, record
-from hermes_doctor.updating.hermes import Installed, look
-from hermes_doctor.updating.records import Records
-from hermes_doctor.vault import Vault
+from hermes_doctor.updates import after_update, launcher, requirements, row_counts
+from hermes_doctor.updates.before_update import Moment, in_profiles, record
 from tests import support
 from tests.updating import environments
 
@@ -242,11 +242,11 @@ def test_data_that_is_less_than_before_is_named(place: Path) -> None:
 
 def test_messages_that_are_gone_are_counted(home: Path) -> None:
     """The database is sound, only shorter."""
-    found = amounts.measure(Home(home))
+    found = row_counts.measure(Home(home))
     assert "messages" in found
     more = {**found, "messages": found["messages"] + 3}
-    assert amounts.lost(found, Home(home)) == ()
-    assert amounts.lost(more, Home(home)) == (
+    assert row_counts.lost(found, Home(home)) == ()
+    assert row_counts.lost(more, Home(home)) == (
         f"fewer messages than before: {found['messages']} of {found['messages'] + 3}",
     )
 
@@ -269,9 +269,9 @@ def test_no_database_stays_open(home: Path, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(InMemory, "__init__", note)
     monkeypatch.setattr(InMemory, "close", finish)
 
-    moment = Moment((), tuple(in_profiles(Home(home), plugins.load())))
+    moment = Moment((), tuple(in_profiles(Home(home), load.load())))
     update = record(Home(home), None, None, moment)
-    after.examine(Home(home), update, plugins.load(), restart=False, settle=0)
+    after_update.examine(Home(home), update, load.load(), restart=False, settle=0)
 
     assert len(opened) > 3
     assert {id(one) for one in opened} == {id(one) for one in closed}
@@ -405,9 +405,9 @@ def test_a_gateway_that_ends_while_it_settles_is_not_up(
     seen = Gateway(pid=42, started_at=datetime.now(UTC))
     now: list[Gateway] = [seen]
     monkeypatch.setattr(Probes, "gateways", lambda _: list(now))
-    monkeypatch.setattr(after, "time", SimpleNamespace(sleep=lambda _: now.clear()))
+    monkeypatch.setattr(after_update, "time", SimpleNamespace(sleep=lambda _: now.clear()))
     update = record(Home(home), None, None, Moment((), ()))
-    outcome = after.examine(Home(home), update, plugins.load(), restart=False)
+    outcome = after_update.examine(Home(home), update, load.load(), restart=False)
     assert not outcome.gateway_up
     assert "ended again" in outcome.gateway
 
@@ -419,9 +419,9 @@ def test_a_profile_whose_gateway_is_gone_afterwards_is_named(
     profile = support.healthy(home / "profiles" / "work")
     monkeypatch.setattr(Probes, "gateways", lambda _: [])
     update = record(Home(home), None, None, Moment((), ()))
-    assert after.examine(Home(home), update, plugins.load(), restart=False).gateway_up
+    assert after_update.examine(Home(home), update, load.load(), restart=False).gateway_up
     update.beside = {str(profile): 42}
-    outcome = after.examine(Home(home), update, plugins.load(), restart=False)
+    outcome = after_update.examine(Home(home), update, load.load(), restart=False)
     assert not outcome.gateway_up
     assert "No gateway of work runs." in outcome.gateway
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from hermes_doctor.home import Home
-from hermes_doctor.updating import chat, launcher, shellfiles
+from hermes_doctor.updates import chat_hook, launcher, shell_startup
 from tests import support
 
 
@@ -23,10 +23,10 @@ def folders(root: Path) -> dict[str, int]:
 def there_and_back(place: Path) -> None:
     """Install, install again, remove."""
     home = Home(place)
-    assert chat.install(home)
-    assert chat.install(home) == []
-    assert chat.is_there(home, home)
-    assert chat.remove(home)
+    assert chat_hook.install(home)
+    assert chat_hook.install(home) == []
+    assert chat_hook.is_there(home, home)
+    assert chat_hook.remove(home)
 
 
 def test_an_empty_folder_of_before_stays(home: Path) -> None:
@@ -54,10 +54,10 @@ def test_other_hooks_stay(home: Path, when: str) -> None:
     """Whatever else is in the folder keeps it."""
     if when == "before":
         support.put(home / "hooks" / "mine" / "HOOK.yaml", "name: mine\n")
-    chat.install(Home(home))
+    chat_hook.install(Home(home))
     support.put(home / "hooks" / "mine" / "HOOK.yaml", "name: mine\n")
 
-    chat.remove(Home(home))
+    chat_hook.remove(Home(home))
 
     assert [path.name for path in (home / "hooks").iterdir()] == ["mine"]
 
@@ -76,12 +76,12 @@ def test_profiles_keep_their_folders(home: Path) -> None:
 
 def test_an_older_installation_leaves_the_folder(home: Path) -> None:
     """It did not write down whether it made the folder."""
-    chat.install(Home(home))
+    chat_hook.install(Home(home))
     path = home / "hooks" / "hermes-doctor" / "bin" / launcher.NAME
     text = path.read_text().replace("# Folders made for it: 3", "# Folders made for it: 0")
     support.put(path, text, 0o755)
 
-    chat.remove(Home(home))
+    chat_hook.remove(Home(home))
 
     assert [path.name for path in (home / "hooks").iterdir()] == []
 
@@ -96,9 +96,9 @@ def test_folders_of_a_shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, the
     before = folders(tmp_path)
 
     file = tmp_path / "config" / "fish" / "conf.d" / "hermes-doctor.fish"
-    assert shellfiles.install() == [file]
-    assert shellfiles.install() == []
-    assert shellfiles.doubts() == []
-    assert shellfiles.remove() == [file]
+    assert shell_startup.install() == [file]
+    assert shell_startup.install() == []
+    assert shell_startup.doubts() == []
+    assert shell_startup.remove() == [file]
 
     assert folders(tmp_path) == before

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from hermes_doctor.home import Home
+from hermes_doctor.installation.details import Installed
 from hermes_doctor.model import CouldNotLook
-from hermes_doctor.probes.supervisors import docker
-from hermes_doctor.updating import images
-from hermes_doctor.updating.hermes import Installed
-from hermes_doctor.updating.records import Records, Update
+from hermes_doctor.records.updates import Records, Update
+from hermes_doctor.supervisors import docker
+from hermes_doctor.updates import images
 from tests import support
 from tests.updating.engine import NEW, OLD, Engine
 
@@ -204,7 +204,7 @@ def test_is_meant(command: tuple[str, ...], meant: bool) -> None:
 
 def test_no_engine(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is made up where nobody can be asked."""
-    monkeypatch.setattr("hermes_doctor.probes.supervisors.docker.engine", lambda: None)
+    monkeypatch.setattr("hermes_doctor.supervisors.docker.engine", lambda: None)
     assert images.of_home(Home(home), meant=False) is None
     with pytest.raises(CouldNotLook, match="no container engine can be asked"):
         images.of_home(Home(home))

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from hermes_doctor.model import Trouble
-from hermes_doctor.updating import itself, launcher
+from hermes_doctor.updates import launcher, own_command
 from tests import support
 
 REAL = """#!/bin/sh
@@ -197,11 +197,11 @@ def test_the_tool_is_called_from_elsewhere_before_it_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An interpreter that found it only by a variable of this shell will not find it later."""
-    itself.prove()
+    own_command.prove()
     support.put(tmp_path / "python", "#!/bin/sh\nexit 1\n", mode=0o755)
     monkeypatch.setattr("sys.executable", str(tmp_path / "python"))
     with pytest.raises(Trouble, match="called from elsewhere"):
-        itself.prove()
+        own_command.prove()
 
 
 @pytest.mark.parametrize("words", [("update", "--gateway"), ("-p", "work", "update", "--gateway")])
@@ -296,7 +296,7 @@ def test_modules_of_somebody_else(tmp_path: Path) -> None:
     environ = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "HERMES_DOCTOR_SETTLE": "0"}
     environ |= {"PYTHONPATH": str(tmp_path / "modules"), "HERMES_HOME": str(home)}
     done = subprocess.run(
-        [*itself.words(), "update-guard", "--", "sh", "-c", 'echo "$PYTHONPATH"'],
+        [*own_command.words(), "update-guard", "--", "sh", "-c", 'echo "$PYTHONPATH"'],
         env=environ,
         capture_output=True,
         text=True,

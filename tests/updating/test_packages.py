@@ -9,12 +9,13 @@ from pathlib import Path
 
 import pytest
 
+from hermes_doctor.gateway.manager_commands import owner_of
 from hermes_doctor.home import Home
+from hermes_doctor.installation import details
+from hermes_doctor.installation.details import Installed
+from hermes_doctor.installation.find import at
 from hermes_doctor.model import CannotFix
-from hermes_doctor.probes.installation import at
-from hermes_doctor.services.commands import owner_of
-from hermes_doctor.updating import hermes, packages
-from hermes_doctor.updating.hermes import Installed
+from hermes_doctor.updates import package_rollback
 from tests import support
 from tests.updating import environments
 
@@ -42,7 +43,7 @@ def installed(home: Path, kind: str, **more: object) -> Installed:
 def back(home: Path, before: Installed, **now: object) -> list[str]:
     after = replace(before, version="0.19.0", packages=NEW)
     after = replace(after, **now)  # type: ignore[arg-type]
-    made = packages.way_back(Home(home), before, after, owner_of(Home(home)))
+    made = package_rollback.way_back(Home(home), before, after, owner_of(Home(home)))
     return [" ".join(words).replace(f"{before.where}/bin/", "") for words in made]
 
 
@@ -69,8 +70,8 @@ def test_a_tool_keeps_what_was_installed_with_it(here: Path) -> None:
 @pytest.mark.parametrize(
     ("source", "expected"),
     [
-        (hermes.EDITABLE, "--editable /src"),
-        (hermes.COPIED, "/src"),
+        (details.EDITABLE, "--editable /src"),
+        (details.COPIED, "/src"),
         ("hermes-agent @ git+https://x/y@abc", "hermes-agent @ git+https://x/y@abc"),
     ],
 )
@@ -87,16 +88,16 @@ def test_an_environment_that_is_gone_is_made_anew(
 ) -> None:
     """With every package; without uv it is said what is missing."""
     before = installed(here, "uv", where=str(here / "gone"))
-    made = packages.way_back(Home(here), before, None, owner_of(Home(here)))
+    made = package_rollback.way_back(Home(here), before, None, owner_of(Home(here)))
     assert [" ".join(words) for words in made] == [
         f"uv venv --quiet --allow-existing --python 3.11 {here}/gone",
         f"uv pip install --quiet --python {here}/gone/bin/python --no-deps "
         "idna==3.10 hermes-agent==0.18.2",
     ]
     monkeypatch.setenv("PATH", "/usr/bin:/bin")
-    monkeypatch.setattr(packages, "_uv", lambda *_: None)
+    monkeypatch.setattr(package_rollback, "_uv", lambda *_: None)
     with pytest.raises(CannotFix, match=r"no interpreter .* Python 3\.11"):
-        packages.way_back(Home(here), before, None, owner_of(Home(here)))
+        package_rollback.way_back(Home(here), before, None, owner_of(Home(here)))
 
 
 def test_what_has_only_its_name_left_is_installed_again(
@@ -104,13 +105,13 @@ def test_what_has_only_its_name_left_is_installed_again(
 ) -> None:
     """The version is that of before, so nothing else would bring the files back."""
     said = ("idna has lost files: idna/core.py", "gateway.run cannot be compiled (line 2)")
-    monkeypatch.setattr("hermes_doctor.updating.requirements.unmet", lambda *_: said)
+    monkeypatch.setattr("hermes_doctor.updates.requirements.unmet", lambda *_: said)
     by_pip = "python -m pip install --no-deps --quiet"
     wanted = "--force-reinstall idna==3.10 hermes-agent==0.18.2"
     assert back(here, installed(here, "pip"), packages=OLD) == [f"{by_pip} {wanted}"]
     both = back(here, installed(here, "pip"), packages=OLD | {"idna": "3.15"})
     assert both == [f"{by_pip} idna==3.10", f"{by_pip} --force-reinstall hermes-agent==0.18.2"]
-    checkout = installed(here, "git", source=hermes.EDITABLE, checkout="/src")
+    checkout = installed(here, "git", source=details.EDITABLE, checkout="/src")
     assert back(here, checkout, packages=OLD) == [f"{by_pip} --force-reinstall idna==3.10"]
     assert back(here, installed(here, "pipx"), packages=OLD) == [
         f"pipx runpip hermes-agent install --no-deps --quiet {wanted}"
@@ -121,7 +122,7 @@ def test_neither_pip_nor_uv_is_said_before_anything_is_changed(
     here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Not when git has gone back already."""
-    monkeypatch.setattr(packages, "_uv", lambda *_: None)
+    monkeypatch.setattr(package_rollback, "_uv", lambda *_: None)
     with pytest.raises(CannotFix, match="no pip of its own"):
         back(here, installed(here, "git"), packages={"hermes-agent": "0.19.0"})
 
@@ -135,7 +136,7 @@ def test_what_the_installer_wrote_down(here: Path, tmp_path: Path, editable: boo
     said = {"url": (source).as_uri(), "dir_info": {"editable": True} if editable else {}}
     support.put(info / "direct_url.json", json.dumps(said))
     seen = look(root)
-    assert seen.source == (hermes.EDITABLE if editable else hermes.COPIED)
+    assert seen.source == (details.EDITABLE if editable else details.COPIED)
     assert seen.checkout == str(source)
 
 
@@ -173,4 +174,4 @@ def test_a_linked_worktree_has_a_commit(tmp_path: Path, packed: bool) -> None:
 def look(place: Path) -> Installed:
     found = at(place)
     assert found is not None
-    return hermes.look(found)
+    return details.look(found)

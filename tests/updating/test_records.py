@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from hermes_doctor.home import Home
+from hermes_doctor.installation.details import Installed
+from hermes_doctor.installation.find import Installation
 from hermes_doctor.model import Trouble
-from hermes_doctor.probes.installation import Installation
-from hermes_doctor.updating import before
-from hermes_doctor.updating.hermes import Installed
-from hermes_doctor.updating.records import UPDATING, Records, Update, process
+from hermes_doctor.records.updates import UPDATING, Records, Update, process
+from hermes_doctor.updates import before_update
 
 BEFORE = Installed("0.18.2", "/opt/venv", "pip", packages={"httpx": "0.28.1"})
 
@@ -108,7 +108,7 @@ def test_the_newest_is_the_newest_also_after_the_clock_was_set_back(home: Path) 
     records = Records(Home(home))
     for number in range(25):
         records.save(update(f"20991231-000000-{number:03d}aa"))
-    made = before.record(Home(home), None, None, before.Moment((), ()))
+    made = before_update.record(Home(home), None, None, before_update.Moment((), ()))
     assert records.ids()[-1] == made.id
     late = update("20200101-000000-000aa")
     records.save(late)

@@ -12,11 +12,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from hermes_doctor.cli import ending
+from hermes_doctor.cli import exits
 from hermes_doctor.home import Home
 from hermes_doctor.model import CannotFix
-from hermes_doctor.updating import before, downtime
-from hermes_doctor.updating.records import Records, process
+from hermes_doctor.records.updates import Records, process
+from hermes_doctor.updates import before_update, downtime
 from tests import support
 from tests.updating import environments
 
@@ -243,9 +243,9 @@ def test_a_gateway_that_a_killed_rollback_had_stopped_is_started(
 ) -> None:
     """As it had been, variables and all; one that nobody stopped is left alone."""
     done: list[str] = []
-    monkeypatch.setattr("hermes_doctor.services.of", lambda _: Service(done))
+    monkeypatch.setattr("hermes_doctor.gateway.control.of", lambda _: Service(done))
     records = Records(Home(home))
-    made = before.record(Home(home), None, None, before.Moment((), ()))
+    made = before_update.record(Home(home), None, None, before_update.Moment((), ()))
     with downtime.down(Home(home), made, lambda _: None) as up:
         up()
     assert done == []
@@ -270,10 +270,12 @@ def test_the_gateways_of_profiles_are_down_and_up_again(
 
     owned[str(home)].start = fail  # type: ignore[method-assign]
     records = Records(Home(home))
-    made = before.record(Home(home), None, None, before.Moment((), ()))
-    monkeypatch.setattr("hermes_doctor.services.of", lambda probes: owned[str(probes.home.path)])
+    made = before_update.record(Home(home), None, None, before_update.Moment((), ()))
+    monkeypatch.setattr(
+        "hermes_doctor.gateway.control.of", lambda probes: owned[str(probes.home.path)]
+    )
     running = [SimpleNamespace(pid=4_000_000)]  # higher than Linux counts by default
-    monkeypatch.setattr("hermes_doctor.probes.Probes.gateways", lambda _: running)
+    monkeypatch.setattr("hermes_doctor.probes.probes.Probes.gateways", lambda _: running)
     with (
         pytest.raises(CannotFix, match="not today"),
         downtime.down(Home(home), made, lambda _: None) as up,
@@ -379,7 +381,9 @@ def test_one_document_for_programs(tmp_path: Path) -> None:
 def test_a_hermes_that_was_not_seen_is_for_the_operator_to_exchange(tmp_path: Path) -> None:
     """It lies in an image; where the data is, is said."""
     home = support.healthy(tmp_path / "home")
-    made = before.record(Home(home), "20261115-000000-000aa", None, before.Moment((), ()))
+    made = before_update.record(
+        Home(home), "20261115-000000-000aa", None, before_update.Moment((), ())
+    )
     made.before = None
     Records(Home(home)).save(made)
     done = rollback(home)
@@ -436,5 +440,5 @@ def test_what_cannot_be_done_is_no_fault_of_ours(capsys: pytest.CaptureFixture[s
     def refuse() -> None:
         raise CannotFix("others may write to it")
 
-    assert ending.ended(refuse) == 2
+    assert exits.ended(refuse) == 2
     assert capsys.readouterr().err == "hermes-doctor: others may write to it\n"

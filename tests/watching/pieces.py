@@ -9,10 +9,10 @@ from typing import Any
 
 from hermes_doctor.home import Home
 from hermes_doctor.model import CheckResult, Finding, Report, Safety, Severity, Status
-from hermes_doctor.watching.clocks import Clock, Reading
-from hermes_doctor.watching.events import Event, Kind
-from hermes_doctor.watching.rounds import Watch
-from hermes_doctor.watching.store import Store
+from hermes_doctor.watch.clocks import Clock, Reading
+from hermes_doctor.watch.events import Event, Kind
+from hermes_doctor.watch.rounds import Watch
+from hermes_doctor.watch.store import Store
 
 AT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 FIXES = {"mend": Safety.SAFE, "ask-first": Safety.CONFIRM}

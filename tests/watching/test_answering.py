@@ -6,9 +6,9 @@ import json
 from datetime import datetime, timedelta
 from pathlib import Path
 
+from hermes_doctor.examination.answer_in_progress import answering
 from hermes_doctor.home import Home
-from hermes_doctor.probes import Probes
-from hermes_doctor.watching.answering import answering
+from hermes_doctor.probes.probes import Probes
 from tests import sham, support
 
 

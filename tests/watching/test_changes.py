@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hermes_doctor.watching.changes import BLIND_AFTER, Compared, Standing, compare
+from hermes_doctor.watch.changes import BLIND_AFTER, Compared, Standing, compare
 from tests.watching.pieces import AT, finding, report
 
 

@@ -19,8 +19,8 @@ import pytest
 
 from hermes_doctor.home import Home
 from hermes_doctor.model import Severity, Trouble
-from hermes_doctor.watching.channels import Command, Hermes, Notice, NotSent, Webhook
-from hermes_doctor.watching.events import Event, Kind
+from hermes_doctor.watch.channels import Command, Hermes, Notice, NotSent, Webhook
+from hermes_doctor.watch.events import Event, Kind
 from tests import support
 from tests.services.faking import until
 from tests.watching.pieces import AT

@@ -7,8 +7,8 @@ import time
 import pytest
 
 from hermes_doctor.model import Trouble
-from hermes_doctor.watching import spans
-from hermes_doctor.watching.clocks import Clock, Reading, gap, span
+from hermes_doctor.schedule import durations
+from hermes_doctor.watch.clocks import Clock, Reading, gap, span
 
 START = Reading(100.0, 200.0, 1e9)
 
@@ -51,22 +51,22 @@ def test_the_clocks_of_this_machine_agree_with_themselves() -> None:
 )
 def test_spans(text: str, seconds: float) -> None:
     """A number is seconds; a letter says otherwise."""
-    assert spans.seconds(text, "--interval") == seconds
+    assert durations.seconds(text, "--interval") == seconds
 
 
 @pytest.mark.parametrize("text", ["", "soon", "-5", "0.5", "1w", "9" * 40, "1e9", "５s"])
 def test_spans_that_are_none(text: str) -> None:
     """Anything else is refused with the option's name."""
     with pytest.raises(Trouble, match="--interval takes a time"):
-        spans.seconds(text, "--interval", least=1.0)
+        durations.seconds(text, "--interval", least=1.0)
 
 
 def test_budgets() -> None:
     """A number of repairs in a length of time, and nothing else."""
-    assert spans.budget("3/30m") == (3, 1800.0)
+    assert durations.budget("3/30m") == (3, 1800.0)
     for wrong in ("3", "0/30m", "3/1s", "x/30m", "-1/30m", "3/", "3//30m", "9999/30m", "³/30m"):
         with pytest.raises(Trouble, match="--budget takes"):
-            spans.budget(wrong)
+            durations.budget(wrong)
 
 
 def test_a_length_of_time_for_people() -> None:

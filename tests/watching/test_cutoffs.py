@@ -9,14 +9,15 @@ from typing import Any
 
 import pytest
 
-from hermes_doctor import journal as journals, services
-from hermes_doctor.handover import ASKED, STOPPED
+from hermes_doctor.gateway import control
 from hermes_doctor.home import Home
-from hermes_doctor.journal import Journal, Journals
-from hermes_doctor.lock import locked
 from hermes_doctor.model import CannotFix, Gateway
-from hermes_doctor.probes import Probes
-from hermes_doctor.watching.events import Kind
+from hermes_doctor.probes.probes import Probes
+from hermes_doctor.records import journal as journals
+from hermes_doctor.records.home_lock import locked
+from hermes_doctor.records.journal import Journal, Journals
+from hermes_doctor.repair.gateway import ASKED, STOPPED
+from hermes_doctor.watch.events import Kind
 from tests import support
 from tests.watching.test_healing import Ward, blot
 
@@ -58,7 +59,7 @@ class Service:
 @pytest.fixture
 def service(monkeypatch: pytest.MonkeyPatch) -> Service:
     made = Service()
-    monkeypatch.setattr(services, "of", lambda _: made)
+    monkeypatch.setattr(control, "of", lambda _: made)
     return made
 
 
@@ -179,7 +180,7 @@ def test_what_cannot_be_ended_is_told_once_and_blamed_on_nothing_else(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Neither it nor what is due besides counts as a repair that failed."""
-    from hermes_doctor import recovery
+    from hermes_doctor.repair import recovery
 
     def refuse(*_: object) -> None:
         raise CannotFix("somebody holds it")

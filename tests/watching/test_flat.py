@@ -11,13 +11,14 @@ from collections.abc import Callable
 from itertools import cycle
 from pathlib import Path
 
-from hermes_doctor import examination, plugins
+from hermes_doctor.examination import runner
 from hermes_doctor.home import Home
 from hermes_doctor.model import Report, Severity
-from hermes_doctor.probes import Probes
-from hermes_doctor.watching.channels import Notice
-from hermes_doctor.watching.events import Event
-from hermes_doctor.watching.notices import Notices
+from hermes_doctor.plugins import load
+from hermes_doctor.probes.probes import Probes
+from hermes_doctor.watch.channels import Notice
+from hermes_doctor.watch.events import Event
+from hermes_doctor.watch.notices import Notices
 from tests import sham, support
 from tests.watching.pieces import finding, report, watch
 
@@ -90,13 +91,13 @@ def test_ten_thousand_rounds(home: Path) -> None:
 
 def test_hundreds_of_real_rounds(home: Path) -> None:
     """The real checks on a home with a gateway, whose log is rotated under them."""
-    loaded = plugins.load()
+    loaded = load.load()
     probed = Home(home.resolve())
 
     def look() -> Report:
         probes = Probes(probed)
         try:
-            return examination.report(probes, loaded, loaded.checks)
+            return runner.report(probes, loaded, loaded.checks)
         finally:
             probes.close()
 

@@ -11,23 +11,23 @@ from typing import Any
 
 import pytest
 
-from hermes_doctor import plugins
-from hermes_doctor.examination import report as examine
+from hermes_doctor.examination.runner import report as examine
 from hermes_doctor.home import Home
-from hermes_doctor.lock import locked
 from hermes_doctor.model import Report, Severity, Trouble
-from hermes_doctor.probes import Probes
-from hermes_doctor.watching import repairing
-from hermes_doctor.watching.healing import Healer
-from hermes_doctor.watching.ledger import Ledger
-from hermes_doctor.watching.rounds import Watch
-from hermes_doctor.watching.signals import Signals
-from hermes_doctor.watching.spans import Budget
-from hermes_doctor.watching.store import Store
+from hermes_doctor.plugins import load
+from hermes_doctor.probes.probes import Probes
+from hermes_doctor.records.home_lock import locked
+from hermes_doctor.schedule.durations import Budget
+from hermes_doctor.watch import repair_run
+from hermes_doctor.watch.heal import Healer
+from hermes_doctor.watch.repair_budget import Ledger
+from hermes_doctor.watch.rounds import Watch
+from hermes_doctor.watch.signals import Signals
+from hermes_doctor.watch.store import Store
 from tests import sham, support
 from tests.watching.pieces import Hands, Heard, watch
 
-PLUGINS = plugins.load()
+PLUGINS = load.load()
 FAILING = """
 from hermes_doctor.api import *
 
@@ -112,7 +112,7 @@ def own(folder: Path) -> Any:
     """The built-in plugins, and one fix that never helps."""
     support.put(folder / "own" / "checks" / "never_well.py", FAILING)
     support.put(folder / "own" / "fixes" / "try_it.py", TRYING)
-    return plugins.load([folder / "own"])
+    return load.load([folder / "own"])
 
 
 def test_after_so_many_times_in_a_row(home: Path) -> None:
@@ -183,7 +183,7 @@ def test_the_gateway_is_steered_only_for_an_error_that_lasted(
         carried.append(given)
         raise Trouble("enough")
 
-    monkeypatch.setattr(repairing, "carried_out", carry_out)
+    monkeypatch.setattr(repair_run, "carried_out", carry_out)
     assert "waits" not in str(ward.rounds(4)) and not carried
     ward.rounds(1)
     assert len(carried) == 1
@@ -322,7 +322,7 @@ def test_another_watch_heals(home: Path) -> None:
 import sys
 from pathlib import Path
 from hermes_doctor.home import Home
-from hermes_doctor.watching.store import Store
+from hermes_doctor.watch.store import Store
 assert Store(Home(Path({str(home)!r})), Path({str(store.folder)!r})).take()
 print("held", flush=True)
 sys.stdin.read()
@@ -349,14 +349,14 @@ def test_what_cannot_be_planned_is_told_once_and_asked_again_later(
     sham.ended(home)
     ward = Ward(home, after=1)
     planned = 0
-    real: Callable[..., Any] = repairing.planned
+    real: Callable[..., Any] = repair_run.planned
 
     def counting(*args: Any) -> Any:
         nonlocal planned
         planned += 1
         return real(*args)
 
-    monkeypatch.setattr(repairing, "planned", counting)
+    monkeypatch.setattr(repair_run, "planned", counting)
     told = ward.rounds(8)
 
     assert told.count("waits GW-DOWN") == 1 and "failed GW-DOWN" not in told

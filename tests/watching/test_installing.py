@@ -13,12 +13,12 @@ from pathlib import Path
 
 import pytest
 
+from hermes_doctor.gateway.systemd import Manager
 from hermes_doctor.home import Home
 from hermes_doctor.model import CannotFix
-from hermes_doctor.services.systemd import Manager
-from hermes_doctor.watching import cronline, jobs, launchjob, watchunit
-from hermes_doctor.watching.jobs import Job
-from hermes_doctor.watching.store import Store
+from hermes_doctor.schedule import crontab, jobs, launchd, systemd
+from hermes_doctor.schedule.jobs import Job
+from hermes_doctor.watch.store import Store
 from tests import support
 from tests.services import faking
 
@@ -71,7 +71,7 @@ def test_a_line_in_the_crontab(home: Path, fakes: Path) -> None:
     """A line in the crontab."""
     file = fakes.parent / "tab"
     faking.command(fakes, "crontab", CRONTAB.format(file=file))
-    cron, mine = cronline.Cron(), job(home, "--heal", "--also", "50%")
+    cron, mine = crontab.Cron(), job(home, "--heal", "--also", "50%")
 
     assert not cron.status(mine).installed
     assert cron.install(mine) and not cron.install(mine), "twice equals once"
@@ -102,11 +102,11 @@ def test_rounds_come_evenly(home: Path, minutes: float, line: str) -> None:
     mine = job(home)
     mine = Job(mine.home, (), False, minutes * 60, mine.store)
 
-    assert cronline.Cron().text(mine).startswith(f"{line} env ")
-    assert any("comes evenly" in hint for hint in cronline.Cron().hints(mine))
+    assert crontab.Cron().text(mine).startswith(f"{line} env ")
+    assert any("comes evenly" in hint for hint in crontab.Cron().hints(mine))
     even = Job(mine.home, (), False, 900.0, mine.store)
-    [hint] = cronline.Cron().hints(even)
-    assert "every 15 min" in hint and cronline.Cron().text(even).startswith("*/15 ")
+    [hint] = crontab.Cron().hints(even)
+    assert "every 15 min" in hint and crontab.Cron().text(even).startswith("*/15 ")
 
 
 def test_a_command_is_not_for_everybody_to_read(tmp_path: Path) -> None:
@@ -134,7 +134,7 @@ def test_the_rest_of_the_crontab_is_left_alone(home: Path, fakes: Path) -> None:
         fakes.parent / "tab", b"MAILTO=me\n0 1 * * * caf\xc3\xa9 \xff\n# old\x0c* * * * * x\n# end"
     )
     faking.command(fakes, "crontab", CRONTAB.format(file=file))
-    cron, mine = cronline.Cron(), job(home)
+    cron, mine = crontab.Cron(), job(home)
     cron.install(mine)
     cron.remove(mine)
 
@@ -147,7 +147,7 @@ def test_a_crontab_that_does_not_tell_is_not_overwritten(home: Path, fakes: Path
     """A crontab that does not tell is not overwritten."""
     faking.command(fakes, "crontab", "echo 'you are not allowed' >&2; exit 1")
     with pytest.raises(CannotFix, match="does not tell"):
-        cronline.Cron().install(job(home))
+        crontab.Cron().install(job(home))
 
     assert faking.asked(fakes) == ["crontab -l"]
 
@@ -156,7 +156,7 @@ def test_an_agent_of_launchd(home: Path, fakes: Path) -> None:
     """An agent of launchd."""
     loaded = fakes.parent / "loaded"
     faking.command(fakes, "launchctl", LAUNCHCTL.format(file=loaded))
-    manager, mine = launchjob.Launchd(system=False), job(home, "--notify-command", ODD)
+    manager, mine = launchd.Launchd(system=False), job(home, "--notify-command", ODD)
 
     assert manager.install(mine) and not manager.install(mine)
     file = Path(manager.place(mine))
@@ -171,19 +171,19 @@ def test_an_agent_of_launchd(home: Path, fakes: Path) -> None:
 
 def test_a_word_in_a_unit_is_what_it_was() -> None:
     """As systemd reads it: quotes, escapes, specifiers and variables."""
-    assert watchunit.quoted("/plain/word-1.0") == "/plain/word-1.0"
-    assert watchunit.quoted(ODD, command=True) == '"a b\\"c%%d$$e\\\\f"'
-    assert watchunit.quoted(ODD) == '"a b\\"c%%d$e\\\\f"', "a variable only in a command"
-    assert watchunit.quoted("") == '""'
+    assert systemd.quoted("/plain/word-1.0") == "/plain/word-1.0"
+    assert systemd.quoted(ODD, command=True) == '"a b\\"c%%d$$e\\\\f"'
+    assert systemd.quoted(ODD) == '"a b\\"c%%d$e\\\\f"', "a variable only in a command"
+    assert systemd.quoted("") == '""'
     with pytest.raises(CannotFix):
-        watchunit.quoted("two\nlines")
+        systemd.quoted("two\nlines")
 
 
 def test_a_unit_of_the_system(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A unit of the system."""
     monkeypatch.setattr(Manager, "refuse", lambda _: None)
     monkeypatch.setattr(os.path, "isdir", lambda _: True)
-    manager = watchunit.Systemd(system=True)
+    manager = systemd.Systemd(system=True)
 
     text = manager.text(job(home))
     assert "ProtectSystem=strict" in text and "NoNewPrivileges=yes" in text
@@ -198,7 +198,7 @@ def test_where_no_manager_is_cron_is_asked(home: Path, fakes: Path) -> None:
     """Where no manager is cron is asked."""
     found = jobs.choose(Home(home), system=False, cron=True)
 
-    assert isinstance(found, cronline.Cron)
+    assert isinstance(found, crontab.Cron)
 
 
 def test_the_command_line(tmp_path: Path) -> None:

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from hermes_doctor.home import Home
-from hermes_doctor.watching.lease import FILE, Lease
-from hermes_doctor.watching.store import Store
+from hermes_doctor.watch.healing_lease import FILE, Lease
+from hermes_doctor.watch.store import Store
 from tests import support
 from tests.watching.pieces import Hands
 from tests.watching.test_healing import Ward, blot, blotted

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from hermes_doctor.watching.ledger import TRIES, Failure, Ledger
-from hermes_doctor.watching.spans import Budget
+from hermes_doctor.schedule.durations import Budget
+from hermes_doctor.watch.repair_budget import TRIES, Failure, Ledger
 
 KEY = ("A", "thing")
 

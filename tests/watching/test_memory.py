@@ -10,11 +10,11 @@ import pytest
 
 from hermes_doctor.home import Home
 from hermes_doctor.model import Severity
-from hermes_doctor.watching import memory, store as stores
-from hermes_doctor.watching.changes import Standing
-from hermes_doctor.watching.ledger import Failure
-from hermes_doctor.watching.memory import Memory
-from hermes_doctor.watching.store import Store
+from hermes_doctor.watch import state, store as stores
+from hermes_doctor.watch.changes import Standing
+from hermes_doctor.watch.repair_budget import Failure
+from hermes_doctor.watch.state import Memory
+from hermes_doctor.watch.store import Store
 
 KEY = ("A", "a subject")
 
@@ -38,7 +38,7 @@ def known() -> Memory:
 def written(**changes: object) -> bytes:
     """A file as the tool writes it, but for something that it never does."""
     mine = {"schema": stores.SCHEMA, "home": "/home"}
-    return json.dumps({**memory.document(known()), **mine, **changes}).encode()
+    return json.dumps({**state.document(known()), **mine, **changes}).encode()
 
 
 def test_what_is_saved_is_known_again(tmp_path: Path) -> None:

@@ -8,10 +8,10 @@ from datetime import timedelta
 import pytest
 
 from hermes_doctor.model import Severity
-from hermes_doctor.watching import notices
-from hermes_doctor.watching.channels import Notice, NotSent
-from hermes_doctor.watching.events import Event, Key, Kind
-from hermes_doctor.watching.notices import MOST, QUIET, Notices
+from hermes_doctor.watch import notices
+from hermes_doctor.watch.channels import Notice, NotSent
+from hermes_doctor.watch.events import Event, Key, Kind
+from hermes_doctor.watch.notices import MOST, QUIET, Notices
 from tests.watching.pieces import AT
 
 

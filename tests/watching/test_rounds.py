@@ -14,14 +14,14 @@ import pytest
 from hermes_doctor import home as homes
 from hermes_doctor.home import Home
 from hermes_doctor.model import CouldNotLook, Report
-from hermes_doctor.watching import reaching
-from hermes_doctor.watching.clocks import Reading
-from hermes_doctor.watching.events import Event, Kind
-from hermes_doctor.watching.ledger import Failure
-from hermes_doctor.watching.memory import Memory
-from hermes_doctor.watching.signals import Signals
-from hermes_doctor.watching.store import Store
-from hermes_doctor.watching.telling import Teller
+from hermes_doctor.watch import home_reachable
+from hermes_doctor.watch.clocks import Reading
+from hermes_doctor.watch.event_lines import Teller
+from hermes_doctor.watch.events import Event, Kind
+from hermes_doctor.watch.repair_budget import Failure
+from hermes_doctor.watch.signals import Signals
+from hermes_doctor.watch.state import Memory
+from hermes_doctor.watch.store import Store
 from tests import support
 from tests.watching.pieces import Heard, finding, report, watch
 
@@ -101,7 +101,7 @@ def test_a_home_that_goes_and_comes_back(home: Path) -> None:
 def test_a_home_that_does_not_answer(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A home that does not answer."""
     waits = threading.Event()
-    monkeypatch.setattr(reaching, "REACHABLE", 0.05)
+    monkeypatch.setattr(home_reachable, "REACHABLE", 0.05)
     real = homes.looks_like_home
     monkeypatch.setattr(homes, "looks_like_home", lambda _: waits.wait(60))
     made, heard, _ = watch(home, [WELL, WELL])
@@ -116,7 +116,7 @@ def test_a_home_that_does_not_answer(home: Path, monkeypatch: pytest.MonkeyPatch
 
 def test_looks_that_hang_do_not_pile_up(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A dead network drive: each look leaves threads behind, but only so many."""
-    monkeypatch.setattr(reaching, "HANGING", 6)
+    monkeypatch.setattr(home_reachable, "HANGING", 6)
     waits = threading.Event()
 
     def look() -> Report:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from hermes_doctor.model import Report
-from hermes_doctor.watching.clocks import Reading
+from hermes_doctor.watch.clocks import Reading
 from tests.watching.pieces import Hands, finding, report, watch
 from tests.watching.test_healing import Ward, blot, blotted
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from hermes_doctor.files import shown
+from hermes_doctor.system.files import shown
 
 COPIES = "the full-text copies"
 INDEXES = "the indexes"

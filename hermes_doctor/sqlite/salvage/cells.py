@@ -5,8 +5,8 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass
 
+from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.sqlite.records import Value
-from hermes_doctor.values import NamedTuple
 
 LEAF, INTERIOR, INDEX_LEAF, INDEX_INTERIOR = 13, 5, 10, 2
 BROKEN = (IndexError, ValueError, struct.error)

@@ -10,15 +10,15 @@ import sqlite3
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from hermes_doctor.files import shown
 from hermes_doctor.model import CannotFix
 from hermes_doctor.sqlite import fulltext
 from hermes_doctor.sqlite.blueprint import Blueprint
 from hermes_doctor.sqlite.catalog import FTS
-from hermes_doctor.sqlite.declaration import quoted
+from hermes_doctor.sqlite.column_rules import quoted
 from hermes_doctor.sqlite.fulltext import Index
 from hermes_doctor.sqlite.salvage.account import Tally
 from hermes_doctor.sqlite.salvage.catalog import BEHIND, Catalog, shadows
+from hermes_doctor.system.files import shown
 
 if TYPE_CHECKING:
     from hermes_doctor.sqlite.salvage.target import Target

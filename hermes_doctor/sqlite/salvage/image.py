@@ -7,11 +7,11 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
-from hermes_doctor.files import open_regular
 from hermes_doctor.model import CannotFix, CouldNotLook
 from hermes_doctor.sqlite import journal as journals
 from hermes_doctor.sqlite.header import MAGIC
 from hermes_doctor.sqlite.salvage import geometry, log as logs
+from hermes_doctor.system.files import open_regular
 
 BLOCK = 1 << 20
 """Bytes read at once when all pages are looked at."""

@@ -8,16 +8,16 @@ from dataclasses import dataclass, field
 from itertools import chain, islice
 
 from hermes_doctor.sqlite.records import Value
-from hermes_doctor.sqlite.salvage import likeness
+from hermes_doctor.sqlite.salvage import row_fit
 from hermes_doctor.sqlite.salvage.account import COPIES, ONLY, Tally
 from hermes_doctor.sqlite.salvage.catalog import Layout
 from hermes_doctor.sqlite.salvage.cells import Mangled, Raw, Row
-from hermes_doctor.sqlite.salvage.forest import Stand
+from hermes_doctor.sqlite.salvage.index_evidence import Witness
+from hermes_doctor.sqlite.salvage.page_owners import Stand
 from hermes_doctor.sqlite.salvage.shape import Shape
 from hermes_doctor.sqlite.salvage.survey import Leaf, Survey, decode
 from hermes_doctor.sqlite.salvage.target import Target
 from hermes_doctor.sqlite.salvage.texts import Texts
-from hermes_doctor.sqlite.salvage.witness import Witness
 
 BATCH = 4000
 """Rows a transaction."""
@@ -183,12 +183,12 @@ def _belongs(layout: Layout, row: Row) -> bool:
         layout.rowid_column : layout.rowid_column + 1
     ] != [0]:
         return False
-    return likeness.fits(layout, row) or 4 * _affine(layout, row) >= 3 * len(row.kinds)
+    return row_fit.fits(layout, row) or 4 * _affine(layout, row) >= 3 * len(row.kinds)
 
 
 def _affine(layout: Layout, row: Row) -> int:
     return sum(
-        likeness.affine(column.type, kind)
+        row_fit.affine(column.type, kind)
         for column, kind in zip(layout.columns, row.kinds, strict=False)
     )
 
@@ -216,9 +216,9 @@ def _mend_role(shape: Shape, row: Row) -> bool:
     if shape.role is None or shape.role >= len(row.values):
         return False
     role = row.values[shape.role]
-    if role in likeness.ROLES or not isinstance(role, str):
+    if role in row_fit.ROLES or not isinstance(role, str):
         return False
-    near = [one for one in likeness.ROLES if _apart(one, role) == 1]
+    near = [one for one in row_fit.ROLES if _apart(one, role) == 1]
     if len(near) == 1:
         row.values[shape.role] = near[0]
     return len(near) == 1

@@ -6,21 +6,21 @@ from array import array
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from hermes_doctor.sqlite.declaration import quoted
+from hermes_doctor.sqlite.column_rules import quoted
 from hermes_doctor.sqlite.records import Value
 from hermes_doctor.sqlite.salvage import rebuild
 from hermes_doctor.sqlite.salvage.account import COPIES, INDEXES, TRANSCRIPTS, Tally
 from hermes_doctor.sqlite.salvage.catalog import Catalog
 from hermes_doctor.sqlite.salvage.cells import LOST, Lost, Mangled, Row
-from hermes_doctor.sqlite.salvage.forest import Forest
-from hermes_doctor.sqlite.salvage.jury import Jury
+from hermes_doctor.sqlite.salvage.index_evidence import Witness, held
 from hermes_doctor.sqlite.salvage.load import Loaded
+from hermes_doctor.sqlite.salvage.orphan_pages import Jury
 from hermes_doctor.sqlite.salvage.others import Others
+from hermes_doctor.sqlite.salvage.page_owners import Forest
 from hermes_doctor.sqlite.salvage.survey import Survey
 from hermes_doctor.sqlite.salvage.target import Target
 from hermes_doctor.sqlite.salvage.texts import Texts
 from hermes_doctor.sqlite.salvage.transcripts import Entry, Transcripts
-from hermes_doctor.sqlite.salvage.witness import Witness, held
 
 Facts = dict[int, dict[str, Value]]
 MOST = 300_000

@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from hermes_doctor import durable
-from hermes_doctor.files import snapshot
-from hermes_doctor.sqlite.declaration import quoted
+from hermes_doctor.sqlite.column_rules import quoted
 from hermes_doctor.sqlite.records import Value
 from hermes_doctor.sqlite.salvage.catalog import Layout, layout_of
 from hermes_doctor.sqlite.salvage.cells import LOST, Lost, Mangled, Row
-from hermes_doctor.steps import sidecars
+from hermes_doctor.steps.base import sidecars
+from hermes_doctor.system import disk
+from hermes_doctor.system.files import snapshot
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class Others:
             database.close()
         for copy in self._copies:
             for path in (copy, *sidecars(copy)):
-                durable.remove(path)
+                disk.remove(path)
 
     def _opened(self, path: Path) -> sqlite3.Connection | None:
         """A connection that leaves no trace; None unless SQLite trusts what it sees.
@@ -93,8 +93,8 @@ class Others:
         self._copies.append(copy)
         try:
             for source, target in ((path, copy), (log, copy.with_name(copy.name + "-wal"))):
-                with durable.fresh(target) as fd:
-                    durable.copy(source, fd)
+                with disk.fresh(target) as fd:
+                    disk.copy(source, fd)
         except OSError:  # no room for it
             return None
         return _sound(f"file:{quote(str(copy))}")

@@ -7,32 +7,32 @@ import sqlite3
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from hermes_doctor.files import shown
 from hermes_doctor.sqlite import fulltext
 from hermes_doctor.sqlite.blueprint import Blueprint
-from hermes_doctor.sqlite.declaration import quoted
+from hermes_doctor.sqlite.column_rules import quoted
 from hermes_doctor.sqlite.salvage import (
     catalog as catalogs,
     clustered,
     foreign,
+    notes,
     rebuild,
     references,
-    telling,
     views,
 )
 from hermes_doctor.sqlite.salvage.account import Account, Tally
-from hermes_doctor.sqlite.salvage.beside import Beside, Proof
 from hermes_doctor.sqlite.salvage.catalog import Catalog, Layout
-from hermes_doctor.sqlite.salvage.forest import Forest, grow
+from hermes_doctor.sqlite.salvage.fulltext_worker import Beside, Proof
 from hermes_doctor.sqlite.salvage.image import Image, opened
 from hermes_doctor.sqlite.salvage.load import Loaded, Loader
 from hermes_doctor.sqlite.salvage.mend import Mender
 from hermes_doctor.sqlite.salvage.others import Others, Source
+from hermes_doctor.sqlite.salvage.page_owners import Forest, grow
 from hermes_doctor.sqlite.salvage.survey import Survey
 from hermes_doctor.sqlite.salvage.target import Target, connect
 from hermes_doctor.sqlite.salvage.texts import Texts
 from hermes_doctor.sqlite.salvage.transcripts import Transcripts
 from hermes_doctor.sqlite.salvage.trees import ByRowid
+from hermes_doctor.system.files import shown
 
 
 class Run:
@@ -115,7 +115,7 @@ class Run:
         foreign.triggers(target, catalog)
         proofs = self._prove(target, slow) + proofs
         self._step(self.total)
-        self.notes += telling.notes(image, catalog, forest, mender, target)
+        self.notes += notes.notes(image, catalog, forest, mender, target)
         closed = tuple(tally.close() for tally in tallies if tally.name not in theirs)
         return Account(closed, tuple(self.notes), proofs, tuple(target.lost))
 

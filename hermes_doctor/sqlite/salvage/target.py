@@ -8,15 +8,15 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from hermes_doctor.files import shown
 from hermes_doctor.model import CannotFix
 from hermes_doctor.sqlite.blueprint import Blueprint
-from hermes_doctor.sqlite.declaration import quoted
+from hermes_doctor.sqlite.column_rules import quoted
 from hermes_doctor.sqlite.salvage import foreign
 from hermes_doctor.sqlite.salvage.catalog import BEHIND, Catalog, Layout, layout_of, shadows
 from hermes_doctor.sqlite.salvage.cells import Raw
 from hermes_doctor.sqlite.salvage.image import Image
 from hermes_doctor.sqlite.schema import declares_only
+from hermes_doctor.system.files import shown
 
 CACHE = "PRAGMA cache_size=-8192"
 """8 MB, whatever the size of the database."""

@@ -18,10 +18,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from hermes_doctor.files import MEGABYTE, read
 from hermes_doctor.model import CouldNotLook
 from hermes_doctor.sqlite.records import Value
 from hermes_doctor.sqlite.salvage.others import Source
+from hermes_doctor.system.files import MEGABYTE, read
 
 LIMIT = 64 * MEGABYTE
 Message = Mapping[str, Any]

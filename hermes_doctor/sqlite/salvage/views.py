@@ -9,15 +9,15 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 
-from hermes_doctor.files import Snapshot
-from hermes_doctor.sqlite import descent, wal
-from hermes_doctor.sqlite.disagreement import Comparison
+from hermes_doctor.sqlite import log_ancestry, wal
 from hermes_doctor.sqlite.header import Header
+from hermes_doctor.sqlite.log_contradictions import Comparison
 from hermes_doctor.sqlite.pages import Pages
 from hermes_doctor.sqlite.salvage import catalog as catalogs, trees
 from hermes_doctor.sqlite.salvage.catalog import Catalog
 from hermes_doctor.sqlite.salvage.image import Image
 from hermes_doctor.sqlite.salvage.survey import Survey
+from hermes_doctor.system.files import Snapshot
 
 View = tuple[Survey, Catalog]
 SECONDS = 10.0
@@ -75,7 +75,7 @@ def _own_log(image: Image) -> bool:
     assert image.wal is not None
     header = Header(os.pread(image.fd, 128, 0), Snapshot.of(os.fstat(image.fd)))
     log = wal.read(image.wal, seconds=1.0)
-    return descent.of_log(header, image.wal, log).level == descent.PROVEN
+    return log_ancestry.of_log(header, image.wal, log).level == log_ancestry.PROVEN
 
 
 def _contradicts(image: Image, view: View) -> bool:

@@ -1,0 +1,302 @@
+"""A large file as an earlier whole copy of it, and the blocks that are different by now.
+
+A database of a gigabyte changes by a few pages a day. Most disks cannot share a part of a file
+between two names, so the part that differs is kept in a file of its own. Both are in the folder of
+each backup, the whole copy by a name of its own: no backup needs another.
+
+The file of changes begins with a line that tells what it is. Then come runs of bytes, each with
+where it belongs and how long it is, in order. A last one of no length stands where the whole ends.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hermes_doctor.backup.manifest import BASE, CHANGED, Entry
+from hermes_doctor.lazy import NamedTuple
+from hermes_doctor.model import CouldNotLook
+from hermes_doctor.system import digests, disk, sparse_files
+from hermes_doctor.system.files import MEGABYTE, open_regular
+from hermes_doctor.system.privileges import acting_for
+
+if TYPE_CHECKING:
+    import mmap
+
+LEAST = 16 * MEGABYTE
+"""Smaller files are copied whole."""
+MOST = 0.3
+"""Of a file; when more is different a new whole copy is made."""
+BLOCK = 4096
+KEPT = 4 * MEGABYTE
+"""Of a file that is mapped, so much stays in memory behind the place that is read."""
+CHUNK = digests.PIECE
+_MAGIC = b"hermes-doctor/blocks/1\n"
+_RUN = struct.Struct(">QQ")
+
+
+class Made(NamedTuple):
+    """What was written."""
+
+    sha256: str
+    """Of the file that it stands for, by its pieces (`digests`)."""
+    size: int
+    changes: str
+    """The SHA-256 of the file of changes."""
+    pieces: str
+    """Of those of the base that are known (`digests.written`)."""
+    same: bool
+    """Whether the file is its base, byte for byte."""
+
+
+def chunks(fd: int) -> Iterator[bytes]:
+    """An open file in pieces of one length, but for the last."""
+    at = 0
+    while chunk := os.pread(fd, CHUNK, at):
+        while len(chunk) < CHUNK and (more := os.pread(fd, CHUNK - len(chunk), at + len(chunk))):
+            chunk += more
+        yield chunk
+        at += len(chunk)
+
+
+_kept: list[Mapped] = []
+"""To take a map down takes long; it ends with its process."""
+
+
+class Mapped:
+    """A base that is compared with a file in place: neither is copied for it.
+
+    Only for a process of its own: a disk that fails ends whoever reads a map. OSError where there
+    is no room for one.
+    """
+
+    def __init__(self, base: int) -> None:
+        from ctypes import CDLL, c_size_t, c_void_p
+
+        self._base = _map(base)
+        self._other: tuple[int, Map] | None = None
+        _kept.append(self)
+        self._differ = CDLL(None).memcmp  # which lets other threads work meanwhile
+        self._differ.argtypes = (c_void_p, c_void_p, c_size_t)
+
+    def holds(self, fd: int, start: int, end: int) -> bool:
+        """Whether a stretch of a file is what stands there in the base."""
+        if self._other is None or self._other[0] != fd:
+            self._other = fd, _map(fd)
+        here, there = self._base, self._other[1]
+        if end > min(len(here), len(there)):
+            return False
+        here.let_go(start)
+        there.let_go(start)
+        return not self._differ(here.address + start, there.address + start, end - start)
+
+    def has(self, data: bytes, at: int) -> bool:
+        """Whether these bytes stand there in the base."""
+        here = self._base
+        here.let_go(at)
+        return at + len(data) <= len(here) and not self._differ(here.address + at, data, len(data))
+
+    def stretch(self, where: range) -> memoryview:
+        """What stands there in the base."""
+        self._base.let_go(where.start)
+        return memoryview(self._base.held)[where.start : where.stop]
+
+
+class Map:
+    """A file in memory, with its address."""
+
+    def __init__(self, held: mmap.mmap) -> None:
+        from ctypes import addressof, c_char
+
+        self.held = held
+        self.address = addressof(c_char.from_buffer(held)) if len(held) else 0
+        self._gone = 0
+
+    def let_go(self, start: int) -> None:
+        """Have the kernel take back the memory of what lies well before, if it is much.
+
+        It is read in order; a page that is needed again comes from the file again.
+        """
+        import mmap
+
+        until = (start - KEPT) // mmap.PAGESIZE * mmap.PAGESIZE
+        if until - self._gone >= KEPT and hasattr(self.held, "madvise"):
+            self.held.madvise(mmap.MADV_DONTNEED, self._gone, until - self._gone)
+            self._gone = until
+
+    def __len__(self) -> int:
+        return len(self.held)
+
+
+def _map(fd: int) -> Map:
+    import mmap
+
+    # A private one, which nothing is written to: only of such the address can be had.
+    return Map(mmap.mmap(fd, 0, access=mmap.ACCESS_COPY))
+
+
+def write(
+    content: Iterable[bytes | range],
+    base: int,
+    target: int,
+    most: int,
+    known: Sequence[bytes | None] = (),
+    mapped: Mapped | None = None,
+) -> Made | None:
+    """Write what is different from the base; None when that is more than `most` bytes.
+
+    A range in the content is a stretch that is known to be as in the base, which is `mapped` then.
+    `known` are the sums of the base's pieces (`reusing`); where there are none, they are hashed.
+    """
+    size = os.fstat(base).st_size
+    try:
+        then = list(known or digests.of_file(base))
+    except OSError:  # a base that cannot be read is none to build on
+        return None
+    each: list[bytes] = []
+    changes, at, written = digests.sha256(), 0, 0
+
+    def put(data: bytes) -> None:
+        disk.write(target, data)
+        changes.update(data)
+
+    put(_MAGIC)
+    for chunk in content:
+        end, number = at + len(chunk), at // CHUNK
+        data: bytes | memoryview
+        if isinstance(chunk, range):
+            assert mapped is not None
+            data, different = mapped.stretch(chunk), []
+        else:
+            data, different = chunk, list(_different(chunk, piece(base, len(chunk), at)))
+        same = not different and end == min(at + CHUNK, size)  # as far as the base's piece goes
+        each.append((then[number] if same else None) or digests.of(data))
+        if same:
+            then[number] = each[-1]
+        for start, stop in different:
+            put(_RUN.pack(at + start, stop - start))
+            put(bytes(data[start:stop]))
+            written += stop - start
+        at = end
+        if written > most:
+            return None
+    put(_RUN.pack(at, 0))
+    is_base = at == size and not written
+    return Made(digests.joined(each), at, changes.hexdigest(), digests.written(then), is_base)
+
+
+def piece(base: int, length: int, at: int) -> bytes:
+    """What stands there in the base; nothing where that can no longer be read."""
+    try:
+        return os.pread(base, length, at)
+    except OSError:
+        return b""
+
+
+def _different(now: bytes, then: bytes) -> Iterator[tuple[int, int]]:
+    """Where two pieces differ, in whole blocks."""
+    if now == then:
+        return
+    start: int | None = None
+    for at in range(0, len(now), BLOCK):
+        same = now[at : at + BLOCK] == then[at : at + BLOCK]
+        if not same and start is None:
+            start = at
+        elif same and start is not None:
+            yield start, at
+            start = None
+    if start is not None:
+        yield start, len(now)
+
+
+class Run(NamedTuple):
+    """Bytes in the file of changes."""
+
+    start: int
+    """Where they belong."""
+    length: int
+    """Of the last one nothing: there the whole ends."""
+    place: int
+    """Where they lie."""
+
+
+def runs(changed: int) -> Iterator[Run]:
+    """Those of a file of changes; CouldNotLook where it is none."""
+    at, place = 0, len(_MAGIC)
+    if os.pread(changed, place, 0) != _MAGIC:
+        raise CouldNotLook("its changes cannot be read")
+    while True:
+        head = os.pread(changed, _RUN.size, place)
+        if len(head) < _RUN.size:
+            raise CouldNotLook("its changes end too early")
+        start, length = _RUN.unpack(head)
+        place += _RUN.size
+        if start < at:
+            raise CouldNotLook("its changes are out of order")
+        yield Run(start, length, place)
+        if not length:
+            return
+        at, place = start + length, place + length
+
+
+def read(folder: Path) -> Iterator[bytes]:
+    """The file that the two parts in a folder stand for; CouldNotLook where they are none."""
+    with opened(folder / BASE) as base, opened(folder / CHANGED) as changed:
+        at = 0
+        for run in runs(changed):
+            yield from _part(base, at, run.start)
+            yield from _part(changed, run.place, run.place + run.length)
+            at = run.start + run.length
+
+
+def _part(fd: int, start: int, end: int) -> Iterator[bytes]:
+    while start < end:
+        chunk = os.pread(fd, min(CHUNK, end - start), start)
+        if not chunk:
+            raise CouldNotLook("one of its parts is too short")
+        yield chunk
+        start += len(chunk)
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[int]:
+    """A file of the vault, to be read with the rights that fit it."""
+    with acting_for(path) as here:
+        fd = open_regular(here, follow=False)
+    try:
+        yield fd
+    finally:
+        os.close(fd)
+
+
+def copy(folder: Path, target: int, like: str | None) -> str:
+    """Write the file that two parts stand for; its digest, made `like` another.
+
+    Zeros become holes where the whole copy has holes.
+    """
+    with opened(folder / BASE) as base:
+        is_sparse = sparse_files.is_sparse(os.fstat(base))
+    if not is_sparse:
+        return _summed(folder, like, lambda chunk: disk.write(target, chunk))
+    found = _summed(folder, like, lambda chunk: disk.write_or_skip(target, chunk))
+    disk.end_here(target)
+    return found
+
+
+def digest_of(copy: Path, entry: Entry, progress: disk.Progress | None = None) -> str:
+    """That of what the copy of an entry stands for, made like the one that is known of it."""
+    if not entry.blocks:
+        return disk.digest(copy, progress, entry.sha256)
+    return _summed(copy, entry.sha256, lambda chunk: progress(len(chunk)) if progress else None)
+
+
+def _summed(folder: Path, like: str | None, use: Callable[[bytes], None]) -> str:
+    total = digests.like(like)
+    for chunk in read(folder):
+        total.update(chunk)
+        use(chunk)
+    return total.hexdigest()

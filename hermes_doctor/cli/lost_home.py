@@ -1,0 +1,52 @@
+"""A home that is lost: its folder is gone or empty, and its backups lie elsewhere."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from hermes_doctor import home as homes
+from hermes_doctor.home import Home
+from hermes_doctor.model import Trouble
+
+
+def found(option: Path | None, *, elsewhere: bool) -> Home:
+    """The home; where that is lost, and its backups are not, the folder that it had."""
+    from hermes_doctor.cli.shared_options import named_home
+    from hermes_doctor.system.files import user_home
+
+    try:
+        return homes.find(option)
+    except Trouble:
+        place = (named_home(option) or user_home() / ".hermes").expanduser().absolute()
+        if not elsewhere or not _is_empty(place):
+            raise
+        return Home(place.resolve(), place)
+
+
+def _is_empty(place: Path) -> bool:
+    if not os.path.lexists(place):
+        return place.parent.is_dir()
+    try:
+        return place.is_dir() and not os.listdir(place)
+    except OSError:
+        return False
+
+
+@contextmanager
+def again(home: Home) -> Iterator[None]:
+    """The folder of a lost home, to put something into; gone again where nothing was."""
+    from hermes_doctor.system import disk
+
+    if home.path.is_dir():
+        yield
+        return
+    disk.make_folder(home.path)
+    try:
+        yield
+    finally:
+        with contextlib.suppress(OSError):  # something is in it
+            disk.remove_folder(home.path)

@@ -1,0 +1,50 @@
+"""The progress bars of work that is long enough to wait for."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Callable, Iterator
+
+LARGE = 64 * 1024 * 1024
+
+
+def bar(
+    label: str, total: int, *, quiet: bool
+) -> contextlib.AbstractContextManager[Callable[[int], None] | None]:
+    """A bar on a terminal; nothing for small work, in a pipe or beside JSON."""
+    if not _worth_it(total, quiet):
+        return contextlib.nullcontext(None)
+    from hermes_doctor.terminal.progress import copying
+
+    return copying(label, total)
+
+
+@contextlib.contextmanager
+def repair_bar(label: str, total: int, *, quiet: bool) -> Iterator[Callable[[int], None] | None]:
+    """The same for a repair, whose other parts tell of themselves."""
+    if not _worth_it(total, quiet):
+        yield None
+        return
+    from hermes_doctor.system import progress
+    from hermes_doctor.terminal.progress import repairing
+
+    with repairing(label, total) as (advance, hear), progress.heard(hear):
+        yield advance
+
+
+@contextlib.contextmanager
+def sending_bar(total: int, *, quiet: bool) -> Iterator[None]:
+    """The same for what programs of others do, and what tells of itself."""
+    if not _worth_it(total, quiet):
+        yield
+        return
+    from hermes_doctor.system import progress
+    from hermes_doctor.terminal.progress import telling
+
+    with telling() as hear, progress.heard(hear):
+        yield
+
+
+def _worth_it(total: int, quiet: bool) -> bool:
+    return not quiet and total >= LARGE and sys.stderr.isatty()

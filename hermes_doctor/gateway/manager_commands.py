@@ -1,0 +1,195 @@
+"""Asking a manager of services for something: as the right user, within a time limit."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hermes_doctor.lazy import NamedTuple
+from hermes_doctor.model import CannotFix, Trouble
+from hermes_doctor.redaction import clean
+from hermes_doctor.system.files import folder_of, user_home
+
+if TYPE_CHECKING:
+    import subprocess
+
+    from hermes_doctor.home import Home
+
+_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+LIMIT = 30.0
+
+
+class Account(NamedTuple):
+    """A user of this machine, for whom something is started or asked."""
+
+    uid: int
+    gid: int
+    groups: tuple[int, ...]
+    name: str | None
+    folder: str | None
+
+    @property
+    def is_us(self) -> bool:
+        """Whether we are that user already."""
+        return os.geteuid() == self.uid
+
+    def options(self) -> dict[str, object]:
+        """What `subprocess` needs to start a process as that user."""
+        if self.is_us:
+            return {}
+        return {"user": self.uid, "group": self.gid, "extra_groups": list(self.groups)}
+
+
+def account(uid: int) -> Account:
+    """A user by number; in containers there may be nobody with that name."""
+    import pwd
+
+    try:
+        entry = pwd.getpwuid(uid)
+    except KeyError:
+        own = str(user_home()) if uid == os.geteuid() else None
+        return Account(uid, uid, (uid,), None, own)
+    groups = tuple(os.getgrouplist(entry.pw_name, entry.pw_gid))
+    folder = folder_of(uid, entry.pw_dir)
+    return Account(uid, entry.pw_gid, groups, entry.pw_name, folder)
+
+
+def owner_of(home: Home) -> Account:
+    """The user to whom a home belongs.
+
+    Root runs programs as that user, so it must be one who alone decides what lies there: nobody
+    else may own a folder or a symlink on the way, and what others may write to is not root's.
+    """
+    from hermes_doctor.system import privileges
+
+    try:
+        st = os.stat(home.path)
+        if os.geteuid() == 0:
+            whose = privileges.of(home / "any")
+            led = privileges.of(home.named / "any") if home.named and st.st_uid == 0 else None
+            other = whose if (whose.uid if whose else 0) != st.st_uid else led
+            if other is not None:
+                raise CannotFix(
+                    f"the home belongs to uid {st.st_uid}, but uid {other.uid} can put another in "
+                    f"its place: {other.folder}"
+                )
+            if st.st_uid == 0 and privileges.shared(st):
+                raise CannotFix(f"others may write to {home.path}, so it is not root's alone")
+    except OSError as error:
+        why = os.strerror(error.errno or 0).lower()
+        raise CannotFix(f"whose the home is cannot be told ({why})") from None
+    except Trouble as trouble:
+        raise CannotFix(str(trouble)) from None
+    return account(st.st_uid)
+
+
+def refuse_untrusted(place: Path, user: Account | None) -> None:
+    """Root runs as root only what nobody else could have put there."""
+    if os.geteuid() != 0 or (user is not None and user.uid != 0):
+        return
+    from hermes_doctor.plugins.load import distrust
+
+    if why := distrust(place, firm=True):
+        raise CannotFix(f"root does not run what is in {place}: {why}")
+
+
+class Said(NamedTuple):
+    """What a command ended with."""
+
+    code: int
+    text: str
+    """The last line that it printed, safe to show."""
+
+
+def _program(name: str, user: Account | None) -> str:
+    """Where a command lies, if it may be run as that user."""
+    program = shutil.which(name)
+    if program is None:
+        raise CannotFix(f"there is no {name} on the PATH")
+    refuse_untrusted(Path(program), user)
+    return program
+
+
+def ask(
+    words: Sequence[str],
+    *,
+    user: Account | None = None,
+    env: Mapping[str, str] | None = None,
+    limit: float = LIMIT,
+    cwd: Path | None = None,
+    keep: Sequence[int] = (),
+) -> Said:
+    """Run a command to its end; CannotFix when there is none, or when it takes too long.
+
+    `keep` are descriptors that it gets, too.
+    """
+    import subprocess
+
+    program = _program(words[0], user)
+    options: dict[str, object] = user.options() if user else {}
+    try:
+        done = subprocess.run(
+            [program, *words[1:]],
+            env={"PATH": os.environ.get("PATH", _PATH), "LC_ALL": "C", **(env or {})},
+            cwd=cwd or "/",
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            timeout=limit,
+            start_new_session=True,
+            pass_fds=keep,
+            **options,  # type: ignore[call-overload]
+        )
+    except subprocess.TimeoutExpired:
+        raise CannotFix(f"{words[0]} gave no answer within {limit:g} s") from None
+    except OSError as error:
+        why = os.strerror(error.errno or 0).lower()
+        raise CannotFix(f"{words[0]} cannot be run ({why})") from None
+    lines = done.stdout.decode("utf-8", "replace").strip().splitlines()
+    return Said(done.returncode, clean(lines[-1])[:200] if lines else "")
+
+
+def insist(
+    words: Sequence[str],
+    *,
+    user: Account | None = None,
+    env: Mapping[str, str] | None = None,
+    limit: float = LIMIT,
+) -> None:
+    """The same, where anything but success is a reason to give up."""
+    said = ask(words, user=user, env=env, limit=limit)
+    if said.code:
+        shown = " ".join(words)
+        raise CannotFix(f"`{shown}` failed with {said.code}: {said.text or 'it said nothing'}")
+
+
+def begin(words: Sequence[str]) -> subprocess.Popen[bytes]:
+    """Start a command and do not wait for its end."""
+    import subprocess
+
+    return subprocess.Popen(
+        [_program(words[0], None), *words[1:]],
+        cwd="/",
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+
+
+def login(user: Account) -> dict[str, str]:
+    """The variables that a login of that user would have, as far as a gateway needs them."""
+    made = {"PATH": _PATH, "LANG": os.environ.get("LANG", "C.UTF-8")}
+    if user.folder:
+        made["HOME"] = user.folder
+        if user.uid != 0:  # sudo may have kept the folder of another
+            made["PATH"] = f"{user.folder}/.local/bin:{_PATH}"
+    if user.name:
+        made["USER"] = made["LOGNAME"] = user.name
+    for name in ("TZ",):
+        if name in os.environ:
+            made[name] = os.environ[name]
+    return made

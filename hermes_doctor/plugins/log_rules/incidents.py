@@ -1,0 +1,266 @@
+"""From matching lines to incidents: what happened, how often, and whether it is over."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property
+
+from hermes_doctor.lazy import NamedTuple
+from hermes_doctor.logs.entry import Entry
+from hermes_doctor.plugins.log_rules.matcher import CLEAR, FOLLOW, Match, Matcher
+from hermes_doctor.plugins.log_rules.rule import KEYS, Rule
+from hermes_doctor.plugins.log_rules.versions import covers
+
+QUOTES = 3
+MOST, MOST_OF_ONE = 2000, 500
+"""Incidents that are over, and those of one rule that are not, which are kept apart: a flood of
+accounts or sessions fills no memory, and hides nothing else."""
+FEW = 50
+"""Open incidents of a rule that are gone through one by one."""
+_AHEAD = 5.0
+"""Seconds by which the clock of what was written may be ahead."""
+_START = ("gateway.run", "Starting Hermes Gateway")
+
+
+_Key = tuple[tuple[str, str], ...]
+
+
+class Quote(NamedTuple):
+    """A line, as far as it may be shown."""
+
+    entry: Entry
+    text: str
+
+
+class Incident(NamedTuple):
+    """Lines of one rule that belong together."""
+
+    rule: Rule
+    key: Mapping[str, str]
+    """What they have in common: platform, account, session and the like."""
+    fields: Mapping[str, str]
+    """What the last of them said."""
+    first: float
+    last: float
+    number: int
+    """How many lines."""
+    quotes: tuple[Quote, ...]
+    cleared_at: float | None = None
+    """When a line said that it was over, or the gateway was started anew."""
+    pending: bool = False
+    """It may still clear by itself; too early to say."""
+    doubtful: float = 0.0
+    """The log that would tell of its end begins only then, which is later; 0: it reaches back."""
+
+    @property
+    def rate(self) -> float:
+        """How many an hour, while it lasted."""
+        return self.number * 3600 / max(self.last - self.first, 3600.0)
+
+
+class _Open:
+    """An incident as it grows."""
+
+    def __init__(self, rule: Rule, key: Mapping[str, str]) -> None:
+        self.rule = rule
+        self.key = key
+        self.fields: Mapping[str, str] = {}
+        self.first = 0.0
+        self.count = 0
+        self.times: deque[float] = deque(maxlen=max(1, rule.threshold))
+        self.reached = False
+        self.begin: list[Quote] = []
+        self.end: deque[Quote] = deque(maxlen=QUOTES - 1)
+        self.waiting: deque[Match] = deque(maxlen=100)
+        """Lines that count only when another follows."""
+
+    def take(self, match: Match) -> None:
+        at = match.entry.at
+        self.first = self.first if self.count else at
+        self.count += 1
+        self.fields = match.fields
+        self.times.append(at)
+        long = self.rule.within or self.rule.window
+        full = len(self.times) == self.rule.threshold
+        self.reached = self.reached or (full and at - self.times[0] <= long)
+        quote = Quote(match.entry, match.quote)
+        (self.end if self.begin else self.begin).append(quote)
+
+    def follow(self, match: Match) -> None:
+        """What was waited for has come: those before it count, but for another session's."""
+        until, tag = match.entry.at, match.entry.session
+        others = []
+        while self.waiting:
+            first = self.waiting.popleft()
+            if tag and first.entry.session and first.entry.session != tag:
+                others.append(first)
+            elif until - first.entry.at <= self.rule.follows_within:
+                self.take(first)
+        self.waiting.extend(others)
+
+    def agrees(self, fields: Mapping[str, str]) -> bool:
+        """Whether another line is about the same thing, as far as both say."""
+        return all(fields.get(name, value) == value for name, value in self.key.items())
+
+    def told(self, *, cleared_at: float | None, pending: bool = False) -> Incident:
+        quotes = (*self.begin, *self.end)
+        last = self.times[-1]
+        return Incident(
+            self.rule, self.key, self.fields, self.first, last, self.count, quotes,
+            cleared_at, pending,
+        )  # fmt: skip
+
+
+class Ledger:
+    """Takes entries in the order of time, and tells in the end what they come to."""
+
+    def __init__(
+        self,
+        rules: Iterable[Rule],
+        *,
+        now: float,
+        release: tuple[int, ...] | None = None,
+        starts: Sequence[float] = (),
+        chats: Callable[[], Mapping[str, str]] = dict,
+    ) -> None:
+        """`starts`: when processes of the gateway began; where none is known, the log tells.
+
+        `chats`: the chat of each session that entries are tagged with, as far as it is known.
+        """
+        self.rules = [rule for rule in rules if covers(rule.versions, release)]
+        self.now = now
+        self.starts = deque(sorted(starts))
+        self.by_log = not starts
+        self.chats = chats
+        self.open: dict[str, dict[_Key, _Open]] = {}
+        """By the rule, then by what tells its incidents apart."""
+        self.keys: dict[str, Sequence[str]] = {}
+        self.closed: deque[Incident] = deque(maxlen=MOST)
+        self.dropped = 0
+
+    @cached_property
+    def matcher(self) -> Matcher:
+        """Made for the first line that there is: to put all rules in order takes its time."""
+        return Matcher(self.rules)
+
+    def since(self, *kinds: str) -> float:
+        """The oldest moment that any rule about these sources cares about."""
+        windows = [rule.window for rule in self.rules if not kinds or rule.source in kinds]
+        return self.now - max(windows, default=0.0)
+
+    def wanted(self, level: str, logger: str) -> bool:
+        """Whether an entry of this level and logger matters; other sources name no logger."""
+        return not logger or logger == _START[0] or self.matcher.wanted(level, logger)
+
+    def take(self, entry: Entry) -> None:
+        """One more entry."""
+        while self.starts and self.starts[0] <= entry.at:
+            self.started(self.starts.popleft())
+        if self.by_log and _starts(entry):
+            self.started(entry.at)
+        for match in self.matcher.ask(entry):
+            if entry.at < self.now - match.rule.window:
+                continue
+            if match.rule.per_session or match.rule.platform or "platform" in match.fields:
+                match = match._replace(fields=_fields(match))
+            if match.role == CLEAR:
+                self._clear(match)
+            elif match.role == FOLLOW:
+                self._follow(match)
+            else:
+                self._take(match)
+
+    def started(self, at: float) -> None:
+        """The gateway began anew: what its last life complained of is history."""
+        for same in list(self.open.values()):
+            for key, one in list(same.items()):
+                if not one.rule.outlives_start and _last(one) <= at:
+                    self._close(key, one, at)
+
+    def incidents(self) -> list[Incident]:
+        """What is left and what is over, oldest first."""
+        while self.starts:
+            self.started(self.starts.popleft())
+        found = list(self.closed)
+        for one in (one for same in self.open.values() for one in same.values()):
+            if one.reached:
+                early = -_AHEAD <= self.now - one.first < one.rule.settle
+                found.append(one.told(cleared_at=None, pending=early))
+        return sorted(found, key=lambda incident: (incident.first, incident.rule.id))
+
+    def _take(self, match: Match) -> None:
+        key = self._key(match)
+        same = self.open.setdefault(match.rule.id, {})
+        one = same.get(key)
+        if one is None:
+            if len(same) >= MOST_OF_ONE:
+                self.dropped += 1
+                return
+            one = same[key] = _Open(match.rule, dict(key))
+            self.matcher.begin(match.rule)
+        if match.rule.followed_by:
+            one.waiting.append(match)
+        else:
+            one.take(match)
+
+    def _key(self, match: Match) -> _Key:
+        keys = self.keys.get(match.rule.id)
+        if keys is None:
+            keys = self.keys[match.rule.id] = _keys(match.rule)
+        fields = match.fields
+        return tuple((name, fields[name]) for name in keys if name in fields)
+
+    def _about(self, match: Match) -> list[tuple[_Key, _Open]]:
+        """The open incidents that a line is about, as far as it says."""
+        same = self.open.get(match.rule.id, {})
+        if len(same) > FEW and (one := same.get(key := self._key(match))) is not None:
+            return [(key, one)]
+        if len(same) > FEW and key and len(key) == len(next(iter(same))):
+            return []  # it says all that tells them apart, and none of them is meant
+        return [(known, one) for known, one in same.items() if one.agrees(match.fields)]
+
+    def _follow(self, match: Match) -> None:
+        chat = self.chats().get(match.entry.session) if match.entry.session else None
+        if chat and not match.rule.per_session:
+            match = match._replace(fields={"session": chat, **match.fields})
+        for _, one in self._about(match):
+            one.follow(match)
+
+    def _clear(self, match: Match) -> None:
+        for key, one in self._about(match):
+            self._close(key, one, match.entry.at)
+
+    def _close(self, key: _Key, one: _Open, at: float) -> None:
+        del self.open[one.rule.id][key]
+        self.matcher.end(one.rule)
+        if one.reached:
+            self.closed.append(one.told(cleared_at=at))
+
+
+def _starts(entry: Entry) -> bool:
+    """Whether a gateway begins here, by its log."""
+    return entry.logger == _START[0] and entry.text.startswith(_START[1])
+
+
+def _keys(rule: Rule) -> Sequence[str]:
+    taken = rule.per_session or "(?P<session>" in rule.line.pattern
+    return KEYS if taken else [name for name in KEYS if name != "session"]
+
+
+def _fields(match: Match) -> dict[str, str]:
+    """What the line said, with what the rule and the entry add."""
+    fields = dict(match.fields)
+    if match.rule.platform:
+        fields.setdefault("platform", match.rule.platform)
+    if "platform" in fields:  # [Telegram] and telegram are the same
+        fields["platform"] = fields["platform"].lower()
+    if match.rule.per_session and match.entry.session:
+        fields.setdefault("session", match.entry.session)
+    return fields
+
+
+def _last(one: _Open) -> float:
+    if one.waiting:
+        return one.waiting[-1].entry.at
+    return one.times[-1] if one.times else 0.0

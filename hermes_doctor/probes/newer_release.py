@@ -1,0 +1,51 @@
+"""Whether the Hermes of a home is newer than the newest release that this tool knows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from hermes_doctor.knowledge.data import NEWEST, NEWEST_CONFIG, NEWEST_SCHEMA
+from hermes_doctor.model import CouldNotLook
+
+if TYPE_CHECKING:
+    from hermes_doctor.probes.probes import Probes
+
+MOST = 10_000
+"""No release will have counted its versions further than this; more is damage, not a release."""
+
+
+def reason(probes: Probes) -> str | None:
+    """Why knowledge about releases does not apply to this home; None if it does.
+
+    The installed release tells, and what it has written: the Hermes that works on a home may be
+    in a container, or not the one that was found here.
+    """
+    installed = probes.installation()
+    if installed is not None and installed.release > NEWEST:
+        return f"Hermes {installed.version} is newer than this tool knows"
+    if _beyond(_config_version(probes), NEWEST_CONFIG):
+        return "config.yaml is from a newer Hermes than this tool knows"
+    if _beyond(_schema_version(probes), NEWEST_SCHEMA):
+        return "state.db is from a newer Hermes than this tool knows"
+    return None
+
+
+def _beyond(version: Any, newest: int) -> bool:
+    return type(version) is int and newest < version <= MOST
+
+
+def _config_version(probes: Probes) -> Any:
+    try:
+        document = probes.resolved().world.document
+    except CouldNotLook:
+        return None
+    return document.values.get("_config_version") if document.values else None
+
+
+def _schema_version(probes: Probes) -> Any:
+    path = probes.home / "state.db"
+    try:
+        known = path in probes.databases().paths
+        return probes.schema(path).version if known else None
+    except (CouldNotLook, FileNotFoundError):
+        return None

@@ -1,0 +1,347 @@
+"""Running gateways and the homes they belong to, and who has a file open."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from hermes_doctor.home import Home
+from hermes_doctor.lazy import NamedTuple
+from hermes_doctor.model import CouldNotLook, Gateway
+from hermes_doctor.processes import descriptors, file_locks, process_stat
+from hermes_doctor.processes.home_of import (
+    LOCK,
+    Claim,
+    by_environment,
+    by_files,
+    is_reachable,
+    is_same,
+    locked_file,
+    may_belong,
+    works_on,
+)
+from hermes_doctor.system.files import read
+
+_PROC = Path("/proc")
+LOADING = timedelta(minutes=1)
+"""Within that a gateway has loaded its code, on a slow machine too, and takes its lock."""
+BEGINNING = timedelta(minutes=6)
+"""After many starts in a row it waits up to five minutes before it does."""
+
+
+class Candidate(NamedTuple):
+    """A process whose command line is that of a gateway, and the home it works on if known."""
+
+    gateway: Gateway
+    claim: Claim | None
+
+    @property
+    def works(self) -> bool:
+        """Whether it is at work: a gateway holds its lock from shortly after its start on."""
+        if self.claim is None or self.claim.locked is not False:
+            return True
+        return begins(self.gateway, self.claim.home)
+
+
+def begins(gateway: Gateway, home: Path) -> bool:
+    """Whether a process without the lock may be a gateway of this home that is about to take it.
+
+    Its command line and its variables are enough while it loads. Later it must have written its
+    start into the diary of this very folder, as a gateway does before it waits. One that stands
+    in gateway.pid has had its lock, and one that lost it is no beginner.
+    """
+    age = datetime.now(UTC) - gateway.started_at
+    if age >= BEGINNING or any(_wrote(home / name, gateway.pid) for name in ("gateway.pid", LOCK)):
+        return False
+    return age < LOADING or _noted(home, gateway)
+
+
+def _noted(home: Path, gateway: Gateway) -> bool:
+    """Whether the diary of a home tells of this start."""
+    from hermes_doctor.processes import exit_diary
+
+    number = process_stat.own_number(gateway.pid)
+    early = gateway.started_at - timedelta(seconds=5)
+    try:
+        lives = exit_diary.read(Home(home))
+    except CouldNotLook:
+        return False
+    return any(life.pid == number and life.began >= early for life in lives if not life.ended)
+
+
+def gateways_of(home: Home) -> list[Gateway]:
+    """The gateways of this very home; a look-alike or another home's is none."""
+    found: dict[int, Gateway] = {}
+    lock = home / LOCK
+    for pid in file_locks.holders([lock]).get(lock, []):
+        gateway = _gateway(pid)
+        if gateway is None or works_on(pid, home.path) is False:
+            continue  # the table of locks may name one whose number is another's by now
+        if _titled_or_gateway(pid) or _wrote(lock, pid):
+            found[pid] = gateway
+    doubtful = []
+    for candidate in candidates():
+        if candidate.claim is None:
+            if _conceivable(home, candidate.gateway):
+                doubtful.append(candidate.gateway.pid)
+        elif candidate.works and is_same(candidate.claim.home, home.path):
+            found.setdefault(candidate.gateway.pid, candidate.gateway)
+    found = {pid: one for pid, one in found.items() if may_belong(pid, home.path)}
+    if len(found) > 1:
+        found = _without_forks(home, found)
+    if doubtful and not found:
+        raise CouldNotLook(
+            f"process {doubtful[0]} is a gateway, but you may not see which home it uses"
+        )
+    return sorted(found.values(), key=lambda gateway: gateway.pid)
+
+
+def _without_forks(home: Home, found: dict[int, Gateway]) -> dict[int, Gateway]:
+    """Two processes have one file locked only when one has inherited it: a fork, no gateway."""
+    first: dict[tuple[int, int], int] = {}
+    forks = set()
+    for one in sorted(found.values(), key=lambda one: one.started_at):
+        file = locked_file(one.pid, home.path)
+        if file is not None and first.setdefault(file, one.pid) != one.pid:
+            forks.add(one.pid)
+    return {pid: one for pid, one in found.items() if pid not in forks}
+
+
+def holder_of(home: Home, suspects: Iterable[int]) -> int | None:
+    """Which of some processes holds the lock that lies in this home, by its own descriptors."""
+    try:
+        st = os.stat(home / LOCK)
+    except OSError:
+        return None
+    file = st.st_dev, st.st_ino
+    return next((pid for pid in suspects if locked_file(pid, home.path) == file), None)
+
+
+def _conceivable(home: Home, gateway: Gateway) -> bool:
+    """Whether a gateway of which we may not see the home could be working on this one.
+
+    It would run as the owner of the home or as root, and hold the lock, which all may see,
+    unless it has only just begun. Else the gateway of any other user would leave us in doubt.
+    """
+    if not may_belong(gateway.pid, home.path):
+        return False
+    named = any(_wrote(home / name, gateway.pid) for name in ("gateway.pid", LOCK))
+    return named or begins(gateway, home.path)
+
+
+def homes_in_use() -> list[Path]:
+    """Every home that a running gateway works on."""
+    claims = [one.claim for one in candidates() if one.claim and one.works]
+    return sorted({claim.home for claim in claims if is_reachable(claim.home)})
+
+
+def candidates() -> Iterator[Candidate]:
+    """Every process that is a gateway by its command line, with its home."""
+    for pid, argv in _suspects():
+        titled = not is_gateway(argv)
+        gateway = _gateway(pid)
+        if gateway is None:
+            continue
+        claim = by_files(pid)
+        if claim is None and not titled:
+            claim = by_environment(pid, profile(argv))
+        if titled and claim is not None and claim.locked is False:
+            continue  # a title says little, and a file may be open for any reason
+        if claim is not None or (not titled and process_stat.exists(pid)):
+            yield Candidate(gateway, claim)
+
+
+def _suspects() -> Iterator[tuple[int, list[str]]]:
+    """The processes that are gateways by their command line, or bear Hermes' title instead of one.
+
+    On Linux straight from /proc: a machine has hundreds of processes that are none of ours.
+    """
+    for pid in every():
+        argv, titled = _words(pid)
+        if titled or is_gateway(argv):
+            yield pid, argv
+
+
+def _words(pid: int) -> tuple[list[str], bool]:
+    """The command line of a process, and whether it bears Hermes' title instead of one."""
+    if not _PROC.exists():
+        return _command(pid)
+    argv = os.fsdecode(_proc(pid, "cmdline")).split("\0")[:-1]
+    return argv, len(argv) <= 1 and _proc(pid, "comm") == b"hermes\n"
+
+
+def _titled_or_gateway(pid: int) -> bool:
+    argv, titled = _words(pid)
+    return titled or is_gateway(argv)
+
+
+def _wrote(path: Path, pid: int) -> bool:
+    """Whether a process wrote itself into gateway.pid or gateway.lock, as every gateway does.
+
+    By its start too: the number of one that is gone may be another's by now.
+    """
+    import json
+
+    try:
+        said = json.loads(read(path, 65536)[0])
+    except (FileNotFoundError, CouldNotLook, ValueError, RecursionError):
+        return False
+    if not isinstance(said, dict) or said.get("pid") not in (pid, process_stat.own_number(pid)):
+        return False
+    began, seen = said.get("start_time"), process_stat.stat(pid)
+    return began is None or (seen is not None and seen.start_time == began)
+
+
+def _proc(pid: int, name: str) -> bytes:
+    try:
+        fd = os.open(f"/proc/{pid}/{name}", os.O_RDONLY)
+    except OSError:
+        return b""
+    try:
+        return os.read(fd, 65536)
+    except OSError:
+        return b""
+    finally:
+        os.close(fd)
+
+
+def _command(pid: int) -> tuple[list[str], bool]:
+    """The same where there is no /proc."""
+    import psutil
+
+    try:
+        process = psutil.Process(pid)
+        argv = process.cmdline()
+        return argv, len(argv) <= 1 and process.name() == "hermes"
+    except (psutil.Error, OSError):
+        return [], False
+
+
+def every() -> list[int]:
+    """Every process of the machine that we may know of."""
+    try:
+        return sorted(int(name) for name in os.listdir(_PROC) if name.isdigit())
+    except OSError:
+        import psutil
+
+        return psutil.pids()
+
+
+def words_of(pid: int) -> list[str]:
+    """The command line of a process; empty when it has ended or bears a title instead."""
+    return _words(pid)[0]
+
+
+def runs(argv: list[str], command: str) -> bool:
+    """Whether this command line is Hermes with that command."""
+    words = _without_profile(_after_entry(argv) or [])
+    return next((word for word in words if not word.startswith("-")), None) == command
+
+
+def is_gateway(argv: list[str]) -> bool:
+    """Whether this command line runs a gateway: Python, Hermes' entry, `gateway [run|restart]`.
+
+    Shells, ssh, tmux and editors that only mention a gateway do not begin with Python.
+    """
+    words = _after_entry(argv)
+    if words is None:
+        return False
+    rest = [word for word in _without_profile(words) if not word.startswith("-")]
+    return rest[:1] == ["gateway"] and rest[1:2] in ([], ["run"], ["restart"])
+
+
+def _after_entry(argv: list[str]) -> list[str] | None:
+    """What follows Hermes' entry point on the command line."""
+    if not argv:
+        return None
+    first = Path(argv[0]).name
+    if first == "hermes":
+        return argv[1:]
+    if not first.startswith("python"):
+        return None
+    rest = argv[1:]
+    while rest and rest[0].startswith("-") and rest[0] != "-m":
+        if rest[0] == "-c":  # a program of its own that may mention anything
+            return None
+        rest = rest[2:] if rest[0] in ("-W", "-X") else rest[1:]
+    if rest[:1] == ["-m"]:
+        return rest[2:] if rest[1:2] == ["hermes_cli.main"] else None
+    if rest and Path(rest[0]).name in ("hermes", "hermes-script.py"):
+        return rest[1:]
+    return None
+
+
+def _without_profile(words: list[str]) -> list[str]:
+    kept: list[str] = []
+    skip = False
+    for word in words:
+        if skip:
+            skip = False
+        elif word in ("-p", "--profile"):
+            skip = True
+        else:
+            kept.append(word)
+    return kept
+
+
+def profile(argv: list[str]) -> str | None:
+    """The profile that a command line asks for."""
+    for n, word in enumerate(argv):
+        if word in ("-p", "--profile") and n + 1 < len(argv):
+            return argv[n + 1]
+        if word.startswith("--profile="):
+            return word.partition("=")[2]
+    return None
+
+
+def _gateway(pid: int) -> Gateway | None:
+    found = process_stat.stat(pid)
+    if found is None or found.doing == "Z":
+        return None
+    argv, _ = _words(pid)
+    python = argv[0] if argv and Path(argv[0]).is_absolute() else None
+    return Gateway(pid, process_stat.started(found.start_time), python)
+
+
+def holders(paths: Iterable[Path]) -> dict[Path, list[int]]:
+    """Which other processes have these very files open or locked, under whatever name."""
+    wanted = list(paths)
+    found = openers(wanted)
+    for path, pids in file_locks.holders(wanted).items():
+        others = [pid for pid in pids if pid != os.getpid()]
+        if known := list(dict.fromkeys([*others, *found.get(path, [])])):
+            found[path] = known
+    return found
+
+
+def openers(paths: Iterable[Path]) -> dict[Path, list[int]]:
+    """Which other processes have these very files open, as far as we may see; the table of locks,
+    which the kernel takes its time for, is not asked."""
+    wanted: dict[tuple[int, int], Path] = {}
+    for path in paths:
+        with contextlib.suppress(OSError):
+            st = os.stat(path)
+            wanted[st.st_dev, st.st_ino] = path
+    found: dict[Path, list[int]] = {}
+    own = os.getpid()
+    for pid in every() if wanted else ():
+        if pid == own:
+            continue
+        for identity in _open_inodes(pid):
+            if identity in wanted:
+                pids = found.setdefault(wanted[identity], [])
+                if pid not in pids:
+                    pids.append(pid)
+    return found
+
+
+def _open_inodes(pid: int) -> Iterator[tuple[int, int]]:
+    """Device and inode of the databases that a process has open, deleted ones included."""
+    for one in descriptors.of(pid) or ():
+        if one.path.startswith("/") and ".db" in one.path:
+            with contextlib.suppress(OSError):
+                st = os.stat(f"/proc/{pid}/fd/{one.number}" if one.number else one.path)
+                yield st.st_dev, st.st_ino

@@ -1,0 +1,36 @@
+"""Where a process listens: the first rows of the kernel's table, which holds those first.
+
+Reading stops at the first connection, so that thousands of them cost nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from hermes_doctor.model import CouldNotLook
+from hermes_doctor.processes import sockets
+from hermes_doctor.processes.sockets import Connection
+
+
+def of(pid: int) -> list[Connection]:
+    """The places where a process waits for callers; `unread` tells how many wait already."""
+    try:
+        own = sockets.inodes(pid)
+    except CouldNotLook:
+        return []
+    tables = (f"/proc/{pid}/net/{name}" for name in ("tcp", "tcp6"))
+    return [one for table in tables for one in _rows(table) if one.inode in own]
+
+
+def _rows(path: str) -> Iterator[Connection]:
+    """All that listens, of whichever process."""
+    try:
+        with open(path) as table:
+            next(table, None)
+            for line in table:
+                fields = line.split(None, 10)
+                if len(fields) < 10 or fields[3] != "0A":
+                    return
+                yield sockets.row(fields)
+    except (OSError, ValueError):
+        return

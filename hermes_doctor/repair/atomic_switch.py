@@ -1,0 +1,360 @@
+"""Switch a path from old to new content so that every instant shows one or the other.
+
+A file is switched by one rename. A database is more than one file: SQLite lays a write-ahead log
+over it, or rolls a journal back into it. Between two renames somebody could see the old database
+without its log, or the new one under the old log. So the old database is first replaced by one
+that holds the content of its log, too (`sqlite.joined`). Then the log can be moved away without
+any effect, the switch itself is one rename, and a new log is placed the same way:
+
+    old + log    joined old + log    joined old    joined new    joined new + log    new + log
+
+Going back takes the same steps in reverse. Each content has a name of its own beside the path,
+where it waits for its turn. So the names show how far a run came.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from hermes_doctor.backup.vault import Backup
+from hermes_doctor.home import Home, is_database, main_of
+from hermes_doctor.lazy import NamedTuple
+from hermes_doctor.model import CouldNotLook, Trouble
+from hermes_doctor.records.journal import Journal, PathRecord, State
+from hermes_doctor.repair import paths
+from hermes_doctor.sqlite.exclusive import alone, in_use
+from hermes_doctor.system import disk
+from hermes_doctor.system.digests import PREFIX
+from hermes_doctor.system.file_swap import changed, dress_like, put_away, put_in, swap
+from hermes_doctor.system.files import ABSENT, Snapshot, snapshot
+
+BACK, AS_BEFORE, STAYS = "back", "as-before", "stays"
+"""What became of a switch that was to be reversed: the old files are back; it had not happened,
+and somebody has used the database since; or it had happened, and somebody has used it since."""
+_ORDER = ("-wal", "-shm", "-journal")
+"""In this order sidecars are placed, and in the reverse order they are moved away: SQLite plays
+the journal back before it reads the log, so there is no journal without its log."""
+
+
+class Link(NamedTuple):
+    """One content that the path has on the way, and the name where it waits for its turn."""
+
+    place: Path
+    state: State
+
+
+class Sidecar(NamedTuple):
+    """A file beside a database that is switched together with it."""
+
+    path: Path
+    record: PathRecord
+
+
+class Switch:
+    """The switch of one path, for a database together with its sidecars."""
+
+    def __init__(self, path: Path, run: str, main: PathRecord, beside: Sequence[Sidecar]) -> None:
+        self.path = path
+        self.run = run
+        self.main = main
+        self.beside = sorted(beside, key=lambda one: _ORDER.index(_suffix(one.path)))
+        self.old = [Link(paths.kept(path, run), main.before)]
+        if main.joined_before is not None:
+            self.old.append(Link(paths.joined_old(path, run), main.joined_before))
+        self.new = [Link(paths.staged(path, run), main.after)]
+        if main.joined_after is not None:
+            self.new.insert(0, Link(paths.joined_new(path, run), main.joined_after))
+        self._seen: dict[tuple[Snapshot, bool], State] = {}
+
+    @property
+    def chain(self) -> list[Link]:
+        """All contents in their order."""
+        return [*self.old, *self.new]
+
+    @property
+    def records(self) -> list[PathRecord]:
+        """The records that belong to the switch."""
+        return [self.main, *(one.record for one in self.beside)]
+
+    # -- forward ---------------------------------------------------------------------------
+
+    def forward(self, taken: Mapping[Path, Snapshot]) -> None:
+        """Switch from old to new; nothing happens unless every path is still as it was `taken`."""
+        for path, known in taken.items():
+            if snapshot(path) != known:
+                raise changed(path)
+        if is_database(self.path):
+            for path in map(self._sidecar, ("-wal", "-journal")):
+                if path not in taken and snapshot(path).size:
+                    raise changed(path)
+        if len(self.old) > 1:
+            self._step(self.old[0], self.old[1], taken[self.path])
+        for one in reversed(self.beside):
+            if one.record.before.kind != "absent":
+                put_away(one.path, paths.kept(one.path, self.run), taken[one.path])
+        known = taken[self.path] if len(self.old) == 1 else snapshot(self.path)
+        self._step(self.old[-1], self.new[0], known)
+        for one in self.beside:
+            if one.record.after.kind != "absent":
+                put_in(paths.staged(one.path, self.run), one.path)
+        if len(self.new) > 1:
+            self._step(self.new[0], self.new[1], snapshot(self.path))
+
+    def _step(self, at: Link, to: Link, known: Snapshot) -> None:
+        """Replace one content by the next one."""
+        if to.state.kind == "absent" and at.state.kind == "absent":
+            return
+        if to.state.kind == "absent":
+            put_away(self.path, at.place, known)
+        elif at.state.kind == "absent":
+            put_in(to.place, self.path)
+        else:
+            must_keep = at.place != paths.kept(self.path, self.run)
+            swap(to.place, self.path, at.place, known, must_keep=must_keep)
+
+    # -- where it is -----------------------------------------------------------------------
+
+    def is_done(self) -> bool:
+        """Whether the path has new content, or had it before somebody changed it."""
+        self._finish_exchange()
+        if self._is_as_before():
+            return False
+        if self.main.after.kind != "absent":  # all new content waits for its turn until then
+            return not all(self._holds(link.place, link.state) for link in self.new)
+        if not os.path.lexists(self.path):
+            return True
+        original = self.old[0].place
+        if not os.path.lexists(original) or _is_same_file(original, self.path):
+            return False
+        return len(self.old) == 1 or self._holds(self.old[1].place, self.old[1].state)
+
+    def _is_as_before(self) -> bool:
+        """Whether nothing of it is left, as after a roll back that could not be recorded."""
+        files = [self.path, *(one.path for one in self.beside)]
+        moved = [*(paths.kept(one, self.run) for one in files), *(one.place for one in self.old)]
+        if any(os.path.lexists(one) for one in moved):
+            return False
+        records = [(self.path, self.main), *self.beside]
+        return all(
+            self._matches(path, record.before)
+            for path, record in records
+            if not path.name.endswith("-shm")
+        )
+
+    def is_used(self, *, locked: bool = False) -> bool:
+        """Whether somebody changed the path since, or has the database open.
+
+        `locked` means that we hold the locks of the database, so that nobody else can use it.
+        """
+        if not any(self._matches(self.path, link.state) for link in self.chain):
+            return True
+        if not is_database(self.path):
+            return False
+        if not locked and in_use(self.path):
+            return True
+        known = {one.path: one.record for one in self.beside}
+        done = self.is_done()
+        for suffix in ("-wal", "-journal"):
+            path = self._sidecar(suffix)
+            if not snapshot(path).size:
+                continue
+            record = known.get(path)
+            if record is None:
+                return True
+            if not self._matches(path, record.after if done else record.before):
+                return True
+        return False
+
+    def _finish_exchange(self) -> None:
+        """Give the displaced file its own name, where a kill came right after an exchange."""
+        chain = self.chain
+        for n, link in enumerate(chain):
+            if link.state.kind == "absent" or not os.path.lexists(link.place):
+                continue
+            if self._holds(link.place, link.state):
+                continue
+            owners = [one for one in chain if self._holds(link.place, one.state)]
+            for other in owners or chain[max(0, n - 1) : n]:
+                if not os.path.lexists(other.place):
+                    disk.rename(link.place, other.place)
+                    break
+
+    # -- back ------------------------------------------------------------------------------
+
+    def back(self, backup: Backup, *, locked: bool = False) -> str:
+        """Reverse it, if nobody has used the path since; what became of it.
+
+        Nobody may write between the comparison and the renames, so the database is locked, unless
+        it is `locked` already.
+        """
+        done = self.is_done()
+        if not done and not self._is_begun():
+            return AS_BEFORE if self.is_used(locked=locked) else BACK
+        with contextlib.ExitStack() as locks:
+            try:
+                if not locked and is_database(self.path):
+                    self._lock(locks)
+                used = self.is_used(locked=True)
+            except Trouble:
+                used = True
+            if used:
+                return STAYS if done or self._lacks_old_log() else AS_BEFORE
+            return self._reverse(done, backup)
+
+    def _is_begun(self) -> bool:
+        """Whether any file was moved; one that was not must not be touched."""
+        moved = [paths.kept(one, self.run) for one in (self.path, *(s.path for s in self.beside))]
+        at_first = self._position(done=False) is self.old[0]
+        return not at_first or any(os.path.lexists(one) for one in moved)
+
+    def _lock(self, locks: contextlib.ExitStack) -> None:
+        """Lock the database that is in place, and every one that may follow it."""
+        for place in (self.path, *(link.place for link in self.chain)):
+            if snapshot(place).kind == "file":
+                locks.enter_context(alone(place))
+
+    def _reverse(self, done: bool, backup: Backup) -> str:
+        """Put the old files back, each in its turn."""
+        at = self._position(done)
+        if at in self.new:
+            if at is not self.new[0] and os.path.lexists(self.new[0].place):
+                self._step(at, self.new[0], snapshot(self.path))
+                at = self.new[0]
+            for one in reversed(self.beside):
+                staged = paths.staged(one.path, self.run)
+                placed = one.record.after.kind != "absent" and not os.path.lexists(staged)
+                if placed and os.path.lexists(one.path):
+                    disk.rename(one.path, staged)
+            self._return_to(self.old[-1], at, backup)
+            at = self.old[-1]
+        if not all(self._put_back(one, backup) for one in self.beside):
+            return AS_BEFORE
+        if at is not self.old[0]:
+            self._return_to(self.old[0], at, backup)
+        return BACK
+
+    def _position(self, done: bool) -> Link:
+        """Which content the path has."""
+        order = [*self.new, *self.old] if done else [*self.old, *self.new]
+        for link in order:
+            if self._matches(self.path, link.state):
+                return link
+        return order[0]
+
+    def _return_to(self, link: Link, at: Link, backup: Backup) -> None:
+        """Put older content back; take it from the vault if its file is gone."""
+        if link.state.kind != "absent" and not os.path.lexists(link.place):
+            if link is self.old[0]:
+                paths.restore(backup, backup.entry(self.main.path), self.path, self.run)
+                return
+            self._join_again(link, backup)
+        self._step(at, link, snapshot(self.path))
+
+    def _join_again(self, link: Link, backup: Backup) -> None:
+        """Make the joined old database again."""
+        from hermes_doctor.sqlite import joined_copy
+
+        sources = []
+        for suffix in ("", "-wal", "-journal"):
+            path = self._sidecar(suffix)
+            place = paths.kept(path, self.run)
+            record = next((one for one in self.records if _path_of(one, self) == path), None)
+            if record is not None and not os.path.lexists(place):
+                entry = backup.entry(record.path)
+                if entry is not None and entry.kind == "file":
+                    coming = paths.returning(path, self.run)
+                    disk.remove(coming)
+                    paths.rebuild(backup, entry, coming)
+                    disk.rename(coming, place)
+            sources.append(place)
+        coming = paths.returning(self.path, self.run)
+        disk.remove(coming)
+        with disk.fresh(coming) as fd:
+            joined_copy.write(joined_copy.Parts(*sources), fd)
+        dress_like(sources[0], coming)
+        disk.rename(coming, link.place)
+
+    def _put_back(self, one: Sidecar, backup: Backup) -> bool:
+        """Put one sidecar back beside its database; False if a newer one is in its place."""
+        if one.record.before.kind == "absent":
+            return True
+        if self._matches(one.path, one.record.before):
+            return True
+        if snapshot(one.path).size and _suffix(one.path) != "-shm":
+            return False
+        kept = paths.kept(one.path, self.run)
+        if os.path.lexists(kept):
+            disk.rename(kept, one.path)
+        elif not os.path.lexists(one.path):
+            paths.restore(backup, backup.entry(one.record.path), one.path, self.run)
+        return True
+
+    def _lacks_old_log(self) -> bool:
+        """Whether an old log that is in no other file is not beside the database any more.
+
+        That is one beside an empty or missing database, which SQLite deletes.
+        """
+        return len(self.old) == 1 and any(
+            one.record.before.sha256 is not None
+            and _suffix(one.path) != "-shm"
+            and os.path.lexists(kept := paths.kept(one.path, self.run))
+            and snapshot(kept).size > 0
+            for one in self.beside
+        )
+
+    # -- looking ---------------------------------------------------------------------------
+
+    def _sidecar(self, suffix: str) -> Path:
+        return self.path.with_name(self.path.name + suffix)
+
+    def _look(self, path: Path, like: str | None) -> State:
+        """What a path is; hashed once for as long as it does not change."""
+        taken = snapshot(path)
+        key = (taken, bool(like and like.startswith(PREFIX)))
+        if key not in self._seen:
+            self._seen[key] = paths.look(path, like=like)
+        return self._seen[key]
+
+    def _holds(self, path: Path, state: State) -> bool:
+        """Whether a file has this content, whatever its mode and owner."""
+        with contextlib.suppress(FileNotFoundError, CouldNotLook):
+            now = self._look(path, state.sha256)
+            return (now.kind, now.sha256, now.target) == (state.kind, state.sha256, state.target)
+        return False
+
+    def _matches(self, path: Path, state: State) -> bool:
+        return paths.matches(self._look(path, state.sha256), state)
+
+
+def switches(home: Home, log: Journal, records: Sequence[PathRecord]) -> Iterator[Switch]:
+    """The switches among the records of a run, in their order.
+
+    A sidecar whose database is not replaced is switched by itself.
+    """
+    replaced = {home.path / one.path: one for one in records if not paths.only_mode(one)}
+    beside: dict[Path, list[Sidecar]] = {}
+    for path, record in replaced.items():
+        if is_database(path) and (database := main_of(path)) != path and database in replaced:
+            beside.setdefault(database, []).append(Sidecar(path, record))
+    moved = {one.path for group in beside.values() for one in group}
+    for path, record in replaced.items():
+        if path not in moved:
+            yield Switch(path, log.id, record, beside.get(path, []))
+
+
+def _suffix(path: Path) -> str:
+    return path.name.removeprefix(main_of(path).name)
+
+
+def _path_of(record: PathRecord, switch: Switch) -> Path | None:
+    if record is switch.main:
+        return switch.path
+    return next((one.path for one in switch.beside if one.record is record), None)
+
+
+def _is_same_file(one: Path, two: Path) -> bool:
+    first, second = snapshot(one), snapshot(two)
+    return first != ABSENT and (first.dev, first.ino) == (second.dev, second.ino)

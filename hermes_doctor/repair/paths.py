@@ -1,0 +1,249 @@
+"""One path of a run: its names, what it was and is, and how the vault restores it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterable
+from dataclasses import replace
+from datetime import datetime
+from pathlib import Path
+
+from hermes_doctor.backup import ownership
+from hermes_doctor.backup.vault import Backup, Entry
+from hermes_doctor.home import Home, is_database, main_of
+from hermes_doctor.model import CouldNotLook, Trouble
+from hermes_doctor.records.journal import Journal, PathRecord, State
+from hermes_doctor.steps.base import Change, sidecars
+from hermes_doctor.system import disk, privileges
+from hermes_doctor.system.files import snapshot
+
+_LONG, _SHORT = 180, 140
+"""Bytes of a name: most disks take 255, and what is put beside a file is called by its name."""
+
+
+def distrust(home: Home, named: Iterable[str], what: str) -> None:
+    """What a receipt or a manifest names, its owner could have written there: root does nothing
+    with it outside of what is his."""
+    owner = os.stat(home.path).st_uid
+    if os.geteuid() != 0 or owner == 0:
+        return
+    for name in named:
+        whose = privileges.of(home.path / name)
+        if whose is None or whose.uid != owner:
+            raise Trouble(f"{what} names {name}, which is not the home's. Nothing was changed.")
+
+
+def staged(path: Path, run: str) -> Path:
+    """Where the new content of a path waits."""
+    return _beside(path, run, "new")
+
+
+def kept(path: Path, run: str) -> Path:
+    """The second name that the old file keeps until the run has ended."""
+    return _beside(path, run, "old")
+
+
+def returning(path: Path, run: str) -> Path:
+    """Where old content waits on its way back out of the vault."""
+    return _beside(path, run, "back")
+
+
+def joined_old(path: Path, run: str) -> Path:
+    """Where one file with the old content of a database and its log waits."""
+    return _beside(path, run, "joined-old")
+
+
+def joined_new(path: Path, run: str) -> Path:
+    """Where one file with the new content of a database and its log waits."""
+    return _beside(path, run, "joined-new")
+
+
+def _beside(path: Path, run: str, what: str) -> Path:
+    """A name beside a path; of one that is nearly as long as names may be, only the beginning."""
+    name = path.name
+    if len(os.fsencode(name)) > _LONG:
+        import hashlib
+
+        whole = os.fsencode(name)
+        name = f"{os.fsdecode(whole[:_SHORT])}~{hashlib.sha256(whole).hexdigest()[:16]}"
+    return path.with_name(f".{name}.hermes-doctor-{run}.{what}")
+
+
+def set_mode_and_owner(change: Change) -> None:
+    """Change the mode or the owner of a path, if it is still what it was."""
+    path = change.path
+    for other, known in ((path, change.expect), *change.beside):
+        if snapshot(other) != known:
+            raise Trouble(f"another program changed {other.name} during the run")
+    ownership.set_mode_and_owner(path, change.mode, change.owner, from_root=change.from_root)
+    with contextlib.suppress(OSError):  # unreadable for us; the journal knows all the same
+        disk.sync_file(path)
+
+
+def given_back(backup: Backup) -> Path:
+    """Where new content is kept that was given up for the old."""
+    return backup.folder / "given-back"
+
+
+def used_since(home: Home, log: Journal, path: Path) -> bool:
+    """Whether somebody has worked on a database since the run: one file of it tells for all.
+
+    An old database under a new log, or the reverse, would be neither.
+    """
+    if not is_database(path):
+        return False
+    database = main_of(path)
+    known = {home.path / record.path: record for record in log.paths}
+    start = begun(log)
+    for one in (database, *sidecars(database)):
+        record = known.get(one)
+        if record is not None:
+            now = look(one, content=not only_mode(record))
+            if not matches(now, record.before) and not is_ours(now, record):
+                return True
+        elif one != database and one.name.endswith(("-wal", "-journal")):
+            taken = snapshot(one)
+            if taken.size and taken.ctime_ns >= start:  # else it lay there before the run
+                return True
+    return False
+
+
+def begun(log: Journal) -> float:
+    """When a run began, in nanoseconds; a receipt that does not tell counts as ever so old."""
+    try:
+        return datetime.fromisoformat(log.started_at).timestamp() * 1e9
+    except (ValueError, OverflowError, OSError):
+        return 0.0
+
+
+def only_mode(record: PathRecord) -> bool:
+    """Whether a run changed nothing of a file but its mode or owner."""
+    return record.before.kind == "file" and record.before.sha256 is None
+
+
+def is_ours(now: State, record: PathRecord) -> bool:
+    """Whether a path is what the run made of it, mode and owner perhaps only half-way."""
+    before, after = record.before, record.after
+    if only_mode(record) and now.kind == "file":
+        owners = ((before.uid, before.gid), (after.uid, after.gid))
+        return now.mode in (before.mode, after.mode) and (now.uid, now.gid) in owners
+    return matches(now, after)
+
+
+def restore(backup: Backup, entry: Entry | None, path: Path, run: str) -> bool:
+    """Restore one path from the vault; False if its owner has to stay what it is."""
+    if entry is None:
+        raise Trouble(f"backup {backup.id} holds nothing of {path.name}")
+    if entry.kind == "absent":
+        disk.remove(path)
+    elif entry.kind == "mode":
+        return ownership.restore_mode_and_owner(path, entry)
+    else:
+        back = returning(path, run)
+        disk.remove(back)
+        rebuild(backup, entry, back)
+        disk.rename(back, path)
+    return True
+
+
+def rebuild(backup: Backup, entry: Entry, new: Path) -> None:
+    """The file or symlink of an entry, complete with owner, mode, attributes and times."""
+    if entry.kind == "symlink":
+        disk.make_symlink(entry.target or "", new)
+    else:
+        with disk.fresh(new) as fd:
+            found = written(backup, entry, fd)
+        if found != entry.sha256:
+            disk.remove(new)
+            raise Trouble(f"the copy of {entry.path} in backup {backup.id} is damaged")
+    now = snapshot(new)
+    if (now.uid, now.gid) != (entry.uid, entry.gid):
+        with contextlib.suppress(*([PermissionError] if entry.kind == "symlink" else [])):
+            disk.set_owner(new, entry.uid, entry.gid)
+    if entry.kind == "file":
+        disk.set_extended(new, entry.xattrs)
+        disk.set_time(new, entry.mtime_ns)
+        disk.sync_file(new)
+        disk.set_mode(new, entry.mode)
+
+
+def written(backup: Backup, entry: Entry, target: int) -> str:
+    """Write the content of an entry; its digest, made like the entry's."""
+    copy = backup.copy_of(entry)
+    if not entry.blocks:
+        return disk.copy(copy, target, like=entry.sha256)[0]
+    from hermes_doctor.backup import blocks
+
+    try:
+        return blocks.copy(copy, target, entry.sha256)
+    except CouldNotLook:
+        return ""
+
+
+def remove_folders(home: Home, log: Journal) -> None:
+    """Remove the folders that a run made, the deepest first, where nothing else lies in them."""
+    places = [home.path / name for name in log.folders]
+    for place in sorted(places, key=lambda one: len(one.parts), reverse=True):
+        with contextlib.suppress(OSError):
+            disk.remove_folder(place)
+
+
+def look(path: Path, *, content: bool = True, like: str | None = None) -> State:
+    """What a path is now, in the terms of a journal; its digest is made `like` another."""
+    taken = snapshot(path)
+    if taken.kind == "symlink":
+        return State("symlink", uid=taken.uid, gid=taken.gid, target=os.readlink(path))
+    if taken.kind != "file":
+        return State(taken.kind)
+    sha = disk.digest(path, like=like) if content else None
+    return State("file", sha, taken.mode & 0o777, taken.uid, taken.gid)
+
+
+def matches(now: State, known: State) -> bool:
+    """Whether a path is what was written down; a hash that was not taken is not compared."""
+    if known.sha256 is None:
+        now = replace(now, sha256=None)
+    return now == known
+
+
+def state_of(entry: Entry) -> State:
+    """What a path was, in the terms of a journal."""
+    if entry.kind == "absent":
+        return State("absent")
+    if entry.kind == "symlink":
+        return State("symlink", uid=entry.uid, gid=entry.gid, target=entry.target)
+    return State("file", entry.sha256, entry.mode, entry.uid, entry.gid)
+
+
+def is_mount(path: Path) -> bool:
+    """Whether a single file is mounted there, as containers do; it cannot be renamed over."""
+    try:
+        table = Path("/proc/self/mountinfo").read_text()
+    except OSError:
+        return False
+    escaped = str(path).replace("\\", "\\134").replace(" ", "\\040").replace("\t", "\\011")
+    return any(line.split(" ")[4] == escaped for line in table.splitlines())
+
+
+def is_immutable(path: Path) -> bool:
+    """Whether a mark of the file system forbids even root to change a file."""
+    import fcntl
+    import struct
+
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        marks = fcntl.ioctl(fd, _GET_MARKS, bytes(8))
+        return bool(struct.unpack("q", marks)[0] & _UNCHANGEABLE)
+    except OSError:  # a file system without marks
+        return False
+    finally:
+        os.close(fd)
+
+
+_GET_MARKS = 0x80086601
+_UNCHANGEABLE = 0x10 | 0x20
+"""The marks i and a of `chattr`."""

@@ -1,0 +1,226 @@
+"""A run that was cut off: say what happened, and finish it or take it back."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from hermes_doctor.backup.leftovers import tidy
+from hermes_doctor.backup.vault import PARTIAL, Backup, Vault
+from hermes_doctor.home import Home, is_database
+from hermes_doctor.model import CouldNotLook, Trouble
+from hermes_doctor.records import home_lock, journal as journals
+from hermes_doctor.records.journal import Journal, Journals, PathRecord
+from hermes_doctor.repair import actions, paths
+from hermes_doctor.repair.atomic_switch import Switch, switches
+from hermes_doctor.repair.cleanup import clean, try_again
+from hermes_doctor.repair.gateway import ASKED, bring_back, forget
+from hermes_doctor.repair.outcomes import files_left
+from hermes_doctor.repair.rollback import roll_back, used_after_switch
+from hermes_doctor.repair.run import Verify, tell_left
+from hermes_doctor.system.signals import interruptible, uninterrupted
+
+
+@dataclass(frozen=True)
+class Ended:
+    """A run that was cut off and has been brought to its end now."""
+
+    text: str
+    finished: bool
+    """Its changes stay. Otherwise they are reversed, except for what `partial` tells."""
+    kind: str
+    partial: bool = False
+    """Something of it is left that somebody has to look at; the text says what and where."""
+
+
+def recover(home: Home, verify: Verify) -> list[Ended]:
+    """Bring every cut-off run of this home to an end; the home's lock must be held.
+
+    What was not committed is dropped, what was half committed is taken back, and what was
+    complete but unverified is verified now.
+    """
+    book = Journals(home)
+    tidy(Vault(home))
+    ended = [one for journal in book.all() if (one := _clean_again(home, book, journal))]
+    ended += [_end(home, book, journal, verify) for journal in book.all() if not journal.final]
+    for journal in book.all():  # an undo that ended, but was cut off before it could say so
+        if journal.kind == "undo" and journal.state == journals.DONE and journal.of:
+            with contextlib.suppress(Trouble):  # its receipt is gone; so be it
+                mark_undone(book, journal.of, journal.id)
+    return ended
+
+
+def _clean_again(home: Home, book: Journals, journal: Journal) -> Ended | None:
+    """Remove what an earlier command could not remove; what to say if it is still there."""
+    if not journal.final or not journal.unremoved:
+        return None
+    paths.distrust(home, journal.unremoved, f"The receipt of run {journal.id}")
+    gone = try_again(home, journal)
+    book.save(journal)
+    if gone:
+        return None
+    text = f"Run {journal.id} ({journal.kind}) has ended.{files_left(home, journal)}"
+    return Ended(text, finished=True, kind=journal.kind, partial=True)
+
+
+def mark_undone(book: Journals, id: str, by: str) -> None:
+    """Write into a run's receipt that another run has taken it back."""
+    undone = book.load(id)
+    if undone.state != journals.UNDONE:
+        paths.remove_folders(book.home, undone)
+        undone.state, undone.undone_by = journals.UNDONE, by
+        book.save(undone)
+
+
+def _end(home: Home, book: Journals, journal: Journal, verify: Verify) -> Ended:
+    named = [*(record.path for record in journal.paths), *journal.outside]
+    paths.distrust(home, named, f"The receipt of run {journal.id}")
+    was_ending = journal.state == journals.ENDING  # else PARTLY means: reversed in part
+    with interruptible(), uninterrupted():
+        text = _finish_or_take_back(home, journal, verify)
+        book.save(journal)
+        clean(home, journal, _backup_of(home, journal))
+        text += files_left(home, journal)
+        text += bring_back(home, book, journal)
+        if journal.gateway != ASKED:
+            forget(book, journal)
+            journal.close()
+        book.save(journal)
+    partial = journal.end == journals.PARTLY or journal.leaves_files
+    finished = journal.state == journals.DONE or (was_ending and journal.state == journals.PARTLY)
+    return Ended(text, finished, journal.kind, partial)
+
+
+def _backup_of(home: Home, journal: Journal) -> Backup | None:
+    """The backup of a run, if it got so far and is still there."""
+    try:
+        return Vault(home, journal.root(home)).load(journal.id)
+    except Trouble:
+        return None
+
+
+def _finish_or_take_back(home: Home, journal: Journal, verify: Verify) -> str:
+    """Decide what becomes of a cut-off run, and do it."""
+    vault = Vault(home, journal.root(home))
+    started = f"Run {journal.id} ({journal.kind}) was cut off"
+    if journal.gateway == ASKED and journal.state == journals.ENDING:
+        return f"Run {journal.id} ({journal.kind}) waits for the end of the gateway."
+    if journal.state == journals.ENDING:
+        return f"{started} while it was cleaning up. It is finished."
+    if journal.state in (journals.BACKING_UP, journals.STAGING):
+        if vault.began(journal.id + PARTIAL):
+            with contextlib.suppress(OSError):
+                vault.discard(journal.id + PARTIAL)
+        journal.finish(journals.ABANDONED, "cut off before anything was changed")
+        text = f"{started} before it had changed anything. Its leftovers are removed."
+        if journal.saved:
+            text += f" What it had saved stays as backup {' and '.join(journal.saved)}."
+        return text
+    backup = vault.load(journal.id)
+    pending = [item for item in journal.items if item.outcome == "planned"]
+    complete = journal.state == journals.VERIFYING and _in_place(home, journal.paths)
+    if complete and (journal.kind != "fix" or not any(verify(pending))):
+        for item in pending:
+            item.outcome = "verified"
+        journal.finish(journals.DONE, "cut off before it was verified; verified later")
+        return f"{started} after all its changes. They are verified now: it is finished."
+    _refuse_holders(home, journal)
+    used = used_after_switch(home, journal)
+    if (
+        used
+        and _stands(home, journal, used)
+        and not (journal.kind == "fix" and any(verify(pending)))
+    ):
+        for item in pending:
+            item.outcome = "verified"
+        names = ", ".join(one.main.path for one in used)
+        journal.finish(journals.DONE, f"cut off; finished later, because {names} was used since")
+        return (
+            f"{started} after all its changes. {names} was written to since, so it is not taken "
+            f"back: the run is finished, and what was written is kept."
+        )
+    left, written = roll_back(home, journal, backup, journal.paths)
+    actions.recover(home, journal)
+    for item in journal.items:
+        item.outcome, item.reason = "rolled-back", "the run was cut off"
+    tell_left(journal, left, backup)
+    journal.finish(
+        journals.PARTLY if left else journals.ROLLED_BACK, "cut off, and taken back later"
+    )
+    if left:
+        kept = paths.given_back(backup)
+        return (
+            f"{started} half-way. It is undone only in part: {', '.join(left)} was changed after "
+            f"the run and stays as it is. Its previous version is in backup {backup.id} "
+            f"({backup.folder})"
+            + (
+                f", and what the run had written to other files is in {kept}."
+                if kept.exists()
+                else "."
+            )
+        )
+    if written:
+        return (
+            f"{started} half-way. It is taken back: everything is as it was before, and what was "
+            f"written to {', '.join(written)} since is kept."
+        )
+    return f"{started} half-way. It is taken back: everything is as it was before."
+
+
+def _stands(home: Home, journal: Journal, used: Sequence[Switch]) -> bool:
+    """Whether the run had made all its changes; those that are `used` may differ since."""
+    if any(not act.begun for act in journal.acts):
+        return False
+    changed = [record for one in used for record in one.records]
+    return _in_place(home, [record for record in journal.paths if record not in changed])
+
+
+def _refuse_holders(home: Home, journal: Journal) -> None:
+    """Refuse to replace a database that a process has open, or to remove one under it.
+
+    A database that was used since the run stays where it is, so it may be open.
+    """
+    from hermes_doctor.processes import gateway_processes
+
+    targets: list[Path] = []
+    for one in switches(home, journal, journal.paths):
+        members = [one.path, *(beside.path for beside in one.beside)]
+        if is_database(one.path):
+            targets += [] if one.is_used() else members
+            targets += [link.place for link in one.chain]
+            targets += [paths.kept(path, journal.id) for path in members]
+    for path, pids in gateway_processes.holders(targets).items():
+        raise Trouble(
+            f"Run {journal.id} was cut off and has to be taken back, but {path.name} is in use by "
+            f"process {pids[0]}. Nothing was changed. Stop it, then try again."
+        )
+
+
+def _in_place(home: Home, records: Sequence[PathRecord]) -> bool:
+    """Whether every path is what the run made of it."""
+    return all(
+        paths.matches(
+            paths.look(home.path / record.path, content=record.after.sha256 is not None),
+            record.after,
+        )
+        for record in records
+    )
+
+
+def pending(home: Home, options: str) -> list[str]:
+    """What a command that may not write can say about runs that were cut off."""
+    if home_lock.holder(home) is not None:  # it is going on
+        return []
+    try:
+        cut_off = [journal for journal in Journals(home).all() if not journal.final]
+    except (Trouble, CouldNotLook, OSError):
+        return []
+    return [
+        f"Run {journal.id} ({journal.kind}) "
+        + ("waits" if journal.gateway == ASKED else f"was cut off while {journal.state}")
+        + (" for the end of the gateway. " if journal.gateway == ASKED else ". ")
+        + f"This brings it to an end: hermes-doctor fix --apply{options}"
+        for journal in cut_off
+    ]

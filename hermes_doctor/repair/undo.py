@@ -1,0 +1,223 @@
+"""Going back: undo a run, or bring files back from any backup, as a run like any other."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from hermes_doctor.backup.vault import Backup, Entry, Vault
+from hermes_doctor.home import Home, is_database
+from hermes_doctor.model import Trouble
+from hermes_doctor.records import journal as journals
+from hermes_doctor.records.journal import ItemRecord, Journal, Journals
+from hermes_doctor.repair import paths
+from hermes_doctor.repair.run import Item, Verify
+from hermes_doctor.steps import machine
+from hermes_doctor.steps.base import Act, Change, Step, sidecars
+from hermes_doctor.system import privileges
+from hermes_doctor.system.files import snapshot
+
+
+@dataclass(frozen=True)
+class Restore(Step):
+    """Give one path back as a backup has it."""
+
+    path: Path
+    backup: Backup
+    entry: Entry
+
+    def sentence(self) -> str:
+        if self.entry.kind == "absent":
+            return f"remove {self.entry.path}, which was not there then"
+        if self.entry.kind == "mode":
+            return self._mode_and_owner()
+        return f"put back {self.entry.path} from backup {self.backup.id}"
+
+    def _mode_and_owner(self) -> str:
+        now, entry = snapshot(self.path), self.entry
+        mode = f"chmod {entry.mode:04o} {entry.path}"
+        if now.kind == "absent" or (now.uid, now.gid) == (entry.uid, entry.gid):
+            return mode
+        if _owner_stays(self.path, entry):
+            return mode
+        owner = f"chown {entry.uid}:{entry.gid} {entry.path}"
+        return owner if now.mode & 0o777 == entry.mode else f"{owner}, {mode}"
+
+    def changes(self) -> Sequence[Change]:
+        now = snapshot(self.path)
+        entry = self.entry
+        if entry.kind == "absent":
+            return [] if now.kind == "absent" else [Change(self.path, now, absent=True)]
+        if entry.kind == "mode":
+            if now.kind == "absent":
+                return []
+            owner = (entry.uid, entry.gid)
+            same = owner == (now.uid, now.gid) or _owner_stays(self.path, entry)
+            return [Change(self.path, now, mode=entry.mode, owner=None if same else owner)]
+        return [
+            Change(
+                self.path,
+                now,
+                make=lambda new: paths.rebuild(self.backup, entry, new),
+                restored=True,
+                room=entry.size if entry.kind == "file" else 0,
+            )
+        ]
+
+
+@dataclass(frozen=True)
+class SetSidecarAside(Step):
+    """Take a sidecar away whose database is replaced: SQLite would replay it over the new file."""
+
+    path: Path
+
+    def sentence(self) -> str:
+        return f"move {self.path.name} aside: it belongs to the file that is replaced"
+
+    def changes(self) -> Sequence[Change]:
+        now = snapshot(self.path)
+        return [] if now.kind == "absent" else [Change(self.path, now, absent=True)]
+
+
+def items_for(home: Home, backup: Backup, entries: Sequence[Entry], why: str) -> list[Item]:
+    """One item an entry; a database brings the removal of today's sidecars along."""
+    named = {entry.path for entry in entries}
+    items = []
+    ordered = sorted(entries, key=lambda entry: entry.path.endswith(("-wal", "-shm", "-journal")))
+    for entry in ordered:
+        path = home.path / entry.path
+        steps: list[Step] = []
+        if is_database(path) and entry.kind in ("file", "absent"):
+            steps += [
+                SetSidecarAside(beside)
+                for beside in sidecars(path)
+                if home.name_of(beside) not in named and snapshot(beside).kind != "absent"
+            ]
+        steps.append(Restore(path, backup, entry))
+        record = ItemRecord(
+            fix=why, code="", subject=entry.path, check="", steps=[s.sentence() for s in steps]
+        )
+        items.append(Item(record, steps))
+    return items
+
+
+def proven(home: Home, backup: Backup) -> Verify:
+    """A restored path is verified when it is, byte for byte, what the backup says."""
+
+    def verify(records: Sequence[ItemRecord]) -> Sequence[str | None]:
+        said: list[str | None] = []
+        for record in records:
+            entry = backup.entry(record.subject)
+            if entry is None:  # an act, which has said itself whether it could be taken back
+                said.append(None)
+                continue
+            content = entry.kind != "mode"
+            now = paths.look(home.path / record.subject, content=content, like=entry.sha256)
+            wanted = paths.state_of(entry)
+            stays = _owner_stays(home.path / record.subject, entry)
+            if entry.kind == "mode" and stays and (now.uid, now.gid) != (entry.uid, entry.gid):
+                said.append(f"its owner stays uid {now.uid}: {stays}")
+                continue
+            if stays:
+                wanted = replace(wanted, uid=now.uid, gid=now.gid)
+            right = paths.matches(now, wanted)
+            said.append(None if right else "is not what the backup holds")
+        return said
+
+    return verify
+
+
+def _owner_stays(path: Path, entry: Entry) -> str | None:
+    """Why the owner of a file cannot be restored; None if it can.
+
+    Root does not give a file away because a manifest says so, which the home's owner may have
+    forged: a mark on the file has to prove it.
+    """
+    if entry.kind not in ("mode", "symlink"):
+        return None
+    if os.geteuid() != 0:
+        groups = {os.getegid(), *os.getgroups()}
+        mine = entry.uid == os.geteuid() and entry.gid in groups
+        return None if mine else f"only root can restore its owner, uid {entry.uid}"
+    user = privileges.of(path)
+    if user is None or entry.uid == user.uid:
+        return None
+    if entry.kind == "mode" and privileges.had_owner(path, entry.uid, entry.gid):
+        return None
+    return f"nothing on this disk proves that uid {entry.uid} owned it; restore it with chown"
+
+
+def last_run(book: Journals) -> Journal:
+    """The newest run that changed something and was not undone yet."""
+    known = {journal.id: journal for journal in book.all()}
+    for journal in reversed(known.values()):
+        ended = journal.state in (journals.DONE, journals.PARTLY)
+        if ended and journal.undoable and _in_force(journal, known):
+            return journal
+    raise Trouble(f"No run of hermes-doctor on {book.home.path} is left to undo.")
+
+
+def _in_force(journal: Journal, known: Mapping[str, Journal]) -> bool:
+    """Whether a run leaves something done: a fix does, its undo does not, the undo of that does."""
+    done = True
+    for _ in known:
+        if journal.kind != "undo":
+            break
+        done = not done
+        before = known.get(journal.of or "")
+        if before is None:
+            break
+        journal = before
+    return done
+
+
+def undo_plan(home: Home, journal: Journal, *, force: bool) -> tuple[Backup, list[Item]]:
+    """The items that take a run back; refuses what was changed since, unless forced."""
+    if journal.state == journals.UNDONE:
+        raise Trouble(f"Run {journal.id} was undone already, by run {journal.undone_by}.")
+    if journal.state not in (journals.DONE, journals.PARTLY) or not journal.undoable:
+        raise Trouble(f"Run {journal.id} changed nothing ({journal.state}); nothing to undo.")
+    paths.distrust(home, journal.outside, f"The receipt of run {journal.id}")
+    vault = Vault(home, journal.root(home))
+    backup = vault.load(journal.id)
+    records = [record for record in journal.paths if not record.reverted]
+    changed = [
+        record.path
+        for record in records
+        if not paths.matches(
+            paths.look(home.path / record.path, content=record.after.sha256 is not None),
+            record.after,
+        )
+    ]
+    changed += [
+        record.path
+        for record in records
+        if record.path not in changed
+        and not paths.only_mode(record)  # its content stays as it is by now
+        and paths.used_since(home, journal, home.path / record.path)
+    ]
+    if changed and not force:
+        raise Trouble(
+            f"{', '.join(changed)} changed since run {journal.id}; undoing would take that change "
+            f"away. Nothing was changed. With --force it is done all the same, and what is there "
+            f"now is kept in the vault."
+        )
+    wrong = vault.verify(backup)
+    if wrong:
+        raise Trouble(f"Backup {backup.id} is damaged: {wrong[0]}. Nothing was changed.")
+    entries = [entry for record in records if (entry := backup.entry(record.path))]
+    items = items_for(home, backup, entries, "undo")
+    for record in journal.acts:
+        act = machine.remade(home, record)
+        if act is not None and record.begun and not record.reverted:
+            back = machine.TakeBack(act)
+            items.append(_acted(back))
+    return backup, items
+
+
+def _acted(act: Act) -> Item:
+    """An item that takes an act back."""
+    said = act.sentence()
+    return Item(ItemRecord(fix="undo", code="", subject=said, check="", steps=[said]), [act])

@@ -1,0 +1,4 @@
+"""A job handed to systemd, launchd or cron; the daily backup.
+
+`watch` and `cli` install jobs with it.
+"""

@@ -1,0 +1,193 @@
+"""config.yaml as Hermes would read it, and the older copies of it that lie about."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import yaml
+
+from hermes_doctor.backup.copies import TextCopy, texts
+from hermes_doctor.home import Home
+from hermes_doctor.lazy import NamedTuple, pattern
+from hermes_doctor.model import CouldNotLook
+from hermes_doctor.system.files import MEGABYTE, Snapshot, read as read_file, snapshot
+
+if TYPE_CHECKING:
+    from hermes_doctor.settings.yaml_mistakes import Slip
+
+NAME = "config.yaml"
+LIMIT = 4 * MEGABYTE
+DEEPEST, MOST_MERGED = 100, 100_000
+"""libyaml's bindings overrun the C stack on hostile nesting, and merges fill the memory; no real
+file comes near either."""
+
+FAST = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+SMALL, MIDDLING = 16 * 1024, 48 * 1024
+"""PyYAML's own parser reads some 50 KB a second: longer files are judged by libyaml."""
+_DISPUTED = pattern(r"[\t?]|\\[uUx]")
+"""What libyaml and PyYAML's own parser, which the gateway uses, judge differently."""
+
+
+class Fault(NamedTuple):
+    """Why the file is not a configuration."""
+
+    what: str
+    line: int | None = None
+    column: int | None = None
+
+
+class ConfigFile(NamedTuple):
+    """config.yaml: its bytes, and either what they mean or what is wrong with them."""
+
+    path: Path
+    data: bytes
+    snapshot: Snapshot
+    values: dict[Any, Any] | None
+    fault: Fault | None
+    root: yaml.Node | None = None
+    """The nodes that the values were made from, where that has not changed them."""
+
+    @property
+    def slip(self) -> Slip | None:
+        """The usual cause of the fault, if it is one of those."""
+        if self.fault is None:
+            return None
+        from hermes_doctor.settings.yaml_mistakes import slip
+
+        return slip(self.data, self.fault)
+
+
+def read(home: Home) -> ConfigFile | None:
+    """config.yaml of this home, or None when there is none."""
+    path = home / NAME
+    try:
+        data, taken = read_file(path, LIMIT)
+    except FileNotFoundError:
+        if snapshot(path).kind == "symlink":
+            raise CouldNotLook(f"{NAME}: is a symlink that leads nowhere") from None
+        return None
+    return ConfigFile(path, data, taken, *_parsed(data))
+
+
+def parse(data: bytes) -> tuple[dict[Any, Any] | None, Fault | None]:
+    """What Hermes makes of these bytes: the settings, or the fault that makes it ignore them."""
+    values, fault, _ = _parsed(data)
+    return values, fault
+
+
+def _parsed(data: bytes) -> tuple[dict[Any, Any] | None, Fault | None, yaml.Node | None]:
+    """The same with the nodes that the settings were made from."""
+    values, fault, root = _built(data)
+    if values is None and fault is None:
+        return {}, None, root
+    if fault is None and not isinstance(values, dict):
+        return None, Fault(f"is a {type(values).__name__} at the top, not a mapping", 1), None
+    return values, fault, root
+
+
+def _built(data: bytes) -> tuple[Any, Fault | None, yaml.Node | None]:
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        return None, Fault(f"byte 0x{data[error.start]:02x} is not UTF-8", line), None
+    try:
+        if too_deep(text):
+            return None, Fault(f"nested more than {DEEPEST} levels deep"), None
+        if unfolds(text):
+            return None, Fault(f"its merges unfold to more than {MOST_MERGED} settings"), None
+        loader = loader_for(text)(text)
+        try:
+            root = loader.get_single_node()
+            values = loader.construct_document(root) if root is not None else None
+        finally:
+            loader.dispose()
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        place = (mark.line + 1, mark.column + 1) if mark else (None, None)
+        return None, Fault(_mask(error.problem or "cannot be parsed"), *place), None
+    except yaml.YAMLError as error:
+        position = _position(error)
+        at = text.count("\n", 0, position) + 1 if position else None
+        return None, Fault("holds a character that YAML does not allow", at), None
+    except Exception as error:  # noqa: BLE001 (PyYAML raises nearly anything)
+        kind = type(error).__name__
+        return None, Fault(f"holds a value that YAML cannot build ({kind})"), None
+    changed = "<<" in text or text.startswith("\ufeff")  # merges are unfolded in the nodes
+    return values, None, None if changed else root
+
+
+def loader_for(text: str) -> Any:
+    """The parser for this text: the one that the gateway uses, wherever the two may differ."""
+    disputed = len(text) <= SMALL or (len(text) <= MIDDLING and _DISPUTED.search(text))
+    return yaml.SafeLoader if disputed else FAST
+
+
+def too_deep(text: str) -> bool:
+    """Whether building it would overrun the stack."""
+    depth = 0
+    try:
+        for event in yaml.parse(text, FAST):
+            depth += isinstance(event, yaml.CollectionStartEvent)
+            depth -= isinstance(event, yaml.CollectionEndEvent)
+            if depth > DEEPEST:
+                return True
+    except yaml.YAMLError:  # the judgement is the other parser's
+        pass
+    return False
+
+
+def unfolds(text: str) -> bool:
+    """Whether a few lines of merges (`<<: [*a, *a]`) become more than anybody could build."""
+    if "<<" not in text or "*" not in text:
+        return False
+    counted: dict[int, int] = {}
+
+    def settings(node: yaml.Node) -> int:
+        if id(node) in counted:
+            return counted[id(node)]
+        counted[id(node)] = 0  # one that merges itself
+        if isinstance(node, yaml.SequenceNode):
+            found = sum(settings(one) for one in node.value)
+        elif isinstance(node, yaml.MappingNode):
+            merged = [value for key, value in node.value if key.value == "<<"]
+            found = len(node.value) + sum(settings(value) for value in merged)
+            for _, value in node.value:
+                settings(value)
+        else:
+            found = 0
+        counted[id(node)] = found
+        return found
+
+    try:
+        node = yaml.compose(text, FAST)
+    except yaml.YAMLError:  # the judgement is the other parser's
+        return False
+    if node is not None:
+        settings(node)
+    return max(counted.values(), default=0) > MOST_MERGED
+
+
+def copies(home: Home) -> list[TextCopy]:
+    """Copies that parse to at least one setting, newest first."""
+    found: dict[bytes, TextCopy] = {}
+    for copy in texts(home, NAME, LIMIT):
+        values, fault = parse(copy.data)
+        if values and not fault:
+            known = found.get(copy.data)
+            if known is None or known.modified < copy.modified:
+                found[copy.data] = copy
+    return sorted(found.values(), key=lambda copy: copy.modified, reverse=True)
+
+
+def _position(error: yaml.YAMLError) -> int:
+    return getattr(error, "position", 0) or 0
+
+
+def _mask(problem: str) -> str:
+    """The parser's words without the file's own: it quotes names, and a name may be a secret."""
+    said = re.sub(r"""(['"])(\\?.)\1""", r"‘\2’", problem.split("\n")[0])
+    before, quote, _ = re.match(r"""([^'"]*)(['"]?)(.*)""", said, re.DOTALL).groups()  # type: ignore[union-attr]
+    return f"{before.rstrip()} …" if quote else before

@@ -1,0 +1,104 @@
+""".env as bytes, and the encoding that they are in."""
+
+from __future__ import annotations
+
+import codecs
+from pathlib import Path
+
+from hermes_doctor.home import Home
+from hermes_doctor.lazy import NamedTuple, pattern
+from hermes_doctor.model import CouldNotLook
+from hermes_doctor.system.files import MEGABYTE, Snapshot, read as read_file, snapshot
+
+NAME = ".env"
+_NAME = pattern(r"[A-Z][A-Z0-9_]{0,63}")
+LIMIT = 4 * MEGABYTE
+
+MANGLED = "mangled"
+"""A mark that was read as text and written back: two replacement characters at the start."""
+
+_MARKS = (  # the longer mark first: UTF-32 LE begins with the mark of UTF-16 LE
+    (codecs.BOM_UTF32_LE, "UTF-32"),
+    (codecs.BOM_UTF32_BE, "UTF-32"),
+    (codecs.BOM_UTF8, "UTF-8-SIG"),
+    (codecs.BOM_UTF16_LE, "UTF-16"),
+    (codecs.BOM_UTF16_BE, "UTF-16"),
+    ("\ufffd\ufffd".encode(), MANGLED),
+)
+
+
+class EnvFile(NamedTuple):
+    """.env: its bytes and what encoding they are in, by their first bytes and by trying."""
+
+    path: Path
+    data: bytes
+    snapshot: Snapshot
+
+    @property
+    def mark(self) -> str | None:
+        """The encoding that a byte order mark at the start announces."""
+        return next((name for mark, name in _MARKS if self.data.startswith(mark)), None)
+
+    def line(self, number: int) -> str:
+        """One line without its ending, from 1; lines end as Hermes ends them."""
+        import re
+
+        lines = re.split(r"\r\n|\r|\n", self.text or "")
+        return lines[number - 1] if 0 < number <= len(lines) else ""
+
+    @property
+    def text(self) -> str | None:
+        """The text without any mark, or None when no encoding is certain."""
+        mark = self.mark
+        data = self.data[6:] if mark == MANGLED else self.data
+        encoding = "UTF-8" if mark == MANGLED else mark or self._unmarked() or "UTF-8"
+        try:
+            return data.decode(encoding).lstrip("\ufeff")
+        except UnicodeDecodeError:
+            return None
+
+    @property
+    def first_name(self) -> str | None:
+        """The name of the first variable, as python-dotenv reads it, if it is a plain one."""
+        from io import StringIO
+
+        from dotenv import dotenv_values
+
+        from hermes_doctor.redaction import like_a_secret
+
+        text = self.text or ""
+        pairs = dotenv_values(stream=StringIO(text[:65536]), interpolate=False)
+        name, value = next(iter(pairs.items()), ("", None))
+        plain = value is not None and not value.startswith("=") and _NAME.fullmatch(name)
+        return name if plain and not like_a_secret(name) else None
+
+    def values(self) -> dict[str, str]:
+        """The variables as python-dotenv reads them. Hold secrets: never shown, only names are."""
+        from io import StringIO
+
+        from dotenv import dotenv_values
+
+        pairs = dotenv_values(stream=StringIO(self.text or ""), interpolate=False)
+        return {name: value for name, value in pairs.items() if value}
+
+    def _unmarked(self) -> str | None:
+        """UTF-16 that lost its mark: every second byte of an ASCII file is NUL."""
+        half = len(self.data) // 2
+        if half and len(self.data) % 2 == 0:
+            if self.data[1::2].count(0) > half * 0.9:
+                return "UTF-16-LE"
+            if self.data[0::2].count(0) > half * 0.9:
+                return "UTF-16-BE"
+        return None
+
+
+def read(home: Home) -> EnvFile | None:
+    """.env of this home, or None when there is none."""
+    path = home / NAME
+    try:
+        data, taken = read_file(path, LIMIT)
+    except FileNotFoundError:
+        if snapshot(path).kind == "symlink":
+            raise CouldNotLook(f"{NAME}: is a symlink that leads nowhere") from None
+        return None
+    return EnvFile(path, data, taken)

@@ -1,0 +1,56 @@
+"""Characters that look like spaces and quotes and become part of names and values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from hermes_doctor.lazy import NamedTuple
+from hermes_doctor.settings import config_file
+from hermes_doctor.settings.document import Document, Path
+
+BLANKS = "\u00a0\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u3000"
+"""Blanks that look like a space and are none to YAML."""
+_QUOTES = {"“": "”", "‘": "’", "„": "“", "«": "»", "”": "”", "’": "’"}
+
+
+class Lookalike(NamedTuple):
+    """One name or value. `value` may be a secret."""
+
+    path: Path
+    line: int
+    blank: bool
+    """Whether it is a blank before a name; else it is quotes around a value."""
+    value: str = ""
+    """What the value is without them."""
+
+
+def lookalikes(document: Document) -> Iterator[Lookalike]:
+    """All of them in a file that parses."""
+    for path, place in document.keys.items():
+        if str(path[-1]).startswith(tuple(BLANKS)):
+            yield Lookalike(path, place.line, True)
+    for path, place in document.places.items():
+        value = _at(document.values, path)
+        if isinstance(value, str) and len(value) > 2 and _QUOTES.get(value[0]) == value[-1]:
+            inside = value[1:-1]
+            if not any(char.isspace() for char in inside):
+                yield Lookalike(path, place.line, False, inside)
+
+
+def without_blanks(data: bytes) -> bytes | None:
+    """The file with spaces for the odd blanks before names; None where it would not parse."""
+    from hermes_doctor.settings.yaml_mistakes import plain_spaces
+
+    made = plain_spaces(data.decode("utf-8")).encode()
+    return made if config_file.parse(made)[0] else None
+
+
+def _at(values: Any, path: Path) -> Any:
+    here = values
+    for part in path:
+        try:
+            here = here[part]
+        except (KeyError, IndexError, TypeError):
+            return None
+    return here

@@ -1,0 +1,183 @@
+"""A copy of a database that some process is writing to, without disturbing the writer."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sqlite3
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from hermes_doctor.backup import blocks
+from hermes_doctor.lazy import NamedTuple
+from hermes_doctor.model import CannotFix, CouldNotLook, Trouble
+from hermes_doctor.sqlite import consistent_copy
+from hermes_doctor.sqlite.soundness import address, judged, name_of, verdict_of
+from hermes_doctor.system import digests, disk
+from hermes_doctor.system.files import MEGABYTE, snapshot
+from hermes_doctor.system.workers import Child, Say, child, told, with_rights_of
+
+LONGEST = 3600.0
+"""Seconds for which a reader may hold a database still, should we hang ourselves."""
+OFTEN = 2 * MEGABYTE
+"""After so much, whether it still does is asked again."""
+READY = 30.0
+"""Seconds within which it must have the database."""
+
+Progress = Callable[[int], None]
+
+
+class Copied(NamedTuple):
+    """What is known of a copy."""
+
+    verdict: str
+    """SQLite's."""
+    sha256: str
+    """Of the file as it was read back while it was written, by its pieces (`digests`)."""
+    pieces: str
+    """Of each of them."""
+
+
+def copy(source: Path, target: Path, progress: Progress | None = None) -> Copied:
+    """Copy a database in use into a new file.
+
+    A second process holds a read transaction meanwhile, which never blocks a writer of a
+    database in WAL mode. It must be a second process: closing the file that we read would drop
+    the locks that our own process holds on it. A third reads the copy back as it grows
+    and hashes it; when all of it is there, SQLite examines it while it goes to the disk.
+    """
+    held = snapshot(source)
+    try:
+        with _followed(target) as follower:
+            with disk.fresh(target, lasting=False) as fd, _held_still(source) as reader:
+                final = 0
+                for now in consistent_copy.written(source, fd, held):
+                    follower.tell(str(now))
+                    if progress and now > final:
+                        progress(now - final)
+                    final = now
+                    if not reader.alive:
+                        raise CannotFix("the reader that held it still is gone")
+            follower.told_all()
+            places: list[Path] = []
+            verdict = with_rights_of(target, lambda place: _finished(place, places))
+            sha256, _, pieces = follower.hear()[1].partition(" ")
+        moved = places and places[0] != target
+        if moved and disk.digest(target, like=sha256) != sha256:
+            raise CannotFix("the copy is not what was written")
+        return Copied(verdict, sha256, pieces)
+    except (CannotFix, CouldNotLook) as why:
+        disk.remove(target)
+        raise Trouble(
+            f"{source.name} is in use and cannot be copied ({why}). Stop the gateway and try again."
+        ) from None
+
+
+def changes(
+    source: Path,
+    base: Path,
+    target: Path,
+    *,
+    known: Sequence[bytes | None],
+    examine: bool,
+    in_place: bool,
+    progress: Progress | None = None,
+) -> tuple[str | None, blocks.Made] | None:
+    """What is different in a database in use from an earlier copy of it; None when it is much.
+
+    The copy stands nowhere as one file, so it is the reader that has SQLite examine its moment of
+    the database, if it shall; and it says what it found. `known` are the sums of the pieces of
+    that copy. Files are compared `in_place` only by a process of its own.
+    """
+    held = snapshot(source)
+    try:
+        with (
+            disk.fresh(target, lasting=False) as fd,
+            blocks.opened(base) as earlier,
+            _held_still(source, examine=examine) as reader,
+        ):
+            most = int(os.fstat(earlier).st_size * blocks.MOST)
+            mapped = None
+            with contextlib.suppress(OSError, ValueError):  # no room for a map, or nothing in it
+                mapped = blocks.Mapped(earlier) if in_place else None
+            read = consistent_copy.read(source, held, mapped)
+            content = _heeded(read, reader, progress)
+            made = blocks.write(content, earlier, fd, most, known, mapped)
+            if made is None:
+                disk.remove(target)
+                return None
+            return (reader.hear()[1] if examine else None), made
+    except (CannotFix, CouldNotLook) as why:
+        disk.remove(target)
+        raise Trouble(
+            f"{source.name} is in use and cannot be copied ({why}). Stop the gateway and try again."
+        ) from None
+
+
+def _heeded(
+    pieces: Iterator[bytes | range], reader: Child, progress: Progress | None
+) -> Iterator[bytes | range]:
+    """The pieces for as long as the reader holds the database still; it is looked at now and
+    then, and when all are there."""
+    since = 0
+
+    def heed() -> None:
+        if not reader.alive:
+            raise CannotFix("the reader that held it still is gone")
+        if progress:
+            progress(since)
+
+    for piece in pieces:
+        yield piece
+        since += len(piece)
+        if since >= OFTEN:
+            heed()
+            since = 0
+    heed()
+
+
+def _finished(place: Path, places: list[Path]) -> str:
+    """Onto the disk, while SQLite examines it; and what it says."""
+    places.append(place)
+    with judged(place) as verdict:
+        disk.sync_file(place)
+        return verdict()
+
+
+@contextmanager
+def _followed(target: Path) -> Iterator[Child]:
+    """A child that hashes a file while it is written; it is told how much of it is final."""
+
+    def follow(_: Say) -> str:
+        arriving = map(int, told())
+        next(arriving, None)  # now it is there
+        pieces = disk.pieces_of_arriving(target, arriving)
+        return f"{digests.joined(pieces)} {digests.written(pieces)}"
+
+    with child(target, follow) as follower:
+        yield follower
+
+
+@contextmanager
+def _held_still(source: Path, *, examine: bool = False) -> Iterator[Child]:
+    """A child that keeps a read transaction open on the database, and may have it examined."""
+
+    def hold(say: Say) -> str:
+        try:
+            with contextlib.closing(sqlite3.connect(address(source), uri=True)) as reader:
+                reader.isolation_level = None
+                reader.execute("BEGIN")
+                reader.execute("SELECT count(*) FROM sqlite_master").fetchone()
+                say("it is held")
+                if examine:
+                    say(verdict_of(reader))
+                time.sleep(LONGEST)
+        except (sqlite3.Error, UnicodeDecodeError) as error:
+            raise CannotFix(name_of(error)) from None
+        return ""
+
+    with child(source, hold) as reader:
+        reader.hear(READY)
+        yield reader

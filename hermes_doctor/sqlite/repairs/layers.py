@@ -1,0 +1,85 @@
+"""The rows that a log still has, laid over an older copy of the database they were of."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from pathlib import Path
+
+from hermes_doctor.backup.copies import Copy
+from hermes_doctor.model import CannotFix, CouldNotLook
+from hermes_doctor.sqlite.blueprint import Blueprint
+from hermes_doctor.sqlite.column_rules import quoted
+from hermes_doctor.sqlite.repairs import from_copy, fulltext
+from hermes_doctor.sqlite.repairs.work import at_work, transaction
+from hermes_doctor.sqlite.salvage.salvage import Account, salvage
+from hermes_doctor.steps.base import sidecars
+from hermes_doctor.system import disk
+
+
+def lay_over(copy: Path, plan: Blueprint, candidates: Sequence[Copy]) -> list[str]:
+    """Bring the newest sound copy back, and into it every row that the log of the lost one has."""
+    if not candidates:
+        raise CannotFix("there is no older copy of it")
+    rescued = copy.with_name(copy.name + ".rescued")
+    try:
+        account = salvage(copy, rescued, plan)
+        said = [one.partition(";")[0] + "." for one in from_copy.bring_back(copy, candidates)]
+        said += _merged(copy, rescued, account)
+        return [*said, *fulltext.rebuild(copy, plan)] if plan.virtual else said
+    except CouldNotLook as why:
+        raise CannotFix(str(why)) from why
+    finally:
+        for left in (rescued, *sidecars(rescued)):
+            disk.remove(left)
+
+
+def _merged(copy: Path, rescued: Path, account: Account) -> list[str]:
+    """Take the rows over; the triggers that feed the search rest meanwhile, and it is made anew."""
+    said = []
+    with at_work(copy) as database:
+        database.execute("ATTACH ? AS rescued", (str(rescued),))
+        with transaction(database):
+            triggers = database.execute(
+                "SELECT name, sql FROM main.sqlite_master WHERE type = 'trigger'"
+            ).fetchall()
+            for name, _ in triggers:
+                database.execute(f"DROP TRIGGER main.{quoted(name)}")
+            for table in account.tables:
+                if table.kept and table.name != "schema_version":
+                    # Of rows that are there only in part, those of the copy are the better ones.
+                    count, clashing = _rows(database, table.name, newer=not table.partial)
+                    said += [f"{table.name}: {count:,} newer rows from the log."] if count else []
+                    if clashing:
+                        said.append(
+                            f"{table.name}: {clashing:,} rows of the log were left out: the copy "
+                            f"has others of the same key."
+                        )
+            for _, sql in triggers:
+                database.execute(sql)
+        database.execute("DETACH rescued")
+    if not said:
+        raise CannotFix("its log has no row that the copy does not have")
+    return said
+
+
+def _rows(database: sqlite3.Connection, table: str, *, newer: bool) -> tuple[int, int]:
+    """Take the rows of one table over; how many there were, and how many could not be."""
+    both = [
+        {row[1] for row in database.execute(f"PRAGMA {schema}.table_info({quoted(table)})")}
+        for schema in ("main", "rescued")
+    ]
+    columns = ", ".join(quoted(name) for name in sorted(both[0] & both[1]))
+    if not columns:
+        return 0, 0
+    # Where a second key is unique (a title), a row could push another one out of the copy.
+    keys = database.execute(f"PRAGMA main.index_list({quoted(table)})").fetchall()
+    newer = newer and not any(unique and origin != "pk" for _, _, unique, origin, _ in keys)
+    new = (
+        f"SELECT {columns} FROM rescued.{quoted(table)} "
+        f"EXCEPT SELECT {columns} FROM main.{quoted(table)}"
+    )
+    wanted = database.execute(f"SELECT count(*) FROM ({new})").fetchone()[0]
+    way = "REPLACE" if newer else "IGNORE"
+    done = database.execute(f"INSERT OR {way} INTO main.{quoted(table)} ({columns}) {new}").rowcount
+    return done, wanted - done

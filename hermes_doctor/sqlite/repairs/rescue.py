@@ -1,0 +1,51 @@
+"""The last rung: save the rows, with all that lies about of the same rows elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from hermes_doctor.backup.copies import Copy
+from hermes_doctor.home import Home
+from hermes_doctor.model import CannotFix, CouldNotLook
+from hermes_doctor.sqlite.blueprint import Blueprint
+from hermes_doctor.sqlite.salvage.salvage import Source, salvage
+from hermes_doctor.steps.base import sidecars
+from hermes_doctor.system import disk, progress
+from hermes_doctor.system.files import listing, snapshot
+
+
+def rows(copy: Path, plan: Blueprint, home: Home, copies: Sequence[Copy]) -> list[str]:
+    """Put a new database with every row that can be saved in the place of the damaged copy."""
+    rescued = copy.with_name(copy.name + ".rescued")
+    try:
+        account = salvage(
+            copy,
+            rescued,
+            plan,
+            others=sources(plan, home, copies),
+            progress=lambda done, total: progress.tell("saving its rows", done / total),
+        )
+        if not any(table.kept for table in account.tables if table.name != "schema_version"):
+            raise CannotFix("not one row can be read")  # the version every release knows itself
+        for old in sidecars(copy):
+            disk.remove(old)
+        disk.rename(rescued, copy)
+    except CouldNotLook as why:
+        raise CannotFix(str(why)) from why
+    finally:
+        for left in (rescued, *sidecars(rescued)):
+            disk.remove(left)
+    return list(account.sentences)
+
+
+def sources(plan: Blueprint, home: Home, copies: Sequence[Copy]) -> list[Source]:
+    """Where else rows may be: older copies, and for a history the transcripts of its sessions."""
+    found = [Source(one.path, home.name_of(one.path), one.mtime_ns / 1e9) for one in copies]
+    folder = home / "sessions"
+    names = listing(folder) if plan.database == "state.db" else []
+    for name in names:
+        taken = snapshot(folder / name)
+        if name.endswith((".json", ".jsonl")) and taken.kind == "file":
+            found.append(Source(folder / name, f"sessions/{name}", taken.mtime_ns / 1e9))
+    return found

@@ -1,0 +1,68 @@
+"""Whether what a service runs is only a wrapper around a gateway: uv, a shell, a script."""
+
+from __future__ import annotations
+
+from itertools import takewhile
+from pathlib import Path
+
+from hermes_doctor.model import CouldNotLook
+from hermes_doctor.processes import home_of
+from hermes_doctor.processes.lineage import Ancestor, ancestors, command_line
+from hermes_doctor.supervisors.unit import Unit, runs_gateway
+from hermes_doctor.system.files import read_head
+
+_HEAD = 64 * 1024
+_SCRIPTS = 4
+"""Words of a command among which its script is looked for."""
+
+
+def between(main: int, pid: int) -> list[Ancestor] | None:
+    """The processes from the parent of one up to another; None when it does not descend from it."""
+    line = ancestors(pid)
+    top = next((one for one in line if one.pid == main), None)
+    return None if top is None else [*takewhile(lambda one: one.pid != main, line), top]
+
+
+def wraps(main: int, pid: int, home: Path) -> bool:
+    """Whether a main process is this gateway, or stands above it and is nobody else's gateway.
+
+    An agent may start the gateway of another home: that lies in the group of its own gateway, and
+    to stop the one is not to stop the other.
+    """
+    if main == pid:
+        return True
+    line = between(main, pid)
+    return line is not None and not any(_of_another(one.pid, home) for one in line)
+
+
+def concerns(unit: Unit, home: Path) -> bool:
+    """Whether a unit is there for a gateway, and not for that of another home by its own words."""
+    runs = runs_gateway(unit.program)
+    says = "HERMES_HOME" in unit.environment
+    if runs or says:
+        return unit.home is None or home_of.is_same(unit.home, home)
+    return unit.name.startswith("hermes") or any(map(_mentions, unit.program[:_SCRIPTS]))
+
+
+def _of_another(pid: int, home: Path) -> bool:
+    """Whether a process is the gateway of another home; one whose home is hidden may be."""
+    from hermes_doctor.processes import gateway_processes
+
+    argv = command_line(pid)
+    claim = home_of.by_files(pid)
+    if claim is None or not claim.locked:
+        if not gateway_processes.is_gateway(argv):
+            return False
+        claim = claim or home_of.by_environment(pid, gateway_processes.profile(argv))
+    return claim is None or not home_of.is_same(claim.home, home)
+
+
+def _mentions(word: str) -> bool:
+    """Whether a script starts a gateway, by its text."""
+    if not word.startswith("/"):
+        return False
+    try:
+        data, _ = read_head(Path(word), _HEAD)
+    except (FileNotFoundError, CouldNotLook):
+        return False
+    return data.startswith(b"#!") and b"hermes" in data and b"gateway" in data

@@ -1,0 +1,87 @@
+"""Text with styles, laid out once; the terminal colours it and a pipe gets it plain."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TextIO
+
+from hermes_doctor.lazy import NamedTuple
+from hermes_doctor.redaction import clean
+from hermes_doctor.system.files import user_home
+
+Span = tuple[str, str]
+
+
+class Line(NamedTuple):
+    """One logical line: an indent that wrapped text keeps, and spans of text with a style each."""
+
+    spans: tuple[Span, ...]
+    indent: int = 0
+    hang: int = 0
+    """How much further wrapped text is indented than the first row."""
+
+    @property
+    def text(self) -> str:
+        """The line without styles."""
+        return " " * self.indent + "".join(text for text, _ in self.spans)
+
+
+def row(*parts: str | Span, indent: int = 0, hang: int = 0) -> Line:
+    """A line of plain strings and (text, style) spans; control characters are taken out."""
+    spans = [(part, "") if isinstance(part, str) else part for part in parts]
+    return Line(tuple((clean(text), style) for text, style in spans), indent, hang)
+
+
+BLANK = Line(())
+
+
+def tilde(path: Path | str) -> str:
+    """A path as people write it; reports get pasted in public."""
+    home = str(user_home())
+    text = str(path)
+    return "~" + text[len(home) :] if text == home or text.startswith(home + "/") else text
+
+
+_ASCII = str.maketrans(
+    {
+        "✗": "x",
+        "✓": "+",
+        "·": "-",
+        "→": "->",
+        "…": "...",
+        "‹": "<",
+        "›": ">",
+        "×": "x",
+        "└": "`",
+        "─": "-",
+        "–": "-",
+        "�": "?",
+    }
+)
+
+
+def show(lines: Iterable[Line], out: TextIO | None = None) -> None:
+    """Print to a terminal in colour and wrapped, or into a pipe as it is."""
+    out = out or sys.stdout
+    if out is None:  # closed by the caller
+        return
+    if out.isatty() and os.environ.get("TERM") != "dumb":
+        from hermes_doctor.terminal import console
+
+        console.show(lines, out)
+        return
+    for line in lines:
+        print(fitting(line.text, out), file=out)
+
+
+def fitting(text: str, out: TextIO) -> str:
+    """The text in characters that the output can take."""
+    encoding = getattr(out, "encoding", None) or "utf-8"
+    try:
+        text.encode(encoding)
+    except (UnicodeEncodeError, LookupError):
+        return text.translate(_ASCII).encode(encoding, "replace").decode(encoding)
+    return text

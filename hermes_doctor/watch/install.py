@@ -1,0 +1,201 @@
+"""From what the operator asked for to a job of a manager, and what is known of one."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+from hermes_doctor.home import Home
+from hermes_doctor.model import CannotFix, CouldNotLook, Severity, Trouble
+from hermes_doctor.plugins.load import Plugins
+from hermes_doctor.schedule import crontab
+from hermes_doctor.schedule.jobs import PREFIX, Job, Manager, choose
+from hermes_doctor.system import disk
+from hermes_doctor.watch import assembly, secrets
+from hermes_doctor.watch.clocks import Clock, span
+from hermes_doctor.watch.healing_lease import Lease
+from hermes_doctor.watch.store import Store, identity
+
+_SYSTEM = Path("/var/lib")
+
+
+def known(home: Home, *, system: bool, cron: bool) -> tuple[Manager, Job]:
+    """The job of this home as far as its name goes, to ask about or to take away."""
+    return choose(home, system=system, cron=cron), Job(home, (), False, 0.0, _store(home, system))
+
+
+def prepare(
+    home: Home,
+    plugins: Plugins,
+    asked: assembly.Asked,
+    *,
+    system: bool,
+    cron: bool,
+    folders: Sequence[Path] = (),
+) -> tuple[Manager, Job]:
+    """The manager, and the job to give it."""
+    from hermes_doctor.planning.install_service import refuse_passing
+
+    refuse_passing(home.path)
+    assembly.checked(asked, home, plugins)
+    manager = choose(home, system=system, cron=cron)
+    store = _store(home, system)
+    user = _user(home, asked) if system else None
+    if system and user is None:
+        _refuse_untrusted()
+    return manager, Job(
+        home,
+        tuple(_options(asked, store, folders)),
+        heal=asked.healing is not None,
+        interval=assembly.seconds(asked),
+        store=store,
+        vault=asked.healing.vault if asked.healing else None,
+        user=user,
+    )
+
+
+def install(manager: Manager, job: Job, asked: assembly.Asked) -> bool:
+    """Do it; whether anything had to be changed. What may be secret lies beside it."""
+    ways, store = asked.ways, job.store
+    webhook = secrets.told(ways.webhook, "--notify-webhook") if ways.webhook else ""
+    command = secrets.told(ways.command, "--notify-command") if ways.command else ""
+    changed = [_keep(store, store.webhook, webhook), _keep(store, store.command, command)]
+    return manager.install(job) or any(changed)
+
+
+def kept(job: Job) -> Iterator[str]:
+    """Where what may be secret lies: units and crontabs are for everybody to read."""
+    for path in (job.store.webhook, job.store.command):
+        if os.path.lexists(path):
+            yield f"For its user only, since it may hold a secret: {path}"
+
+
+def overdue(job: Job, *, scheduled: bool) -> str | None:
+    """Why its last round was too long ago; None when it was not, or there was none yet."""
+    clock = Clock()
+    memory = job.store.load(clock.boot)
+    if memory is None:
+        return None
+    try:
+        ago = clock.read().wall - os.stat(job.store.file).st_mtime
+    except OSError:
+        return None
+    usual = max(memory.interval, crontab.LEAST) if scheduled else memory.interval
+    if ago <= 3 * usual + 60:
+        return None
+    return f"That is too long ago: a round was due every {span(usual)}."
+
+
+def remembered(job: Job) -> Iterator[str]:
+    """What the watch itself wrote down: its last round, how things stood, what it did."""
+    clock = Clock()
+    memory = job.store.load(clock.boot)
+    try:
+        last = os.stat(job.store.file).st_mtime
+    except OSError:
+        memory = None
+    if memory is None:
+        yield "It has not looked yet, or you may not read what it knows."
+        return
+    ago = span(max(0.0, clock.read().wall - last))
+    at = datetime.fromtimestamp(last, UTC).astimezone()
+    yield f"Last round: {at:%Y-%m-%d %H:%M:%S} ({ago} ago), every {span(memory.interval)}."
+    bad = [one for one in memory.standing.items() if one[1].severity is not Severity.INFO]
+    yield f"Stands: {len(bad)} problem{'s' if len(bad) != 1 else ''}."
+    for (code, subject), standing in sorted(bad, key=lambda one: one[1].severity.rank)[:10]:
+        yield f"  {standing.severity.value}  {code}  {subject}: {standing.title}"
+    if memory.heals:
+        done = len(memory.deeds)
+        yield f"Repairs: {done if done else 'none so far'}{'; the latest:' if done else '.'}"
+    for deed in memory.deeds[-5:]:
+        yield f"  {str(deed.get('at', ''))[:19]}  {deed.get('what', '')}"
+
+
+def forget(job: Job) -> list[Path]:
+    """Take away all that the watch knew, and its lease of the home."""
+    with contextlib.suppress(OSError, Trouble):
+        Lease(job.home, Clock(), job.store.file).give_up()
+    there = job.store.remove()
+    if job.store.folder.is_relative_to(_SYSTEM):
+        with contextlib.suppress(OSError):
+            disk.remove_folder(job.store.folder.parent)
+    return there
+
+
+def _store(home: Home, system: bool) -> Store:
+    """A service of the machine has a folder of its own: its user may have none."""
+    if not system or sys.platform == "darwin":
+        return Store(home)
+    return Store(home, _SYSTEM / f"{PREFIX}-{identity(home)}" / "hermes-doctor")
+
+
+def _keep(store: Store, path: Path, secret: str) -> bool:
+    """Have a secret in a private file, or no such file; whether that changed anything."""
+    try:
+        before = store.read(path).decode("utf-8", "replace")
+    except (OSError, CouldNotLook):
+        before = ""
+    if before == secret and (secret or not os.path.lexists(path)):
+        return False
+    disk.make_folder(store.folder)
+    disk.remove(path)
+    if secret:
+        disk.save(path, secret.encode())
+    return True
+
+
+def _options(asked: assembly.Asked, store: Store, folders: Sequence[Path]) -> Iterator[str]:
+    """The words that say the same again."""
+    yield from ("--interval", asked.interval)
+    healing, ways = asked.healing, asked.ways
+    if healing:
+        yield from ("--heal", "--after", str(healing.after), "--budget", healing.budget)
+        yield from ("--patience", healing.patience)
+        for word in healing.also:
+            yield from ("--also", word)
+        if healing.vault:
+            yield from ("--vault", str(healing.vault.expanduser().absolute()))
+    if ways.command or ways.webhook or ways.hermes:
+        yield from ("--notify-on", ways.on)
+    if ways.command:
+        yield from ("--notify-command", f"@{store.command}")
+    if ways.webhook:
+        yield from ("--notify-webhook", f"@{store.webhook}")
+    if ways.hermes:
+        yield from ("--notify-hermes", ways.hermes)
+    if asked.network:
+        yield "--network"
+    for folder in folders:
+        yield from ("--plugins", str(folder.expanduser().absolute()))
+
+
+def _user(home: Home, asked: assembly.Asked) -> str | None:
+    """As whom it runs: as the home's owner, unless only root can steer the gateway."""
+    from hermes_doctor.gateway.manager_commands import owner_of
+    from hermes_doctor.probes.probes import Probes
+    from hermes_doctor.supervisors.find import SYSTEMD_USER
+
+    owner = owner_of(home)
+    if owner.uid == 0:
+        return None
+    if owner.name is None:
+        raise CannotFix(f"the owner of the home (uid {owner.uid}) has no name on this machine")
+    if asked.healing is None:
+        return owner.name
+    try:
+        found = Probes(home).supervision().owner
+    except CouldNotLook as why:
+        raise CannotFix(f"who looks after the gateway cannot be told: {why}") from None
+    return owner.name if found is None or found.kind == SYSTEMD_USER else None
+
+
+def _refuse_untrusted() -> None:
+    """Root runs for good only what nobody else can change."""
+    from hermes_doctor.gateway.manager_commands import refuse_untrusted
+
+    for place in (Path(sys.executable), Path(__file__)):
+        refuse_untrusted(place, None)
