@@ -11,7 +11,7 @@ import pytest
 
 from hermes_doctor.examination.runner import examine
 from hermes_doctor.home import Home
-from hermes_doctor.installation import find
+from hermes_doctor.knowledge import releases
 from hermes_doctor.model import CheckResult, Finding, Status
 from hermes_doctor.plugins import load
 from hermes_doctor.probes.probes import Probes
@@ -70,7 +70,7 @@ class Scene:
 
     def release(self, version: str) -> None:
         """Let this be the installed release."""
-        found = SimpleNamespace(release=find.release(version), version=version)
+        found = SimpleNamespace(release=releases.release(version), version=version)
         self.monkeypatch.setattr(Probes, "installation", lambda _: found)
 
     def started_with(self, variables: Mapping[str, str]) -> None:

@@ -9,7 +9,8 @@ from typing import Any
 
 from hermes_doctor.examination.runner import examine
 from hermes_doctor.home import Home
-from hermes_doctor.installation.find import Installation, release
+from hermes_doctor.installation.find import Installation
+from hermes_doctor.knowledge.releases import release
 from hermes_doctor.model import Finding, Gateway, Status
 from hermes_doctor.plugins import load
 from hermes_doctor.probes.probes import Probes

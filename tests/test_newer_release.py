@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from hermes_doctor.home import Home
-from hermes_doctor.installation.find import release
 from hermes_doctor.knowledge import atlas, data
 from hermes_doctor.knowledge.data import load_knowledge
+from hermes_doctor.knowledge.releases import release
 from hermes_doctor.model import Finding, Severity
 from hermes_doctor.plugins import load
 from hermes_doctor.probes.probes import Probes

@@ -17,6 +17,7 @@ import pytest
 
 from hermes_doctor.home import Home
 from hermes_doctor.installation import find
+from hermes_doctor.knowledge import releases
 from hermes_doctor.model import CouldNotLook, Gateway
 from hermes_doctor.probes.probes import Probes
 from hermes_doctor.processes import file_locks, gateway_processes, home_of, process_stat
@@ -600,7 +601,7 @@ def test_running_interpreter_goes_first(home: Path, user: Path, tmp_path: Path) 
 )
 def test_release(text: str, numbers: tuple[int, ...]) -> None:
     """Versions as numbers."""
-    assert find.release(text) == numbers
+    assert releases.release(text) == numbers
 
 
 @pytest.mark.parametrize("kind", ["file", "fifo", "loop", "binary"])

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterator, Sequence
-from functools import cache
 from pathlib import Path
 
 from hermes_doctor.home import Home
+from hermes_doctor.knowledge.releases import release
 from hermes_doctor.lazy import NamedTuple, pattern
 from hermes_doctor.model import CouldNotLook, Gateway
 from hermes_doctor.system.files import MEGABYTE, listing, read, read_head, user_home, whiches
@@ -33,13 +33,6 @@ class Installation(NamedTuple):
     def release(self) -> tuple[int, ...]:
         """The version as numbers, to compare with."""
         return release(self.version)
-
-
-@cache
-def release(version: str) -> tuple[int, ...]:
-    """The leading numbers of a version."""
-    match = re.match(r"[0-9]{1,9}(?:\.[0-9]{1,9}){0,9}", version)
-    return tuple(int(part) for part in match[0].split(".")) if match else ()
 
 
 def find(home: Home, gateways: Callable[[], list[Gateway]]) -> Installation | None:

@@ -10,8 +10,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from hermes_doctor.installation import git_checkout, missing_files
-from hermes_doctor.installation.find import Installation, program, release
+from hermes_doctor.installation.find import Installation, program
 from hermes_doctor.installation.git_checkout import Left
+from hermes_doctor.knowledge.releases import release
 from hermes_doctor.lazy import NamedTuple, pattern
 from hermes_doctor.model import CouldNotLook
 from hermes_doctor.supervisors.find import Supervision

@@ -20,7 +20,7 @@ class ServicePlan(NamedTuple):
 
 def service_plan(version: str) -> ServicePlan | None:
     """The unit of a release; of one that is not known, that of the newest known before it."""
-    from hermes_doctor.installation.find import release
+    from hermes_doctor.knowledge.releases import release
 
     known = load_knowledge("services")
     before = [name for name in known if release(name) <= release(version)]

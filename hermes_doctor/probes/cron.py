@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from hermes_doctor.home import Home
-from hermes_doctor.installation.find import release as numbers
 from hermes_doctor.knowledge.data import load_knowledge
+from hermes_doctor.knowledge.releases import release as numbers
 from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.model import CouldNotLook
 from hermes_doctor.processes.runtime_files import epoch

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from hermes_doctor.installation.find import release as numbers
 from hermes_doctor.knowledge.data import load_knowledge
+from hermes_doctor.knowledge.releases import release as numbers
 from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.settings import key_state
 from hermes_doctor.settings.inputs import ABSENT, World

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import Any
 
-from hermes_doctor.installation.find import release as numbers
 from hermes_doctor.knowledge.data import load_knowledge
+from hermes_doctor.knowledge.releases import release as numbers
 
 
 class Release:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from hermes_doctor.installation.find import release as numbers
 from hermes_doctor.knowledge.data import load_knowledge
+from hermes_doctor.knowledge.releases import release as numbers
 from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.settings.closest_word import nearest
 from hermes_doctor.settings.document import Document, Path

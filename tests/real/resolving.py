@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from hermes_doctor.home import Home
-from hermes_doctor.installation.find import release as numbers
+from hermes_doctor.knowledge.releases import release as numbers
 from hermes_doctor.probes import setting_inputs
 from hermes_doctor.settings import (
     access,

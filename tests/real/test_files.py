@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor.installation.find import release as numbers
 from hermes_doctor.knowledge.data import load_knowledge
+from hermes_doctor.knowledge.releases import release as numbers
 from tests import support
 from tests.conftest import RELEASES, need_release
 from tests.real import resolving

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from hermes_doctor.installation.find import release as numbers
+from hermes_doctor.knowledge.releases import release as numbers
 from tests import support
 from tests.conftest import RELEASES, need_release
 from tests.real.healthy_homes import job

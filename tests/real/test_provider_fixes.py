@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from hermes_doctor.installation.find import release
+from hermes_doctor.knowledge.releases import release
 from hermes_doctor.model import Severity
 from tests import judging
 from tests.conftest import RELEASES, need_release

@@ -1,0 +1,13 @@
+"""Which release of Hermes a version text names."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+
+
+@cache
+def release(version: str) -> tuple[int, ...]:
+    """The leading numbers of a version."""
+    match = re.match(r"[0-9]{1,9}(?:\.[0-9]{1,9}){0,9}", version)
+    return tuple(int(part) for part in match[0].split(".")) if match else ()
