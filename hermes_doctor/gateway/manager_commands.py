@@ -90,7 +90,7 @@ def refuse_untrusted(place: Path, user: Account | None) -> None:
     """Root runs as root only what nobody else could have put there."""
     if os.geteuid() != 0 or (user is not None and user.uid != 0):
         return
-    from hermes_doctor.plugins.load import distrust
+    from hermes_doctor.system.trust import distrust
 
     if why := distrust(place, firm=True):
         raise CannotFix(f"root does not run what is in {place}: {why}")

@@ -18,9 +18,9 @@ from typing import Any
 from hermes_doctor.home import Home
 from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.model import CannotFix, CouldNotLook
-from hermes_doctor.plugins.load import distrust
 from hermes_doctor.supervisors.docker import PATIENCE
 from hermes_doctor.system import commands
+from hermes_doctor.system.trust import distrust
 
 _LABEL = "com.docker.compose."
 _WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
