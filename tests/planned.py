@@ -10,12 +10,12 @@ import pytest
 
 from hermes_doctor.gateway import control
 from hermes_doctor.gateway.base import Owned
-from hermes_doctor.gateway.manager_commands import Account
 from hermes_doctor.gateway.systemd import Manager, SystemdUnit
 from hermes_doctor.home import Home
 from hermes_doctor.model import Finding, Severity
 from hermes_doctor.probes.probes import Probes
 from hermes_doctor.steps.base import Step
+from hermes_doctor.system.accounts import Account
 from tests.looking import PLUGINS
 from tests.supervised import NAME
 

@@ -34,7 +34,7 @@ _PASSWORDS = ("RESTIC_PASSWORD", "RESTIC_PASSWORD_FILE", "RESTIC_PASSWORD_COMMAN
 
 def program(name: str) -> str:
     """Where a program lies; one line when it is not there, or when root must not run it."""
-    from hermes_doctor.gateway.manager_commands import refuse_untrusted
+    from hermes_doctor.system.accounts import refuse_untrusted
 
     found = which(name)
     if found is None:

@@ -173,8 +173,8 @@ def of_unit(probes: Probes, unit: Unit) -> Owned:
 
     home = probes.home
     if unit.kind in (kinds.SYSTEMD_USER, kinds.SYSTEMD_SYSTEM):
-        from hermes_doctor.gateway.manager_commands import account
         from hermes_doctor.gateway.systemd import Manager, SystemdUnit
+        from hermes_doctor.system.accounts import account
 
         _refuse_led_away(home, unit)
         user = account(unit.manager) if unit.manager is not None else None

@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any
 from hermes_doctor.gateway import planned_stop
 from hermes_doctor.gateway.base import Owned
 from hermes_doctor.gateway.hermes_command import entry, profile_words
-from hermes_doctor.gateway.manager_commands import Account, login, owner_of, refuse_untrusted
+from hermes_doctor.gateway.manager_commands import login, owner_of
 from hermes_doctor.gateway.process_handle import Held, Origin, origin
 from hermes_doctor.home import BACKGROUND_LOG, Home
 from hermes_doctor.model import CannotFix, CouldNotLook
 from hermes_doctor.system import disk
+from hermes_doctor.system.accounts import Account, refuse_untrusted
 from hermes_doctor.system.files import MEGABYTE, read
 
 if TYPE_CHECKING:

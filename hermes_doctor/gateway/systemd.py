@@ -8,12 +8,13 @@ from pathlib import Path
 
 from hermes_doctor.gateway import planned_stop
 from hermes_doctor.gateway.base import Owned
-from hermes_doctor.gateway.manager_commands import Account, Said, ask, insist, login, owner_of
+from hermes_doctor.gateway.manager_commands import Said, ask, insist, login, owner_of
 from hermes_doctor.gateway.process_handle import Held
 from hermes_doctor.home import Home
 from hermes_doctor.model import CannotFix
 from hermes_doctor.supervisors.unit import was_stopped
 from hermes_doctor.supervisors.wrapper import wraps
+from hermes_doctor.system.accounts import Account
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9:_.@\\-]{0,200}\.service")
 _LASTING = ("failed",)

@@ -222,8 +222,9 @@ def prepare(
     cron: bool,
 ) -> tuple[Manager, Daily]:
     """The manager, and the job to give it."""
-    from hermes_doctor.gateway.manager_commands import owner_of, refuse_untrusted
+    from hermes_doctor.gateway.manager_commands import owner_of
     from hermes_doctor.planning.install_service import refuse_passing
+    from hermes_doctor.system.accounts import refuse_untrusted
 
     refuse_passing(home.path)
     if not retention:

@@ -10,11 +10,11 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from hermes_doctor.gateway.manager_commands import account
 from hermes_doctor.gateway.systemd import Manager as Systemctl
 from hermes_doctor.model import CannotFix
 from hermes_doctor.schedule.jobs import Job, Told
 from hermes_doctor.system import disk
+from hermes_doctor.system.accounts import account
 from hermes_doctor.system.files import user_home
 from hermes_doctor.watch.consent import SERVICE
 

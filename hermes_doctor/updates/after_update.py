@@ -13,7 +13,7 @@ from hermes_doctor.backup.vault import Vault
 from hermes_doctor.examination import runner
 from hermes_doctor.gateway import control, startup_proof
 from hermes_doctor.gateway.base import Owned
-from hermes_doctor.gateway.manager_commands import Account, owner_of
+from hermes_doctor.gateway.manager_commands import owner_of
 from hermes_doctor.home import Home
 from hermes_doctor.installation import details
 from hermes_doctor.installation.details import Installed
@@ -35,6 +35,7 @@ from hermes_doctor.repair.gateway import START_LIMIT
 from hermes_doctor.repair.gateway_steps import attended
 from hermes_doctor.repair.run import Item, Run
 from hermes_doctor.steps.base import GatewayStep, Step
+from hermes_doctor.system.accounts import Account
 from hermes_doctor.updates import downtime, git_rollback, images, requirements, row_counts
 from hermes_doctor.updates.before_update import in_profiles, others, profiles
 

@@ -6,10 +6,11 @@ import os
 import subprocess
 from pathlib import Path
 
-from hermes_doctor.gateway.manager_commands import Account, login, refuse_untrusted
+from hermes_doctor.gateway.manager_commands import login
 from hermes_doctor.installation.details import Installed, git_folder
 from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.model import CannotFix
+from hermes_doctor.system.accounts import Account, refuse_untrusted
 
 LIMIT = 120.0
 _WHO = ("-c", "user.name=hermes-doctor", "-c", "user.email=hermes-doctor@localhost")

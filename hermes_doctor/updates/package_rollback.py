@@ -7,10 +7,10 @@ import shutil
 from pathlib import Path
 
 from hermes_doctor.gateway.detached import python_of
-from hermes_doctor.gateway.manager_commands import Account
 from hermes_doctor.home import Home
 from hermes_doctor.installation.details import COPIED, EDITABLE, PIPX, UV, UV_TOOL, Installed
 from hermes_doctor.model import CannotFix
+from hermes_doctor.system.accounts import Account
 from hermes_doctor.updates import requirements
 
 NAME = "hermes-agent"

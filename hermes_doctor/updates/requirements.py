@@ -12,10 +12,11 @@ import subprocess
 from pathlib import Path
 
 from hermes_doctor.gateway.detached import python_of
-from hermes_doctor.gateway.manager_commands import Account, login
+from hermes_doctor.gateway.manager_commands import login
 from hermes_doctor.installation.details import Installed
 from hermes_doctor.model import CannotFix
 from hermes_doctor.redaction import clean
+from hermes_doctor.system.accounts import Account
 
 LIMIT = 120.0
 _ASK = """

@@ -6,7 +6,7 @@ import os
 import shutil
 from collections.abc import Callable, Collection, Sequence
 
-from hermes_doctor.gateway.manager_commands import Account, Said, ask, login, owner_of
+from hermes_doctor.gateway.manager_commands import Said, ask, login, owner_of
 from hermes_doctor.home import Home
 from hermes_doctor.installation import details
 from hermes_doctor.installation.details import GIT, IMAGE, Installed
@@ -15,6 +15,7 @@ from hermes_doctor.model import CannotFix
 from hermes_doctor.probes.probes import Probes
 from hermes_doctor.records.updates import Update
 from hermes_doctor.steps.base import sidecars
+from hermes_doctor.system.accounts import Account
 from hermes_doctor.updates import downtime, git_rollback, images, package_rollback, requirements
 from hermes_doctor.updates.git_rollback import Way
 

@@ -195,7 +195,7 @@ def _user(home: Home, asked: assembly.Asked) -> str | None:
 
 def _refuse_untrusted() -> None:
     """Root runs for good only what nobody else can change."""
-    from hermes_doctor.gateway.manager_commands import refuse_untrusted
+    from hermes_doctor.system.accounts import refuse_untrusted
 
     for place in (Path(sys.executable), Path(__file__)):
         refuse_untrusted(place, None)

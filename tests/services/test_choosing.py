@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor.gateway import control, manager_commands, systemd
+from hermes_doctor.gateway import control, systemd
 from hermes_doctor.gateway.detached import Detached
 from hermes_doctor.gateway.process_handle import Held
 from hermes_doctor.home import Home
@@ -37,6 +37,7 @@ from hermes_doctor.supervisors.find import (
     Supervision,
     Unit,
 )
+from hermes_doctor.system import accounts
 from tests import support
 from tests.real.gateways import end
 from tests.services.faking import Straw, straw, until
@@ -109,7 +110,7 @@ def test_nobody(home: Path, alive: int) -> None:
     idle = unit(SYSTEMD_USER, "hermes-gateway.service", "inactive", environment=proxy)
     found = control.of(Told(home, [alive], idle, owner=False))
     assert isinstance(found, Detached)
-    made = found.environment(manager_commands.account(os.geteuid()))
+    made = found.environment(accounts.account(os.geteuid()))
     assert made["HTTPS_PROXY"] == "http://proxy" and "OTHER" not in made
     assert made["HERMES_HOME"] == str(home)
 
@@ -196,7 +197,7 @@ def test_rights(home: Path, alive: int, monkeypatch: pytest.MonkeyPatch) -> None
     with pytest.raises(CannotFix, match="run it with sudo"):
         systemd.Manager(None).refuse()
     with pytest.raises(CannotFix, match="run it as that user"):
-        systemd.Manager(manager_commands.Account(54321, 1, (), "bob", "/home/bob")).refuse()
+        systemd.Manager(accounts.Account(54321, 1, (), "bob", "/home/bob")).refuse()
 
 
 @pytest.mark.parametrize("uid", [0, 4321])
@@ -212,14 +213,14 @@ def test_folder_of_a_user(uid: int, monkeypatch: pytest.MonkeyPatch) -> None:
 
     assert scope is not None
     wanted = "/kept" if uid else "/listed"
-    assert [manager_commands.account(uid).folder, str(scope.user)] == [wanted, wanted]
+    assert [accounts.account(uid).folder, str(scope.user)] == [wanted, wanted]
 
 
 def test_no_bus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A manager that does not run is not waited for."""
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
     with pytest.raises(CannotFix, match="cannot be reached"):
-        systemd.Manager(manager_commands.account(os.geteuid())).refuse()
+        systemd.Manager(accounts.account(os.geteuid())).refuse()
 
 
 # -- a process of its own -------------------------------------------------------------------------
@@ -245,7 +246,7 @@ def test_remembered(running: tuple[Straw, subprocess.Popen[bytes]], tmp_path: Pa
 
     later = Detached(made.home, None)
     later.recall(tmp_path / "origin.json")
-    environ = later.environment(manager_commands.account(os.geteuid()))
+    environ = later.environment(accounts.account(os.geteuid()))
     assert environ["SECRET"] == "of the shell"
     assert not environ.keys() & {"INVOCATION_ID", "_HERMES_GATEWAY"}
 

@@ -20,6 +20,7 @@ from hermes_doctor.gateway.process_handle import origin
 from hermes_doctor.home import Home, find
 from hermes_doctor.installation.find import Installation, find as installed
 from hermes_doctor.model import CannotFix, Gateway
+from hermes_doctor.system import accounts
 from tests import crashing, support
 from tests.crashing import STRANGER
 
@@ -134,14 +135,14 @@ def test_programs_of_others(place: Path, theirs: Path) -> None:
     with pytest.raises(CannotFix, match="root does not run"):
         manager_commands.ask([str(where / "bin" / "python")])
     assert not (place / "told").exists()
-    assert python_of(where, manager_commands.account(STRANGER)) == where / "bin" / "python"
+    assert python_of(where, accounts.account(STRANGER)) == where / "bin" / "python"
 
 
 @pytest.mark.parametrize("name", ["bin", "bin/python", "lib/python3.11/site-packages"])
 def test_programs_that_others_may_write(place: Path, name: str) -> None:
     """A mode is enough to distrust it, on a folder, the file or the packages, sticky or not."""
     env = environment(place / "env", place / "told")
-    root = manager_commands.account(0)
+    root = accounts.account(0)
     assert python_of(env, root) == env / "bin" / "python"
     for mode in (0o777, 0o775, 0o1777):
         (env / name).chmod(mode)

@@ -15,7 +15,6 @@ from types import SimpleNamespace
 import pytest
 
 from hermes_doctor.backup.vault import Vault
-from hermes_doctor.gateway.manager_commands import account
 from hermes_doctor.home import Home
 from hermes_doctor.installation.details import Installed, look
 from hermes_doctor.installation.find import behind
@@ -24,6 +23,7 @@ from hermes_doctor.plugins import load
 from hermes_doctor.probes.probes import Probes
 from hermes_doctor.records.updates import Records
 from hermes_doctor.sqlite.reader import InMemory
+from hermes_doctor.system.accounts import account
 from hermes_doctor.updates import after_update, launcher, requirements, row_counts
 from hermes_doctor.updates.before_update import Moment, in_profiles, record
 from tests import support
