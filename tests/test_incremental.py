@@ -11,12 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor.backup import blocks, manifest, unchanged
+from hermes_doctor.backup import blocks, entry_content, manifest, unchanged
 from hermes_doctor.backup.manifest import Backup, Entry
 from hermes_doctor.backup.vault import Vault
 from hermes_doctor.home import Home
 from hermes_doctor.model import Trouble
-from hermes_doctor.repair import paths
 from hermes_doctor.system import digests, disk
 from hermes_doctor.system.files import snapshot
 from tests import support
@@ -55,7 +54,7 @@ def inode(backup: Backup, name: str) -> int:
 
 def content(backup: Backup, name: str, place: Path) -> bytes:
     """What would be given back."""
-    paths.rebuild(backup, entry(backup, name), place)
+    entry_content.rebuild(backup, entry(backup, name), place)
     data = place.read_bytes()
     place.unlink()
     return data
@@ -343,7 +342,7 @@ def test_damage_of_a_part(home: Path, part: str) -> None:
         assert len(wrong) == 1, bad[:60]
         assert wrong[0].startswith("sessions/long.jsonl: the copy")
         with pytest.raises(Trouble, match="damaged"):
-            paths.rebuild(made, entry(made, "sessions/long.jsonl"), home.parent / "out")
+            entry_content.rebuild(made, entry(made, "sessions/long.jsonl"), home.parent / "out")
         assert not (home.parent / "out").exists()
 
 
@@ -457,7 +456,7 @@ def test_a_live_database_that_changed_a_little(home: Path, tmp_path: Path, check
     assert (parts / "base").stat().st_ino == inode(first, "live.db")
     assert (parts / "changed").stat().st_size < one.size / 10
     (tmp_path / "files").mkdir()
-    paths.rebuild(second, one, tmp_path / "files" / "live.db")
+    entry_content.rebuild(second, one, tmp_path / "files" / "live.db")
     given = second._replace(folder=tmp_path)
     assert versions(given, "live.db", tmp_path / "out") == [(1, ROWS - 10), (2, 10)]
 

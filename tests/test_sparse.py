@@ -8,11 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor.backup import blocks, unchanged
+from hermes_doctor.backup import blocks, entry_content, unchanged
 from hermes_doctor.backup.vault import Vault, check_room
 from hermes_doctor.home import Home
 from hermes_doctor.model import Trouble
-from hermes_doctor.repair import paths
 from hermes_doctor.system import disk, sparse_files
 from tests import support
 from tests.writing import back_up
@@ -91,7 +90,7 @@ def test_in_blocks(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
     entry = made.entry("sessions/image.raw")
     assert entry is not None and entry.blocks
-    paths.rebuild(made, entry, tmp_path / "back")
+    entry_content.rebuild(made, entry, tmp_path / "back")
     assert (tmp_path / "back").read_bytes() == file.read_bytes()
     assert (tmp_path / "back").stat().st_blocks * 512 < 2 * M
     assert Vault(Home(home)).verify(made) == []

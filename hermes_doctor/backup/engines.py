@@ -17,12 +17,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
+from hermes_doctor.backup import entry_content
 from hermes_doctor.backup.intake import arriving, keep, refuse_odd
 from hermes_doctor.backup.manifest import MANIFEST, Backup, parse, place_of
 from hermes_doctor.backup.vault import Vault
 from hermes_doctor.model import CannotFix, CouldNotLook, Trouble
 from hermes_doctor.redaction import clean
-from hermes_doctor.repair import paths
 from hermes_doctor.system import disk, privileges, progress as system_progress
 from hermes_doctor.system.files import MEGABYTE, read, which
 
@@ -217,7 +217,7 @@ def _carried(backup: Backup, partial: Path) -> Backup:
         disk.make_folder(place.parent)
         try:
             with disk.fresh(place, lasting=False) as fd:
-                found = paths.written(backup, entry, fd)
+                found = entry_content.written(backup, entry, fd)
         except (FileNotFoundError, CouldNotLook):
             found = ""
         if found != entry.sha256:

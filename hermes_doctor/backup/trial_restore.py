@@ -14,12 +14,12 @@ import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 
+from hermes_doctor.backup import entry_content
 from hermes_doctor.backup.manifest import Backup, Entry
 from hermes_doctor.backup.selection import STORES, matches
 from hermes_doctor.backup.vault import BEGUN, PARTIAL, Progress, Vault
 from hermes_doctor.home import is_database, main_of
 from hermes_doctor.model import CouldNotLook
-from hermes_doctor.repair import paths
 from hermes_doctor.sqlite.soundness import name_of
 from hermes_doctor.system import disk, sparse_files
 from hermes_doctor.system.files import MEGABYTE, read
@@ -108,7 +108,7 @@ def _restored(backup: Backup, entry: Entry, place: Path) -> str | None:
     """Why a file cannot be had back, if it cannot."""
     try:
         with disk.fresh(place, lasting=False) as fd:
-            found = paths.written(backup, entry, fd)
+            found = entry_content.written(backup, entry, fd)
     except FileNotFoundError:
         return "the copy is missing"
     except CouldNotLook:

@@ -10,12 +10,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from hermes_doctor.backup import entry_content
 from hermes_doctor.backup.manifest import Backup, Entry
 from hermes_doctor.backup.vault import BEGUN, PARTIAL, Vault
 from hermes_doctor.home import Home
 from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.model import CouldNotLook, Trouble
-from hermes_doctor.repair import paths
 from hermes_doctor.sqlite import inspector
 from hermes_doctor.sqlite.reader import InProcess, Reader
 from hermes_doctor.system import disk
@@ -202,7 +202,7 @@ def _readable(vault: Vault, backup: Backup, entry: Entry) -> Iterator[tuple[Path
         for one, place in ((entry, scratch / "copy"), (log, scratch / "copy-wal")):
             if one:
                 with disk.fresh(place, lasting=False) as fd:
-                    paths.written(backup, one, fd)
+                    entry_content.written(backup, one, fd)
         yield scratch / "copy", how
     finally:
         with uninterrupted(), contextlib.suppress(OSError):

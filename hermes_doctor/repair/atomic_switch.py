@@ -19,6 +19,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+from hermes_doctor.backup import entry_content
 from hermes_doctor.backup.vault import Backup
 from hermes_doctor.home import Home, is_database, main_of
 from hermes_doctor.lazy import NamedTuple
@@ -267,7 +268,7 @@ class Switch:
                 if entry is not None and entry.kind == "file":
                     coming = paths.returning(path, self.run)
                     disk.remove(coming)
-                    paths.rebuild(backup, entry, coming)
+                    entry_content.rebuild(backup, entry, coming)
                     disk.rename(coming, place)
             sources.append(place)
         coming = paths.returning(self.path, self.run)

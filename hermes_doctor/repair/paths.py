@@ -10,9 +10,10 @@ from datetime import datetime
 from pathlib import Path
 
 from hermes_doctor.backup import ownership
+from hermes_doctor.backup.entry_content import rebuild
 from hermes_doctor.backup.vault import Backup, Entry
 from hermes_doctor.home import Home, is_database, main_of
-from hermes_doctor.model import CouldNotLook, Trouble
+from hermes_doctor.model import Trouble
 from hermes_doctor.records.journal import Journal, PathRecord, State
 from hermes_doctor.steps.base import Change, sidecars
 from hermes_doctor.system import disk, privileges
@@ -145,40 +146,6 @@ def restore(backup: Backup, entry: Entry | None, path: Path, run: str) -> bool:
         rebuild(backup, entry, back)
         disk.rename(back, path)
     return True
-
-
-def rebuild(backup: Backup, entry: Entry, new: Path) -> None:
-    """The file or symlink of an entry, complete with owner, mode, attributes and times."""
-    if entry.kind == "symlink":
-        disk.make_symlink(entry.target or "", new)
-    else:
-        with disk.fresh(new) as fd:
-            found = written(backup, entry, fd)
-        if found != entry.sha256:
-            disk.remove(new)
-            raise Trouble(f"the copy of {entry.path} in backup {backup.id} is damaged")
-    now = snapshot(new)
-    if (now.uid, now.gid) != (entry.uid, entry.gid):
-        with contextlib.suppress(*([PermissionError] if entry.kind == "symlink" else [])):
-            disk.set_owner(new, entry.uid, entry.gid)
-    if entry.kind == "file":
-        disk.set_extended(new, entry.xattrs)
-        disk.set_time(new, entry.mtime_ns)
-        disk.sync_file(new)
-        disk.set_mode(new, entry.mode)
-
-
-def written(backup: Backup, entry: Entry, target: int) -> str:
-    """Write the content of an entry; its digest, made like the entry's."""
-    copy = backup.copy_of(entry)
-    if not entry.blocks:
-        return disk.copy(copy, target, like=entry.sha256)[0]
-    from hermes_doctor.backup import blocks
-
-    try:
-        return blocks.copy(copy, target, entry.sha256)
-    except CouldNotLook:
-        return ""
 
 
 def remove_folders(home: Home, log: Journal) -> None:

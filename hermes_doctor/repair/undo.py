@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from hermes_doctor.backup import entry_content
 from hermes_doctor.backup.vault import Backup, Entry, Vault
 from hermes_doctor.home import Home, is_database
 from hermes_doctor.model import Trouble
@@ -60,7 +61,7 @@ class Restore(Step):
             Change(
                 self.path,
                 now,
-                make=lambda new: paths.rebuild(self.backup, entry, new),
+                make=lambda new: entry_content.rebuild(self.backup, entry, new),
                 restored=True,
                 room=entry.size if entry.kind == "file" else 0,
             )
