@@ -244,3 +244,21 @@ class Report(NamedTuple):
             words += f" --subject {shlex.quote(finding.subject)}"
         command = f"hermes-doctor fix {words} --apply{self.options}"
         return FixOffer(finding.fix, self.fixes[finding.fix], command)
+
+
+class Copy(NamedTuple):
+    """A file that is, or once was, the same database."""
+
+    path: Path
+    size: int
+    mtime_ns: int
+
+
+class TextCopy(NamedTuple):
+    """A copy of a small file, with its bytes."""
+
+    label: str
+    data: bytes
+    modified: datetime
+    anywhere: bool = False
+    """It lies where the copies of every home of this user are."""

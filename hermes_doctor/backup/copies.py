@@ -9,30 +9,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from hermes_doctor.home import Home
-from hermes_doctor.lazy import NamedTuple
-from hermes_doctor.model import CouldNotLook, Trouble
+from hermes_doctor.model import Copy, CouldNotLook, TextCopy, Trouble
 from hermes_doctor.system.files import MEGABYTE, Snapshot, listing, open_regular, read, snapshot
 
 MOST = 200
 ZIP_LIMIT = 2048 * MEGABYTE
-
-
-class Copy(NamedTuple):
-    """A file that is, or once was, the same database."""
-
-    path: Path
-    size: int
-    mtime_ns: int
-
-
-class TextCopy(NamedTuple):
-    """A copy of a small file, with its bytes."""
-
-    label: str
-    data: bytes
-    modified: datetime
-    anywhere: bool = False
-    """It lies where the copies of every home of this user are."""
 
 
 def of(home: Home, path: Path) -> list[Copy]:

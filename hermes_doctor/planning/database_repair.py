@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from hermes_doctor.steps.base import ReplaceDatabase
 
 if TYPE_CHECKING:
-    from hermes_doctor.backup.copies import Copy
+    from hermes_doctor.model import Copy
     from hermes_doctor.probes.probes import Probes
 
 

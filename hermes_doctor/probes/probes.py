@@ -16,7 +16,6 @@ from hermes_doctor.system.once import Cell, once
 if TYPE_CHECKING:
     from datetime import tzinfo
 
-    from hermes_doctor.backup.copies import Copy, TextCopy
     from hermes_doctor.installation.changes import Change
     from hermes_doctor.installation.find import Installation
     from hermes_doctor.installation.known_breaks import Break
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
     from hermes_doctor.installation.virtualenv import Environments
     from hermes_doctor.logs.formats import Wanted
     from hermes_doctor.logs.stream import Reading
-    from hermes_doctor.model import Gateway
+    from hermes_doctor.model import Copy, Gateway, TextCopy
     from hermes_doctor.probes.bot_locks import Holder
     from hermes_doctor.probes.cron import Job, Target, Ticker
     from hermes_doctor.probes.dashboards import Dashboard

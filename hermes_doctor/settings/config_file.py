@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from hermes_doctor.backup.copies import TextCopy, texts
+from hermes_doctor.backup.copies import texts
 from hermes_doctor.home import Home
 from hermes_doctor.lazy import NamedTuple, pattern
-from hermes_doctor.model import CouldNotLook
+from hermes_doctor.model import CouldNotLook, TextCopy
 from hermes_doctor.system.files import MEGABYTE, Snapshot, read as read_file, snapshot
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from hermes_doctor.stores.entries import difference, named
 from hermes_doctor.stores.json_repairs import Mended, mend
 
 if TYPE_CHECKING:
-    from hermes_doctor.backup.copies import TextCopy
     from hermes_doctor.home import Home
+    from hermes_doctor.model import TextCopy
     from hermes_doctor.stores.store_file import StoreFile
 
 

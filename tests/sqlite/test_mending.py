@@ -12,10 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor.backup.copies import Copy
 from hermes_doctor.home import Home
 from hermes_doctor.knowledge import atlas
-from hermes_doctor.model import CannotFix
+from hermes_doctor.model import CannotFix, Copy
 from hermes_doctor.planning import database_rungs
 from hermes_doctor.probes.probes import Probes
 from hermes_doctor.sqlite.blueprint import Blueprint

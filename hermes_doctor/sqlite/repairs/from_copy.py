@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from hermes_doctor.backup.copies import Copy
-from hermes_doctor.model import CannotFix
+from hermes_doctor.model import CannotFix, Copy
 from hermes_doctor.steps.base import prove, sidecars
 from hermes_doctor.system import disk
 from hermes_doctor.system.files import snapshot

@@ -6,8 +6,7 @@ import sqlite3
 from collections.abc import Sequence
 from pathlib import Path
 
-from hermes_doctor.backup.copies import Copy
-from hermes_doctor.model import CannotFix, CouldNotLook
+from hermes_doctor.model import CannotFix, Copy, CouldNotLook
 from hermes_doctor.sqlite.blueprint import Blueprint
 from hermes_doctor.sqlite.column_rules import quoted
 from hermes_doctor.sqlite.repairs import from_copy, fulltext

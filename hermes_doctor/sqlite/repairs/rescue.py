@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from hermes_doctor.backup.copies import Copy
 from hermes_doctor.home import Home
-from hermes_doctor.model import CannotFix, CouldNotLook
+from hermes_doctor.model import CannotFix, Copy, CouldNotLook
 from hermes_doctor.sqlite.blueprint import Blueprint
 from hermes_doctor.sqlite.salvage.salvage import Source, salvage
 from hermes_doctor.steps.base import sidecars
