@@ -10,6 +10,7 @@ from pathlib import Path
 
 from hermes_doctor.home import Home
 from hermes_doctor.model import Copy, CouldNotLook, TextCopy, Trouble
+from hermes_doctor.settings.config_file import LIMIT, NAME, parse
 from hermes_doctor.system.files import MEGABYTE, Snapshot, listing, open_regular, read, snapshot
 
 MOST = 200
@@ -168,3 +169,15 @@ def _moment(seconds: float) -> datetime:
         return datetime.fromtimestamp(seconds, UTC)
     except (OverflowError, ValueError, OSError):
         return datetime.fromtimestamp(0, UTC)
+
+
+def config_copies(home: Home) -> list[TextCopy]:
+    """Copies that parse to at least one setting, newest first."""
+    found: dict[bytes, TextCopy] = {}
+    for copy in texts(home, NAME, LIMIT):
+        values, fault = parse(copy.data)
+        if values and not fault:
+            known = found.get(copy.data)
+            if known is None or known.modified < copy.modified:
+                found[copy.data] = copy
+    return sorted(found.values(), key=lambda copy: copy.modified, reverse=True)

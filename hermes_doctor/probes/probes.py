@@ -120,9 +120,9 @@ class Probes:
     @once(limit=4)
     def config_copies(self) -> list[TextCopy]:
         """Older copies of config.yaml that do parse, newest first."""
-        from hermes_doctor.settings import config_file
+        from hermes_doctor.backup import copies as backup_copies
 
-        return config_file.copies(self.home)
+        return backup_copies.config_copies(self.home)
 
     @once(limit=2)
     def env(self) -> EnvFile | None:

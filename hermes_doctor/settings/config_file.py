@@ -1,4 +1,4 @@
-"""config.yaml as Hermes would read it, and the older copies of it that lie about."""
+"""config.yaml as Hermes would read it, and the older config_copies of it that lie about."""
 
 from __future__ import annotations
 
@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from hermes_doctor.backup.copies import texts
 from hermes_doctor.home import Home
 from hermes_doctor.lazy import NamedTuple, pattern
-from hermes_doctor.model import CouldNotLook, TextCopy
+from hermes_doctor.model import CouldNotLook
 from hermes_doctor.system.files import MEGABYTE, Snapshot, read as read_file, snapshot
 
 if TYPE_CHECKING:
@@ -168,18 +167,6 @@ def unfolds(text: str) -> bool:
     if node is not None:
         settings(node)
     return max(counted.values(), default=0) > MOST_MERGED
-
-
-def copies(home: Home) -> list[TextCopy]:
-    """Copies that parse to at least one setting, newest first."""
-    found: dict[bytes, TextCopy] = {}
-    for copy in texts(home, NAME, LIMIT):
-        values, fault = parse(copy.data)
-        if values and not fault:
-            known = found.get(copy.data)
-            if known is None or known.modified < copy.modified:
-                found[copy.data] = copy
-    return sorted(found.values(), key=lambda copy: copy.modified, reverse=True)
 
 
 def _position(error: yaml.YAMLError) -> int:
