@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hermes_doctor.model import CannotFix, CouldNotLook
-from hermes_doctor.steps.base import ReplaceDatabase, real
+from hermes_doctor.sqlite.files import real
+from hermes_doctor.steps.base import ReplaceDatabase
 from hermes_doctor.system.files import snapshot
 
 if TYPE_CHECKING:

@@ -15,7 +15,8 @@ from hermes_doctor.backup.vault import Backup, Entry
 from hermes_doctor.home import Home, is_database, main_of
 from hermes_doctor.model import Trouble
 from hermes_doctor.records.journal import Journal, PathRecord, State
-from hermes_doctor.steps.base import Change, sidecars
+from hermes_doctor.sqlite.files import sidecars
+from hermes_doctor.steps.base import Change
 from hermes_doctor.system import disk, privileges
 from hermes_doctor.system.files import snapshot
 

@@ -14,7 +14,7 @@ from hermes_doctor.repair import actions, paths
 from hermes_doctor.repair.gateway import Handover
 from hermes_doctor.repair.stage import room_for
 from hermes_doctor.repair.targets import Refused, Target
-from hermes_doctor.steps.base import sidecars
+from hermes_doctor.sqlite.files import sidecars
 from hermes_doctor.system import privileges
 from hermes_doctor.system.files import snapshot
 

@@ -15,8 +15,9 @@ from hermes_doctor.records import journal as journals
 from hermes_doctor.records.journal import ItemRecord, Journal, Journals
 from hermes_doctor.repair import paths
 from hermes_doctor.repair.run import Item, Verify
+from hermes_doctor.sqlite.files import sidecars
 from hermes_doctor.steps import machine
-from hermes_doctor.steps.base import Act, Change, Step, sidecars
+from hermes_doctor.steps.base import Act, Change, Step
 from hermes_doctor.system import privileges
 from hermes_doctor.system.files import snapshot
 

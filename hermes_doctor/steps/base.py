@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 from collections.abc import Callable, Sequence
@@ -11,8 +10,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Protocol
 
-from hermes_doctor.home import SIDECARS
 from hermes_doctor.model import CannotFix, Trouble
+from hermes_doctor.sqlite.files import prove, real, sidecars
 from hermes_doctor.system import disk, progress
 from hermes_doctor.system.files import Snapshot, snapshot
 from hermes_doctor.system.held_files import open_held
@@ -86,14 +85,6 @@ class Step:
 
     def release(self) -> None:
         """Let go of it, whatever became of the run."""
-
-
-def real(path: Path) -> Path:
-    """The file behind a symlink: the link stays, what it leads to is changed."""
-    try:
-        return path.resolve(strict=True) if path.is_symlink() else path
-    except (OSError, RuntimeError):
-        raise CannotFix(f"{path.name} is a symlink that leads nowhere") from None
 
 
 def _other_names(path: Path) -> str:
@@ -237,27 +228,6 @@ class ReplaceDatabase(Step):
 
 
 _NO_ROOM = ("SQLITE_FULL", "SQLITE_IOERR")
-
-
-def sidecars(database: Path) -> list[Path]:
-    """The files that SQLite keeps beside a database, the log first."""
-    return [database.with_name(database.name + suffix) for suffix in SIDECARS]
-
-
-def prove(database: Path) -> None:
-    """Merge the copy's log into it and let SQLite check every page; raises CannotFix if unsound."""
-    import sqlite3
-
-    progress.tell("letting SQLite check every page")
-    try:
-        with contextlib.closing(sqlite3.connect(database, isolation_level=None)) as connection:
-            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-            verdict = [row[0] for row in connection.execute("PRAGMA integrity_check(5)")]
-    except (sqlite3.Error, UnicodeDecodeError) as error:
-        raise CannotFix(f"the repaired copy does not open ({_name(error)})") from error
-    if verdict != ["ok"]:
-        raise CannotFix("the repaired copy is still damaged; the rest of the file needs more")
-    disk.sync_file(database)
 
 
 def _name(error: Exception) -> str:

@@ -14,7 +14,7 @@ from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.model import CannotFix
 from hermes_doctor.probes.probes import Probes
 from hermes_doctor.records.updates import Update
-from hermes_doctor.steps.base import sidecars
+from hermes_doctor.sqlite.files import sidecars
 from hermes_doctor.system.accounts import Account
 from hermes_doctor.updates import downtime, git_rollback, images, package_rollback, requirements
 from hermes_doctor.updates.git_rollback import Way

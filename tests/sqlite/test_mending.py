@@ -19,6 +19,7 @@ from hermes_doctor.planning import database_rungs
 from hermes_doctor.probes.probes import Probes
 from hermes_doctor.sqlite.blueprint import Blueprint
 from hermes_doctor.sqlite.catalog import SHADOWS
+from hermes_doctor.sqlite.files import prove
 from hermes_doctor.sqlite.repairs import (
     from_copy,
     fulltext,
@@ -30,7 +31,6 @@ from hermes_doctor.sqlite.repairs import (
     rows,
     work,
 )
-from hermes_doctor.steps.base import prove
 from tests import curing, damage, support
 from tests.curing import SECRET
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from hermes_doctor.model import CannotFix, Copy
-from hermes_doctor.steps.base import prove, sidecars
+from hermes_doctor.sqlite.files import prove, sidecars
 from hermes_doctor.system import disk
 from hermes_doctor.system.files import snapshot
 

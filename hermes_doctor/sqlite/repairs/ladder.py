@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from hermes_doctor.model import CannotFix
-from hermes_doctor.steps.base import prove, sidecars
+from hermes_doctor.sqlite.files import prove, sidecars
 from hermes_doctor.system import disk, progress
 from hermes_doctor.system.files import snapshot
 

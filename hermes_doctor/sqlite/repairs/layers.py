@@ -9,10 +9,10 @@ from pathlib import Path
 from hermes_doctor.model import CannotFix, Copy, CouldNotLook
 from hermes_doctor.sqlite.blueprint import Blueprint
 from hermes_doctor.sqlite.column_rules import quoted
+from hermes_doctor.sqlite.files import sidecars
 from hermes_doctor.sqlite.repairs import from_copy, fulltext
 from hermes_doctor.sqlite.repairs.work import at_work, transaction
 from hermes_doctor.sqlite.salvage.salvage import Account, salvage
-from hermes_doctor.steps.base import sidecars
 from hermes_doctor.system import disk
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 from hermes_doctor.home import Home
 from hermes_doctor.model import CannotFix, Copy, CouldNotLook
 from hermes_doctor.sqlite.blueprint import Blueprint
+from hermes_doctor.sqlite.files import sidecars
 from hermes_doctor.sqlite.salvage.salvage import Source, salvage
-from hermes_doctor.steps.base import sidecars
 from hermes_doctor.system import disk, progress
 from hermes_doctor.system.files import listing, snapshot
 
