@@ -87,7 +87,7 @@ class Files:
 
     def _live_blocks(self, entry: Entry, path: Path) -> Entry | None:
         """Only what is different from the copy before, where that is little."""
-        from hermes_doctor.sqlite import live_copy
+        from hermes_doctor.backup import save_live
 
         like = self.earlier.like(entry.path)
         base = self.earlier.base(entry.path, entry.size)
@@ -95,7 +95,7 @@ class Files:
         if base is None or changed is None:
             return None
         examine = not backup_unchanged.examined_lately(like)
-        done = live_copy.changes(
+        done = save_live.changes(
             path,
             base,
             changed,
