@@ -20,7 +20,7 @@ from hermes_doctor.backup.selection import STORES, matches
 from hermes_doctor.backup.vault import BEGUN, PARTIAL, Progress, Vault
 from hermes_doctor.home import is_database, main_of
 from hermes_doctor.model import CouldNotLook
-from hermes_doctor.sqlite.soundness import name_of
+from hermes_doctor.sqlite.errors import name_of
 from hermes_doctor.system import disk, sparse_files
 from hermes_doctor.system.files import MEGABYTE, read
 from hermes_doctor.system.signals import uninterrupted

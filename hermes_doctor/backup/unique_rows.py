@@ -211,19 +211,27 @@ def _readable(vault: Vault, backup: Backup, entry: Entry) -> Iterator[tuple[Path
 
 def _live_rows(home: Home, name: str, counted: Counted) -> Rows | str:
     """The rows of a live database; nothing is locked or changed."""
-    from hermes_doctor.probes.probes import Probes
+    from hermes_doctor.processes import gateway_processes
+    from hermes_doctor.sqlite import condition
 
     path = home.path / name
-    with contextlib.closing(Probes(home)) as probes:
-        try:
-            found = probes.condition(path)
-        except FileNotFoundError:
-            return f"{name} is missing now"
-        except (CouldNotLook, OSError):
-            return f"{name} cannot be read now"
+
+    def holders() -> list[int]:
+        return gateway_processes.holders([path]).get(path, [])
+
+    try:
+        found = condition.examine(path, holders=holders, deep=False)
+    except FileNotFoundError:
+        return f"{name} is missing now"
+    except (CouldNotLook, OSError):
+        return f"{name} cannot be read now"
+    if found.reader is None:
+        empty = found.header.empty and not found.log.pages
+        return {} if empty else f"{name} cannot be read now"
+    with contextlib.closing(found.reader):
         if found.header.empty and not found.log.pages:
             return {}
-        if found.reader is None or not found.readable:
+        if not found.readable:
             return f"{name} cannot be read now"
         try:
             return _rows(found.reader, counted, SECONDS)
@@ -268,13 +276,13 @@ def _number(value: object) -> float:
 
 def expired_before(home: Home) -> float:
     """The time before which `sessions.auto_prune` lets Hermes delete sessions; 0 if it is off."""
-    from hermes_doctor.probes.probes import Probes
+    from hermes_doctor.settings import config_file
 
-    with contextlib.closing(Probes(home)) as probes:
-        try:
-            block = probes.settings().config.get("sessions")
-        except (CouldNotLook, OSError):
-            return 0.0
+    try:
+        written = config_file.read(home)
+    except (CouldNotLook, OSError):
+        return 0.0
+    block = ((written.values if written else None) or {}).get("sessions")
     if not isinstance(block, dict) or block.get("auto_prune") is not True:
         return 0.0
     days = block.get("retention_days", 90)

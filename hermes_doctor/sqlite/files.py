@@ -7,7 +7,7 @@ from pathlib import Path
 
 from hermes_doctor.home import SIDECARS
 from hermes_doctor.model import CannotFix
-from hermes_doctor.steps.base import _name
+from hermes_doctor.sqlite.errors import name_of
 from hermes_doctor.system import disk, progress
 
 
@@ -34,7 +34,7 @@ def prove(database: Path) -> None:
             connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
             verdict = [row[0] for row in connection.execute("PRAGMA integrity_check(5)")]
     except (sqlite3.Error, UnicodeDecodeError) as error:
-        raise CannotFix(f"the repaired copy does not open ({_name(error)})") from error
+        raise CannotFix(f"the repaired copy does not open ({name_of(error)})") from error
     if verdict != ["ok"]:
         raise CannotFix("the repaired copy is still damaged; the rest of the file needs more")
     disk.sync_file(database)

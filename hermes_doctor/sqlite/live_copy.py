@@ -12,7 +12,8 @@ from pathlib import Path
 from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.model import CannotFix, CouldNotLook, Trouble
 from hermes_doctor.sqlite import consistent_copy
-from hermes_doctor.sqlite.soundness import address, judged, name_of, verdict_of
+from hermes_doctor.sqlite.errors import name_of
+from hermes_doctor.sqlite.soundness import address, judged, verdict_of
 from hermes_doctor.system import digests, disk
 from hermes_doctor.system.files import MEGABYTE, snapshot
 from hermes_doctor.system.workers import Child, Say, child, told, with_rights_of

@@ -20,7 +20,8 @@ from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.model import CannotFix
 from hermes_doctor.sqlite import wal
 from hermes_doctor.sqlite.column_rules import quoted
-from hermes_doctor.sqlite.soundness import OK, OTHER_RELEASE, address, name_of
+from hermes_doctor.sqlite.errors import name_of
+from hermes_doctor.sqlite.soundness import OK, OTHER_RELEASE, address
 from hermes_doctor.system import disk
 from hermes_doctor.system.workers import with_rights_of
 

@@ -16,6 +16,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 from urllib.parse import quote
 
+from hermes_doctor.sqlite.errors import name_of
 from hermes_doctor.system.files import MEGABYTE
 from hermes_doctor.system.workers import Child, child
 
@@ -58,11 +59,6 @@ def _judge(path: Path, question: Question) -> AbstractContextManager[Child]:
 def address(path: Path, more: str = "") -> str:
     """The address of a database for reading only, whatever bytes its name is made of."""
     return f"file:{quote(os.fsencode(path))}?mode=ro{more}"
-
-
-def name_of(error: Exception) -> str:
-    """SQLite's name for a failure: its text may quote what is in the file."""
-    return getattr(error, "sqlite_errorname", None) or type(error).__name__
 
 
 def _asked(path: Path, question: Question) -> str:

@@ -230,11 +230,6 @@ class ReplaceDatabase(Step):
 _NO_ROOM = ("SQLITE_FULL", "SQLITE_IOERR")
 
 
-def _name(error: Exception) -> str:
-    """SQLite's name for an error; its text may quote names out of the file."""
-    return getattr(error, "sqlite_errorname", None) or type(error).__name__
-
-
 @dataclass(frozen=True)
 class MoveAside(Step):
     """Take a file out of Hermes' sight; it lies in the vault afterwards."""

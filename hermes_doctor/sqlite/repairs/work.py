@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from hermes_doctor.model import CannotFix
+from hermes_doctor.sqlite.errors import name_of
 
 
 @contextmanager
@@ -26,7 +27,7 @@ def at_work(copy: Path, *, lenient: bool = False) -> Iterator[sqlite3.Connection
             connection.execute("PRAGMA synchronous=OFF")  # it is flushed as a whole afterwards
             yield connection
     except (sqlite3.Error, UnicodeDecodeError) as error:  # it quotes bytes that are no text
-        raise CannotFix(f"SQLite refuses it ({name(error)})") from error
+        raise CannotFix(f"SQLite refuses it ({name_of(error)})") from error
 
 
 @contextmanager
@@ -54,8 +55,3 @@ def complaints(connection: sqlite3.Connection, most: int = 100) -> list[str]:
     """What `integrity_check` has to say; empty when all is well."""
     rows = [str(row[0]) for row in connection.execute(f"PRAGMA integrity_check({most})")]
     return [] if rows == ["ok"] else rows
-
-
-def name(error: Exception) -> str:
-    """SQLite's name for an error; its text may quote what is in the file."""
-    return getattr(error, "sqlite_errorname", None) or type(error).__name__

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from hermes_doctor.model import CannotFix, CouldNotLook
 from hermes_doctor.sqlite.blueprint import Blueprint
+from hermes_doctor.sqlite.errors import name_of
 from hermes_doctor.sqlite.salvage.account import Account, TableAccount
 from hermes_doctor.sqlite.salvage.others import Source
 
@@ -39,7 +40,7 @@ def salvage(
     try:
         return Run(source, target, blueprint, others, progress).run()
     except (sqlite3.Error, OSError, MemoryError) as error:
-        name = getattr(error, "sqlite_errorname", None) or type(error).__name__
+        name = name_of(error)
         raise CannotFix(f"the salvage of {source.name} could not be finished ({name})") from error
     except (CouldNotLook, CannotFix):
         raise
