@@ -114,7 +114,9 @@ def _choose(probes: Probes, gateways: list[Gateway]) -> Owned:
         return of_unit(probes, found.owner)
     if found.unsure:
         raise CannotFix(f"who looks after the gateway cannot be told: {found.unsure[0]}")
-    if running is None and (held := contained(probes.home)):
+    from hermes_doctor.gateway.docker import container_of
+
+    if running is None and (held := container_of(probes.home)):
         return of_unit(probes, held)
     from hermes_doctor.gateway.detached import Detached
     from hermes_doctor.processes.home_of import shares_view
@@ -125,22 +127,6 @@ def _choose(probes: Probes, gateways: list[Gateway]) -> Owned:
             f"told: restart that container"
         )
     return Detached(probes.home, probes.installation(), proxies(found.units))
-
-
-def contained(home: Home) -> Unit | None:
-    """The container of a gateway that is down: a container may leave no trace in its home, and one
-    on its host beside it would be another Hermes.
-
-    Asked only where something is to be steered, since an engine takes its time.
-    """
-    from hermes_doctor.supervisors import docker
-
-    engine = None if docker.inside() else docker.engine()
-    try:
-        ids = docker.all_of_home(engine, home, docker.PATIENCE) if engine else None
-        return docker.only(engine, ids, home) if engine and ids else None
-    except CouldNotLook as why:
-        raise CannotFix(f"who looks after the gateway cannot be told: {why}") from None
 
 
 def _refuse_rivals(found: Supervision, running: int | None) -> None:

@@ -11,11 +11,13 @@ from hermes_doctor.gateway.base import Owned
 from hermes_doctor.gateway.manager_commands import LIMIT, ask, begin, insist
 from hermes_doctor.gateway.process_handle import Held
 from hermes_doctor.home import Home
-from hermes_doctor.model import CannotFix
+from hermes_doctor.model import CannotFix, CouldNotLook
 from hermes_doctor.processes.lineage import place_of
 
 if TYPE_CHECKING:
     import subprocess
+
+    from hermes_doctor.supervisors.find import Unit
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,127}")
 PATIENCE = 300
@@ -91,9 +93,7 @@ class Container(Owned):
 
     def _follow(self) -> None:
         """Know it by its name again, where Compose was cut off in an exchange and did it anew."""
-        from hermes_doctor.gateway.control import contained
-
-        found = None if self._tell("{{.Id}}") else contained(self.home)
+        found = None if self._tell("{{.Id}}") else container_of(self.home)
         if found is not None and NAME.fullmatch(found.name):
             self.name = found.name
 
@@ -106,3 +106,19 @@ class Container(Owned):
     def _insist(self, *words: str, limit: float = LIMIT) -> None:
         """With the variables of this shell: they say which engine is meant."""
         insist([self.engine, *words], env=os.environ, limit=limit)
+
+
+def container_of(home: Home) -> Unit | None:
+    """The container of a gateway that is down: a container may leave no trace in its home, and one
+    on its host beside it would be another Hermes.
+
+    Asked only where something is to be steered, since an engine takes its time.
+    """
+    from hermes_doctor.supervisors import docker
+
+    engine = None if docker.inside() else docker.engine()
+    try:
+        ids = docker.all_of_home(engine, home, docker.PATIENCE) if engine else None
+        return docker.only(engine, ids, home) if engine and ids else None
+    except CouldNotLook as why:
+        raise CannotFix(f"who looks after the gateway cannot be told: {why}") from None
