@@ -82,9 +82,9 @@ if TYPE_CHECKING:
     )
     from hermes_doctor.probes.refusals import Refusal
     from hermes_doctor.probes.structure import Structure
+    from hermes_doctor.processes.connection import Connection
     from hermes_doctor.processes.process_stat import Vitals
     from hermes_doctor.processes.runtime_files import Life, PlatformState, Runtime
-    from hermes_doctor.processes.sockets import Connection
     from hermes_doctor.redaction import masked_name, spoken
     from hermes_doctor.settings import references, spelling, urls, wrong_shapes, wrong_types
     from hermes_doctor.settings.access import Access

@@ -13,9 +13,9 @@ from hermes_doctor.model import CheckResult, Finding, Gateway
 from hermes_doctor.probes import links
 from hermes_doctor.probes.links import Link
 from hermes_doctor.probes.probes import Probes
+from hermes_doctor.processes.connection import Connection
 from hermes_doctor.processes.process_stat import Vitals
 from hermes_doctor.processes.runtime_files import Owner, PlatformState, Runtime
-from hermes_doctor.processes.sockets import Connection
 from hermes_doctor.settings import provider_hosts
 from hermes_doctor.system import mounts
 from hermes_doctor.system.mounts import User

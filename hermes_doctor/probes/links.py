@@ -8,7 +8,8 @@ from functools import cache
 
 from hermes_doctor.knowledge.data import load_knowledge
 from hermes_doctor.lazy import NamedTuple
-from hermes_doctor.processes.sockets import Connection, plain
+from hermes_doctor.processes.connection import Connection
+from hermes_doctor.processes.sockets import plain
 from hermes_doctor.settings.platforms import HELD, Endpoint, Platform
 from hermes_doctor.system import time_limits
 

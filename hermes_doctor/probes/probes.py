@@ -46,10 +46,10 @@ if TYPE_CHECKING:
     from hermes_doctor.probes.stuck_locks import Stuck
     from hermes_doctor.probes.traffic import Traffic
     from hermes_doctor.probes.unrestored_rows import Unrestored
+    from hermes_doctor.processes.connection import Connection
     from hermes_doctor.processes.oom_kills import Kill
     from hermes_doctor.processes.process_stat import Stat, Vitals
     from hermes_doctor.processes.runtime_files import Life, PlatformState, Runtime
-    from hermes_doctor.processes.sockets import Connection
     from hermes_doctor.processes.sqlite_library import Library
     from hermes_doctor.records.saved_logs import SavedLog
     from hermes_doctor.records.unfinished import LeftDown, UnfinishedRun

@@ -13,9 +13,9 @@ from hermes_doctor.lazy import NamedTuple, pattern
 from hermes_doctor.model import CouldNotLook
 from hermes_doctor.probes.network import health
 from hermes_doctor.processes import process_stat
+from hermes_doctor.processes.connection import Connection
 from hermes_doctor.processes.process_stat import Vitals
 from hermes_doctor.processes.runtime_files import Beat, Runtime
-from hermes_doctor.processes.sockets import Connection
 from hermes_doctor.system import space, time_limits
 from hermes_doctor.system.files import snapshot
 from hermes_doctor.system.space import Space

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from hermes_doctor.model import CouldNotLook
 from hermes_doctor.processes import sockets
-from hermes_doctor.processes.sockets import Connection
+from hermes_doctor.processes.connection import Connection
 
 
 def of(pid: int) -> list[Connection]:

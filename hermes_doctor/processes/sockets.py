@@ -12,8 +12,8 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.model import CouldNotLook
+from hermes_doctor.processes.connection import Connection
 
 Address = tuple[str, int]
 
@@ -35,27 +35,6 @@ _RETRANSMITS = "01"
 """The kernel's timer for sending again what was not acknowledged."""
 LARGEST = 64 * 1024 * 1024
 """Bytes of a table; some 400,000 sockets."""
-
-
-class Connection(NamedTuple):
-    """One TCP connection."""
-
-    local: Address
-    remote: Address | None
-    """None for one that listens."""
-    state: str
-    """ESTABLISHED, CLOSE_WAIT, SYN_SENT, LISTEN and so on."""
-    unsent: int = 0
-    """Bytes that the other side has not acknowledged."""
-    unread: int = 0
-    """Bytes, or waiting callers of one that listens, that the process has not taken."""
-    tries: int = 0
-    """How often the kernel has sent the oldest of the unacknowledged bytes again."""
-    silent: float | None = None
-    """Seconds since anything came from the other side, at least; None where there is no telling."""
-    quiet: float | None = None
-    """Seconds since data came, which a mere acknowledgement is not."""
-    inode: int = 0
 
 
 def of(pid: int) -> list[Connection]:

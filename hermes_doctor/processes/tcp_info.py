@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from hermes_doctor.processes.sockets import Connection
+    from hermes_doctor.processes.connection import Connection
 
 _SOCK_DIAG = 4
 _BY_FAMILY = 20

@@ -11,7 +11,7 @@ import pytest
 
 from hermes_doctor.home import Home
 from hermes_doctor.probes.probes import Probes
-from hermes_doctor.processes.sockets import Connection
+from hermes_doctor.processes.connection import Connection
 from tests import support
 from tests.connecting import Scene, ask, claim
 

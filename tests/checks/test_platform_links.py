@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from hermes_doctor.model import CouldNotLook
-from hermes_doctor.processes.sockets import Connection
+from hermes_doctor.processes.connection import Connection
 from tests import support
 from tests.connecting import QQ, TELEGRAM, Scene, ask, claim, to
 

@@ -6,7 +6,7 @@ import pytest
 
 from hermes_doctor.probes import links
 from hermes_doctor.probes.links import Link, assign
-from hermes_doctor.processes.sockets import Connection
+from hermes_doctor.processes.connection import Connection
 from hermes_doctor.settings import platforms
 from hermes_doctor.settings.platforms import Endpoint
 from hermes_doctor.settings.variables import Settings

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from hermes_doctor.model import CouldNotLook
-from hermes_doctor.processes import sockets
+from hermes_doctor.processes import connection, sockets
 
 pytestmark = pytest.mark.skipif(not Path("/proc/net/tcp").exists(), reason="needs Linux")
 Row = namedtuple("Row", "laddr raddr status")
@@ -37,7 +37,7 @@ def pair(family: int, host: str, *, both: bool = False) -> Iterator[tuple[socket
                 yield listening, caller, accepted
 
 
-def mine(local: tuple[Any, ...]) -> sockets.Connection:
+def mine(local: tuple[Any, ...]) -> connection.Connection:
     """The row of one of our own sockets."""
     place = (sockets.plain(local[0]), local[1])
     [found] = [one for one in sockets.of(os.getpid()) if one.local == place and one.remote]
@@ -175,8 +175,8 @@ def test_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(psutil, "net_connections", lambda kind: rows)
 
     assert sockets.of(9) == [
-        sockets.Connection(("127.0.0.1", 5), ("1.2.3.4", 443), "ESTABLISHED"),
-        sockets.Connection(("::", 8642), None, "LISTEN"),
+        connection.Connection(("127.0.0.1", 5), ("1.2.3.4", 443), "ESTABLISHED"),
+        connection.Connection(("::", 8642), None, "LISTEN"),
     ]
     assert [one.local for one in sockets.listeners(9)] == [("::", 8642)]
     for pid, words in ((1, "may not see"), (2, "just ended")):

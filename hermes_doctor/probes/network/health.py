@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from hermes_doctor.lazy import NamedTuple, pattern
 from hermes_doctor.processes import listeners
-from hermes_doctor.processes.sockets import Connection
+from hermes_doctor.processes.connection import Connection
 
 if TYPE_CHECKING:
     import socket
