@@ -17,7 +17,7 @@ from hermes_doctor.gateway.systemd import SystemdUnit, manager_of
 from hermes_doctor.model import CannotFix
 from hermes_doctor.steps.base import GatewayStep, Step
 from hermes_doctor.steps.machine import InstallService
-from hermes_doctor.supervisors import systemd
+from hermes_doctor.supervisors import scope as supervisors_scope
 
 if TYPE_CHECKING:
     from hermes_doctor.probes.probes import Probes
@@ -33,7 +33,7 @@ def service_installation(probes: Probes) -> Iterator[Step]:
         raise CannotFix(f"it has an owner already: {alone.describe()}")
     if not found.booted:
         raise CannotFix("systemd does not run on this machine, so there is nothing to install into")
-    scope = systemd.of_user(owner_of(probes.home).uid)
+    scope = supervisors_scope.of_user(owner_of(probes.home).uid)
     if scope is None:
         raise CannotFix("the owner of the home has no name on this machine")
     refuse_passing(probes.home.path)

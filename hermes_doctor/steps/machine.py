@@ -21,7 +21,8 @@ from hermes_doctor.probes.probes import Probes
 from hermes_doctor.processes.home_of import is_same
 from hermes_doctor.records.journal import ActRecord
 from hermes_doctor.steps.base import Act
-from hermes_doctor.supervisors.systemd import definitions, of_user
+from hermes_doctor.supervisors.scope import of_user
+from hermes_doctor.supervisors.systemd import definitions
 from hermes_doctor.system import disk
 from hermes_doctor.system.files import snapshot
 

@@ -22,7 +22,7 @@ from hermes_doctor.processes.lineage import (
     name_of,
     place_of,
 )
-from hermes_doctor.supervisors import systemctl, systemd
+from hermes_doctor.supervisors import scope as supervisors_scope, systemctl, systemd
 from hermes_doctor.supervisors.unit import (
     DOCKER,
     LAUNCHD,
@@ -279,7 +279,11 @@ def _linger(unit: Unit | None) -> bool | None:
 
 def _usual(home: Home) -> str:
     try:
-        scope = systemd.of_user(os.stat(home.path).st_uid) if sys.platform == "linux" else None
+        scope = (
+            supervisors_scope.of_user(os.stat(home.path).st_uid)
+            if sys.platform == "linux"
+            else None
+        )
     except OSError:
         scope = None
     return systemd.hermes_name(home.path, scope.user) if scope else ""

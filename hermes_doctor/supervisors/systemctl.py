@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hermes_doctor.model import CouldNotLook
+from hermes_doctor.supervisors.scope import runtime_of
 from hermes_doctor.supervisors.unit import Unit
 
 if TYPE_CHECKING:
-    from hermes_doctor.supervisors.systemd import Scope
+    from hermes_doctor.supervisors.scope import Scope
     from hermes_doctor.system.commands import User
 
 _LINGER = Path("/var/lib/systemd")
@@ -66,12 +67,6 @@ def _as(scope: Scope) -> User | None:
     from hermes_doctor.system.commands import User
 
     return User(scope.uid, pwd.getpwuid(scope.uid).pw_gid)
-
-
-def runtime_of(uid: int) -> Path:
-    """Where the sockets of a user's manager lie."""
-    own = os.environ.get("XDG_RUNTIME_DIR") if uid == os.geteuid() else None
-    return Path(own or f"/run/user/{uid}")
 
 
 def bus_of(uid: int) -> bool:

@@ -6,11 +6,12 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from hermes_doctor.lazy import NamedTuple, pattern
+from hermes_doctor.lazy import pattern
 from hermes_doctor.model import CouldNotLook
-from hermes_doctor.supervisors.systemctl import runtime_of, told
-from hermes_doctor.supervisors.unit import SYSTEMD_SYSTEM, SYSTEMD_USER, Unit, home_of, runs_gateway
-from hermes_doctor.system.files import folder_of, listing, read_head
+from hermes_doctor.supervisors.scope import Scope, machine, of_user, runtime_of
+from hermes_doctor.supervisors.systemctl import told
+from hermes_doctor.supervisors.unit import Unit, home_of, runs_gateway
+from hermes_doctor.system.files import listing, read_head
 
 _NAMED = pattern(r"hermes(-gateway(-[\w.-]+|@[\w.-]*)?)?\.service")
 _GENERATED = pattern(r"hermes-gateway([-@].*)?\.service")
@@ -20,53 +21,9 @@ _PACKAGED = ("/usr/lib", "/lib")
 """Packages bring hundreds of units; there only those with Hermes' names are looked at."""
 
 
-class Scope(NamedTuple):
-    """One manager: the machine's, or that of a user."""
-
-    uid: int | None
-    """The user; None for the machine's."""
-    name: str
-    user: Path
-    """The folder of whoever its services run as unless they say otherwise."""
-    folders: tuple[Path, ...]
-    """Where its units lie, the strongest first."""
-
-    @property
-    def kind(self) -> str:
-        """The kind of its units."""
-        return SYSTEMD_SYSTEM if self.uid is None else SYSTEMD_USER
-
-
 def here() -> bool:
     """Whether there can be a systemd on this machine at all."""
     return os.path.isdir("/etc/systemd") or os.path.isdir("/run/systemd/system")
-
-
-def machine() -> Scope:
-    """The manager of the machine."""
-    names = (
-        *("/etc/systemd/system", "/run/systemd/transient", "/run/systemd/system"),
-        *("/usr/local/lib/systemd/system", "/usr/lib/systemd/system", "/lib/systemd/system"),
-    )
-    return Scope(None, "root", Path("/root"), tuple(map(Path, names)))
-
-
-def of_user(uid: int) -> Scope | None:
-    """The manager of a user; None for one whom the machine does not know."""
-    import pwd
-
-    try:
-        entry = pwd.getpwuid(uid)
-    except KeyError:
-        return None
-    user = Path(folder_of(uid, entry.pw_dir))
-    folders = (
-        *(user / ".config/systemd/user", Path("/etc/systemd/user")),
-        *(runtime_of(uid) / "systemd/user", Path("/run/systemd/user")),
-        *(user / ".local/share/systemd/user", Path("/usr/local/lib/systemd/user")),
-        Path("/usr/lib/systemd/user"),
-    )
-    return Scope(uid, entry.pw_name, user, folders)
 
 
 def definitions(scope: Scope) -> list[Unit]:

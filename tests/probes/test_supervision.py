@@ -19,6 +19,7 @@ from hermes_doctor.supervisors import (
     find as supervisors_find,
     launchd,
     s6,
+    scope as supervisors_scope,
     systemctl,
     systemd,
 )
@@ -96,7 +97,7 @@ def test_what_systemctl_shows() -> None:
 def test_services_of_another(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """An ordinary user may not ask for them, and is told so; nothing is run."""
     monkeypatch.setattr("os.geteuid", lambda: 1000)
-    scope = systemd.Scope(4242, "alice", tmp_path, (tmp_path,))
+    scope = supervisors_scope.Scope(4242, "alice", tmp_path, (tmp_path,))
 
     with pytest.raises(CouldNotLook, match="only alice or root"):
         systemctl.ask(scope, ["hermes-gateway.service"])
@@ -156,7 +157,7 @@ def gateways(*pids: int) -> Callable[[], list[Gateway]]:
 def etc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The folder of the machine's units."""
     folder = tmp_path / "etc"
-    scope = systemd.machine()._replace(folders=(folder,))
+    scope = supervisors_scope.machine()._replace(folders=(folder,))
     monkeypatch.setattr(systemd, "scopes", lambda uids: [scope])
     monkeypatch.setattr(systemctl, "_SOCKETS", ("/",))
     return folder

@@ -18,7 +18,7 @@ from hermes_doctor.probes.probes import Probes
 from hermes_doctor.steps import machine
 from hermes_doctor.steps.machine import InstallService
 from hermes_doctor.supervisors.find import SYSTEMD_USER, Unit
-from hermes_doctor.supervisors.systemd import Scope
+from hermes_doctor.supervisors.scope import Scope
 from hermes_doctor.supervisors.unit import home_of
 from tests import support
 from tests.planned import finding, owned, sentences

@@ -25,7 +25,7 @@ from hermes_doctor.probes.pulse import Pulse
 from hermes_doctor.records.journal import Journal, Journals
 from hermes_doctor.repair.gateway import Handover, bring_back
 from hermes_doctor.steps.base import GatewayStep
-from hermes_doctor.supervisors import docker, systemd as managers
+from hermes_doctor.supervisors import docker, scope as supervisors_scope
 from hermes_doctor.supervisors.find import (
     DOCKER,
     LAUNCHD,
@@ -209,7 +209,7 @@ def test_folder_of_a_user(uid: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: uid)
     monkeypatch.setenv("HOME", "/kept")
 
-    scope = managers.of_user(uid)
+    scope = supervisors_scope.of_user(uid)
 
     assert scope is not None
     wanted = "/kept" if uid else "/listed"
