@@ -22,7 +22,7 @@ from hermes_doctor.model import (
     Status,
 )
 from hermes_doctor.render import document, report as render_report
-from hermes_doctor.terminal import console, lines
+from hermes_doctor.terminal import console, lines, show
 
 NOW = datetime(2026, 11, 15, 3, 15, tzinfo=UTC)
 
@@ -294,7 +294,7 @@ def test_encodings(encoding: str) -> None:
     raw = io.BytesIO()
     out = io.TextIOWrapper(raw, encoding=encoding)
 
-    lines.show(render_report.lines(LONG), out)
+    show.show(render_report.lines(LONG), out)
     out.flush()
 
     shown = raw.getvalue().decode(encoding)

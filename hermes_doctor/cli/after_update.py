@@ -93,7 +93,7 @@ def after(
     """Look at everything, say what was broken; whether nothing that matters was."""
     from hermes_doctor.cli.shared_options import loaded, repeated
     from hermes_doctor.render import update as render_update
-    from hermes_doctor.terminal.lines import show
+    from hermes_doctor.terminal.show import show
     from hermes_doctor.updates import after_update as second
 
     outcome = second.examine(

@@ -132,7 +132,8 @@ def list_(
     from hermes_doctor.cli.shared_options import named_home, repeated
     from hermes_doctor.model import Trouble
     from hermes_doctor.system.files import size
-    from hermes_doctor.terminal.lines import row, show, tilde
+    from hermes_doctor.terminal.lines import row, tilde
+    from hermes_doctor.terminal.show import show
 
     store = vault_of(home, vault)
     known: list[tuple[str, Backup | None]] = []

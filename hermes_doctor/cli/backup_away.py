@@ -96,7 +96,8 @@ def export(
     from hermes_doctor.cli.progress_bars import sending_bar
     from hermes_doctor.model import Trouble
     from hermes_doctor.system.signals import interruptible
-    from hermes_doctor.terminal.lines import row, show, tilde
+    from hermes_doctor.terminal.lines import row, tilde
+    from hermes_doctor.terminal.show import show
 
     if not encrypt_to:
         raise Trouble("Say for whom it is encrypted: --encrypt-to KEY, @FILE or passphrase.")
@@ -127,7 +128,8 @@ def push(
     from hermes_doctor.cli.progress_bars import sending_bar
     from hermes_doctor.model import Trouble
     from hermes_doctor.system.signals import interruptible
-    from hermes_doctor.terminal.lines import row, show
+    from hermes_doctor.terminal.lines import row
+    from hermes_doctor.terminal.show import show
 
     if (restic is None) == (rsync is None):
         raise Trouble("Say where to: --restic REPOSITORY or --rsync PLACE.")
@@ -171,7 +173,8 @@ def pull(
     from hermes_doctor.cli import lost_home
     from hermes_doctor.cli.progress_bars import LARGE, sending_bar
     from hermes_doctor.model import Trouble
-    from hermes_doctor.terminal.lines import row, show
+    from hermes_doctor.terminal.lines import row
+    from hermes_doctor.terminal.show import show
 
     if restic is None:
         raise Trouble("Say where from: --restic REPOSITORY.")
@@ -226,7 +229,8 @@ def _expanded(word: str) -> str:
 def list_others(home: Home, restic: str | None, *, json: bool) -> int:
     """What Hermes made, or what lies in a repository."""
     from hermes_doctor.backup import engines, hermes_backups
-    from hermes_doctor.terminal.lines import row, show, tilde
+    from hermes_doctor.terminal.lines import row, tilde
+    from hermes_doctor.terminal.show import show
 
     rows: list[dict[str, Any]]
     if restic is not None:
@@ -299,7 +303,8 @@ def taken_in(store: Vault, word: str, lock: Lock, *, sure: bool, quiet: bool) ->
     from hermes_doctor.backup import archive, hermes_backups
     from hermes_doctor.model import Trouble
     from hermes_doctor.system.signals import interruptible
-    from hermes_doctor.terminal.lines import row, show
+    from hermes_doctor.terminal.lines import row
+    from hermes_doctor.terminal.show import show
 
     if _is_id(store, word):
         return word

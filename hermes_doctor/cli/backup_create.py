@@ -134,7 +134,8 @@ def _advice(made: Backup) -> str:
 
 def _show(made: Backup, omitted: scope.Omitted, sent: Path | None, pruned: Pruning | None) -> None:
     from hermes_doctor.system.files import size
-    from hermes_doctor.terminal.lines import row, show, tilde
+    from hermes_doctor.terminal.lines import row, tilde
+    from hermes_doctor.terminal.show import show
 
     text = f"Backup {made.id}: {len(made.entries)} files, {size(made.size)}, verified."
     mark = ("✓ ", "good") if made.sound and not made.missing else ("! ", "warning")

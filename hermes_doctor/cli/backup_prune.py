@@ -61,7 +61,8 @@ def prune(
     from hermes_doctor.records.home_lock import locked
     from hermes_doctor.render.prune import protected_lines
     from hermes_doctor.system.signals import interruptible
-    from hermes_doctor.terminal.lines import row, show
+    from hermes_doctor.terminal.lines import row
+    from hermes_doctor.terminal.show import show
 
     age = _age("0d" if older_than is None else older_than)
     rule = Retention(daily, weekly, monthly)

@@ -64,7 +64,8 @@ def restore(
     from hermes_doctor.plugins import load
     from hermes_doctor.records.home_lock import locked
     from hermes_doctor.repair import undo
-    from hermes_doctor.terminal.lines import row, show
+    from hermes_doctor.terminal.lines import row
+    from hermes_doctor.terminal.show import show
 
     where = lost_home.found(home, elsewhere=vault is not None or Path(id).is_file())
     with (

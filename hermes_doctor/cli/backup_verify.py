@@ -57,7 +57,8 @@ def verify(
     """Read a backup back and compare every byte with its manifest."""
     from hermes_doctor.backup.archive import Lock
     from hermes_doctor.backup.unreadable_files import listed
-    from hermes_doctor.terminal.lines import row, show
+    from hermes_doctor.terminal.lines import row
+    from hermes_doctor.terminal.show import show
 
     store = vault_of(home, vault)
     lock = Lock(passphrase_file=passphrase_file, identity=identity)

@@ -79,7 +79,8 @@ def _print(reports: Sequence[Report], *, json: bool, many: bool) -> None:
         print(document.dump(made), flush=True)  # noqa: T201
         return
     from hermes_doctor.render import report as render_report
-    from hermes_doctor.terminal.lines import BLANK, show
+    from hermes_doctor.terminal.lines import BLANK
+    from hermes_doctor.terminal.show import show
 
     for number, report in enumerate(reports):
         if number:

@@ -29,7 +29,7 @@ def config(home: HomeOption = None, json: JsonOption = False) -> int:
     from hermes_doctor.model import CouldNotLook, Trouble
     from hermes_doctor.probes.probes import Probes
     from hermes_doctor.render import config as rendered, document
-    from hermes_doctor.terminal.lines import show
+    from hermes_doctor.terminal.show import show
 
     probes = Probes(homes.find(home))
     try:

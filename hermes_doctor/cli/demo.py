@@ -29,7 +29,8 @@ def demo(
     import shutil
     import tempfile
 
-    from hermes_doctor.terminal.lines import row, show
+    from hermes_doctor.terminal.lines import row
+    from hermes_doctor.terminal.show import show
 
     folder = Path(tempfile.mkdtemp(prefix="hermes-doctor-demo-"))
     folder.chmod(0o755)  # others must be able to reach the secrets for the fault to be one
@@ -58,7 +59,8 @@ def _story(home: Path) -> bool:
     from hermes_doctor.cli.check import check
     from hermes_doctor.cli.fix import fix
     from hermes_doctor.cli.undo import undo
-    from hermes_doctor.terminal.lines import row, show
+    from hermes_doctor.terminal.lines import row
+    from hermes_doctor.terminal.show import show
 
     faults = demo_home.make(home)
     _title(1, "A Hermes home in which five things went wrong")
@@ -95,7 +97,8 @@ def _story(home: Path) -> bool:
 
 
 def _title(number: int, text: str) -> None:
-    from hermes_doctor.terminal.lines import BLANK, row, show
+    from hermes_doctor.terminal.lines import BLANK, row
+    from hermes_doctor.terminal.show import show
 
     show(
         [

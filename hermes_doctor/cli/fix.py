@@ -169,7 +169,8 @@ def _show(session: Session, *, json: bool) -> int:
         _document(report, planned, [], said)
     else:
         from hermes_doctor.render import repair, report as render_report
-        from hermes_doctor.terminal.lines import row, show
+        from hermes_doctor.terminal.lines import row
+        from hermes_doctor.terminal.show import show
 
         show([row(("! ", "warning"), text, hang=2) for text in said])
         if not planned:
@@ -200,7 +201,7 @@ def _apply(
     from hermes_doctor.probes.probes import Probes
     from hermes_doctor.render import repair
     from hermes_doctor.repair.plan import verifier
-    from hermes_doctor.terminal.lines import show
+    from hermes_doctor.terminal.show import show
 
     verify = verifier(
         lambda: Probes(session.home, deep=session.deep, network=session.network), session.plugins
@@ -295,7 +296,7 @@ class Words:
     def _ask(self, one: Planned) -> bool:
         from hermes_doctor.cli.options import sure
         from hermes_doctor.render import repair
-        from hermes_doctor.terminal.lines import show
+        from hermes_doctor.terminal.show import show
 
         if self.quiet:
             return False
@@ -344,7 +345,8 @@ def _close(
 ) -> None:
     """What is left, and what to do about it."""
     from hermes_doctor.render import repair, report as render_report
-    from hermes_doctor.terminal.lines import row, show
+    from hermes_doctor.terminal.lines import row
+    from hermes_doctor.terminal.show import show
 
     if not shown:
         show([repair.nothing(report)])

@@ -64,7 +64,8 @@ def install(
     """Put a backup before every update, however it is started."""
     from hermes_doctor import home as homes
     from hermes_doctor.records.home_lock import locked
-    from hermes_doctor.terminal.lines import row, show, tilde
+    from hermes_doctor.terminal.lines import row, tilde
+    from hermes_doctor.terminal.show import show
     from hermes_doctor.updates import chat_hook as chats, launcher, own_command, shell_startup
 
     where = homes.find(home)
@@ -116,7 +117,8 @@ def remove(
     """Take away everything that `hook install` wrote."""
     from hermes_doctor import home as homes
     from hermes_doctor.records.home_lock import locked
-    from hermes_doctor.terminal.lines import row, show, tilde
+    from hermes_doctor.terminal.lines import row, tilde
+    from hermes_doctor.terminal.show import show
     from hermes_doctor.updates import chat_hook as chats, launcher, shell_startup
 
     said = []
@@ -164,7 +166,8 @@ def status(home: HomeOption = None, json: JsonOption = False) -> int:
         )
     else:
         from hermes_doctor.cli.shared_options import named_home, repeated
-        from hermes_doctor.terminal.lines import row, show
+        from hermes_doctor.terminal.lines import row
+        from hermes_doctor.terminal.show import show
 
         install = f"{coverage.INSTALL}{repeated(named_home(home))}"
         for one in ways:

@@ -41,7 +41,8 @@ def listing(
     """List the checks with their questions, the codes, or the fixes."""
     from hermes_doctor.cli.shared_options import loaded
     from hermes_doctor.render import document
-    from hermes_doctor.terminal.lines import BLANK, row, show
+    from hermes_doctor.terminal.lines import BLANK, row
+    from hermes_doctor.terminal.show import show
 
     found = loaded(plugins)
     table = _table(kind, found)

@@ -26,7 +26,8 @@ def recovered(home: Home, plugins: Plugins, *, json: bool) -> Iterator[list[Ende
     from hermes_doctor.probes.probes import Probes
     from hermes_doctor.repair import recovery
     from hermes_doctor.repair.plan import verifier
-    from hermes_doctor.terminal.lines import row, show
+    from hermes_doctor.terminal.lines import row
+    from hermes_doctor.terminal.show import show
 
     ended = recovery.recover(home, verifier(lambda: Probes(home), plugins))
     if not json:
@@ -74,7 +75,8 @@ def carry_out(
     from hermes_doctor.repair import undo
     from hermes_doctor.repair.gateway_steps import returning
     from hermes_doctor.repair.run import Run
-    from hermes_doctor.terminal.lines import row, show
+    from hermes_doctor.terminal.lines import row
+    from hermes_doctor.terminal.show import show
 
     returning(Probes(home), items, stores=kind == "restore")
     if not yes:

@@ -21,7 +21,8 @@ def tell(text: str) -> None:
 
 def say(mark: str, style: str, text: str) -> None:
     """One line on stderr: stdout is the command's."""
-    from hermes_doctor.terminal.lines import row, show
+    from hermes_doctor.terminal.lines import row
+    from hermes_doctor.terminal.show import show
 
     if text:
         show([row((mark, style), text, hang=2)], sys.stderr)

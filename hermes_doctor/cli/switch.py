@@ -154,7 +154,8 @@ def _typed(variable: str, is_usable: Callable[[str], bool]) -> str:
 def _show(asking: Asking, command: str, *, json: bool) -> int:
     """The plan, and nothing else."""
     from hermes_doctor.render import document, provider_switch
-    from hermes_doctor.terminal.lines import row, show
+    from hermes_doctor.terminal.lines import row
+    from hermes_doctor.terminal.show import show
 
     switch = asking.plan(typed=False)
     if json:
@@ -197,7 +198,8 @@ def _apply(asking: Asking, vault: VaultOption, home: HomeOption, *, yes: bool, j
     from hermes_doctor.model import Trouble
     from hermes_doctor.provider_switch.proof import Proof
     from hermes_doctor.render import document, provider_switch, repair
-    from hermes_doctor.terminal.lines import row, show
+    from hermes_doctor.terminal.lines import row
+    from hermes_doctor.terminal.show import show
 
     where = asking.home
     switch = asking.plan(typed=False)

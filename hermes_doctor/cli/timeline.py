@@ -41,7 +41,7 @@ def timeline(
     from hermes_doctor.examination import timeline as timelines
     from hermes_doctor.probes.probes import Probes
     from hermes_doctor.render import document, timeline as rendered
-    from hermes_doctor.terminal.lines import show
+    from hermes_doctor.terminal.show import show
 
     began = moment(since)
     found = shared_options.loaded(plugins)

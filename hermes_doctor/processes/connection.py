@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from hermes_doctor.lazy import NamedTuple
-from hermes_doctor.processes.sockets import Address
+
+Address = tuple[str, int]
 
 
 class Connection(NamedTuple):

@@ -13,9 +13,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from hermes_doctor.model import CouldNotLook
-from hermes_doctor.processes.connection import Connection
-
-Address = tuple[str, int]
+from hermes_doctor.processes.connection import Address, Connection
 
 _STATES = {
     "01": "ESTABLISHED",

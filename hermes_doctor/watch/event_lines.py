@@ -13,7 +13,8 @@ from typing import TextIO
 
 from hermes_doctor.model import Hold, Report, Severity, Status
 from hermes_doctor.redaction import clean
-from hermes_doctor.terminal.lines import Line, Span, fitting, row, show
+from hermes_doctor.terminal.lines import Line, Span, fitting, row
+from hermes_doctor.terminal.show import show
 from hermes_doctor.watch.events import PRESENT, Event, Kind, named
 
 MARGIN = 9
