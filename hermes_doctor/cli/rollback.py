@@ -95,10 +95,9 @@ def _sentence(why: object) -> str:
 def _planned(home: Home, update: Update, *, keep_data: bool) -> tuple[Plan, Backup | None]:
     """Everything that can be known to fail, before anything is changed."""
     from hermes_doctor.backup.vault import Vault
-    from hermes_doctor.installation import details
     from hermes_doctor.model import Trouble
     from hermes_doctor.redaction import clean
-    from hermes_doctor.updates import rollback
+    from hermes_doctor.updates import current_hermes, rollback
 
     if update.before is None:
         data = update.restoring(home)
@@ -109,7 +108,7 @@ def _planned(home: Home, update: Update, *, keep_data: bool) -> tuple[Plan, Back
         )
     if update.backup is None and not keep_data:
         raise Trouble("That update had no backup. --keep-data brings only the old Hermes back.")
-    plan = rollback.plan(home, update, details.there(update.before))
+    plan = rollback.plan(home, update, current_hermes.hermes_in_place_of(update.before))
     rollback.refuse_holders(home, update, keep_data=keep_data)
     if keep_data or update.backup is None:
         return plan, None

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from hermes_doctor.installation.find import Installation, at
+from hermes_doctor.installation.find import Installation
 from hermes_doctor.model import CouldNotLook
 from hermes_doctor.system.files import MEGABYTE, listing, read
 
@@ -63,16 +63,6 @@ def look(found: Installation) -> Installed:
         python=packages.parent.name.removeprefix("python") if packages else "",
         packages=names,
     )
-
-
-def there(then: Installed) -> Installed | None:
-    """The Hermes that is in the place of another one now; None where that is empty."""
-    from hermes_doctor.updates import images
-
-    if images.is_one(then):
-        return images.there(then)
-    found = at(Path(then.where))
-    return look(found) if found else None
 
 
 def differs(found: Installation | None, then: Installed | None) -> bool:

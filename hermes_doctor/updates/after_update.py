@@ -36,7 +36,14 @@ from hermes_doctor.repair.gateway_steps import attended
 from hermes_doctor.repair.run import Item, Run
 from hermes_doctor.steps.base import GatewayStep, Step
 from hermes_doctor.system.accounts import Account
-from hermes_doctor.updates import downtime, git_rollback, images, requirements, row_counts
+from hermes_doctor.updates import (
+    current_hermes,
+    downtime,
+    git_rollback,
+    images,
+    requirements,
+    row_counts,
+)
 from hermes_doctor.updates.before_update import in_profiles, others, profiles
 
 if TYPE_CHECKING:
@@ -148,7 +155,7 @@ def _homes_of(findings: Sequence[Finding], home: Home) -> list[Home]:
 
 def _now(update: Update, probes: Probes) -> Installed | None:
     """What became of the Hermes of before: in its place, or in one where there was none then."""
-    there = details.there(update.before) if update.before else None
+    there = current_hermes.hermes_in_place_of(update.before) if update.before else None
     if there is not None:
         return there
     found = probes.installation()

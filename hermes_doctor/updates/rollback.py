@@ -8,7 +8,6 @@ from collections.abc import Callable, Collection, Sequence
 
 from hermes_doctor.gateway.manager_commands import Said, ask, login, owner_of
 from hermes_doctor.home import Home
-from hermes_doctor.installation import details
 from hermes_doctor.installation.details import GIT, IMAGE, Installed
 from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.model import CannotFix
@@ -16,7 +15,14 @@ from hermes_doctor.probes.probes import Probes
 from hermes_doctor.records.updates import Update
 from hermes_doctor.sqlite.files import sidecars
 from hermes_doctor.system.accounts import Account
-from hermes_doctor.updates import downtime, git_rollback, images, package_rollback, requirements
+from hermes_doctor.updates import (
+    current_hermes,
+    downtime,
+    git_rollback,
+    images,
+    package_rollback,
+    requirements,
+)
 from hermes_doctor.updates.git_rollback import Way
 
 LIMIT = 1800.0
@@ -137,7 +143,7 @@ def bring_back(
         said = _ask(one, owner, hold)
         if said.code:
             raise CannotFix(f"`{one}` failed with {said.code}: {said.text or 'it said nothing'}")
-    there = details.there(before)
+    there = current_hermes.hermes_in_place_of(before)
     if there is None or there.version != before.version:
         what = f"Hermes {there.version}" if there else "no Hermes"
         raise CannotFix(f"{what} is there afterwards, not {before.version}")
