@@ -23,7 +23,9 @@ from tests.watching.test_installing import CRONTAB, lasting_home
 
 def job(home: Path, *options: str, **more: str) -> Daily:
     """A job of a home."""
-    return Daily(Home(home), options, False, 0.0, Store(Home(home)), at=more.get("at", "04:05"))
+    return Daily(
+        Home(home), options, False, 0.0, Store(Home(home)).folder, at=more.get("at", "04:05")
+    )
 
 
 def systemd(system: bool = False) -> Timer:

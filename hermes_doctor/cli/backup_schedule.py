@@ -123,7 +123,7 @@ def status(
     from hermes_doctor.backup.vault import Vault
     from hermes_doctor.model import CannotFix, Trouble
     from hermes_doctor.schedule import daily_backup
-    from hermes_doctor.watch.clocks import span
+    from hermes_doctor.schedule.durations import span
 
     where = homes.find(home)
     try:

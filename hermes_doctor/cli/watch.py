@@ -154,7 +154,7 @@ def watch(
     import os
     import sys
 
-    from hermes_doctor.watch.consent import SERVICE
+    from hermes_doctor.schedule.systemd import SERVICE
 
     unknown = gone is not None and made.fresh and not os.environ.get(SERVICE)
     if not once and not unknown:

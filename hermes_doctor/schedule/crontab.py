@@ -13,8 +13,8 @@ from collections.abc import Sequence
 
 from hermes_doctor.gateway.manager_commands import LIMIT, insist
 from hermes_doctor.model import CannotFix
+from hermes_doctor.schedule.durations import span
 from hermes_doctor.schedule.jobs import Job, Told
-from hermes_doctor.watch.clocks import span
 
 LEAST = 300.0
 """Seconds between two rounds: each starts a Python of its own."""
@@ -36,7 +36,7 @@ class Cron:
     def text(self, job: Job) -> str:
         minutes = _minutes(job)
         words = [*job.command, "--once", "--interval", f"{minutes}m"]
-        state = f"XDG_STATE_HOME={job.store.folder.parent}"
+        state = f"XDG_STATE_HOME={job.folder.parent}"
         command = shlex.join(["env", state, *words]).replace("%", r"\%")
         if "\n" in command:
             raise CannotFix("a name holds signs that no crontab may hold")

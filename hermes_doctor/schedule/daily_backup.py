@@ -13,9 +13,10 @@ from hermes_doctor.backup.retention import Retention
 from hermes_doctor.home import Home
 from hermes_doctor.model import CannotFix, Trouble
 from hermes_doctor.schedule import crontab, launchd, systemd
-from hermes_doctor.schedule.jobs import Job, Kinds, Manager, choose
+from hermes_doctor.schedule.choose import Kinds, choose
+from hermes_doctor.schedule.identity import identity, state_folder
+from hermes_doctor.schedule.jobs import Job, Manager
 from hermes_doctor.system import disk
-from hermes_doctor.watch.store import Store, identity
 
 PREFIX = "hermes-doctor-backup"
 _SERVICE = """\
@@ -208,7 +209,7 @@ KINDS = Kinds(Line, Calendar, Timer)
 def known(home: Home, *, system: bool, cron: bool) -> tuple[Manager, Daily]:
     """The job of this home as far as its name goes, to ask about or to take away."""
     manager = choose(home, system=system, cron=cron, kinds=KINDS)
-    return manager, Daily(home, (), False, 0.0, Store(home))
+    return manager, Daily(home, (), False, 0.0, state_folder())
 
 
 def prepare(
@@ -240,7 +241,7 @@ def prepare(
         for one in (Path(sys.executable), Path(__file__)):
             refuse_untrusted(one, None)
     return manager, Daily(
-        home, tuple(options), False, 86400.0, Store(home), place, user, _checked(at)
+        home, tuple(options), False, 86400.0, state_folder(), place, user, _checked(at)
     )
 
 

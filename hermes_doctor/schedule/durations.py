@@ -43,3 +43,11 @@ def budget(text: str) -> Budget:
     ):
         raise Trouble(f"--budget takes a number and a time such as 3/30m, not {text!r}.")
     return Budget(int(count), seconds(period, "--budget", least=60.0))
+
+
+def span(seconds: float) -> str:
+    """A length of time for people."""
+    for size, word in ((86400, "d"), (3600, "h"), (60, "min")):
+        if seconds >= 2 * size:
+            return f"{seconds / size:.0f} {word}"
+    return f"{seconds:.0f} s"

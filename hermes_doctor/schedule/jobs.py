@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
 from hermes_doctor.home import Home
 from hermes_doctor.lazy import NamedTuple
-from hermes_doctor.model import CannotFix, Trouble
-from hermes_doctor.watch.store import Store, identity
+from hermes_doctor.schedule.identity import identity
 
 PREFIX = "hermes-doctor-watch"
 
@@ -26,7 +24,8 @@ class Job:
     """What follows `hermes-doctor watch`, without the home and without any secret."""
     heal: bool
     interval: float
-    store: Store
+    folder: Path
+    """Where it keeps what it knows."""
     vault: Path | None = None
     user: str | None = None
     """As whom a service of the system runs; None for root, or for the user's own manager."""
@@ -84,41 +83,3 @@ class Manager(Protocol):
 
     def hints(self, job: Job) -> Sequence[str]:
         """What the operator should know or do besides."""
-
-
-class Kinds(NamedTuple):
-    """How each manager is made."""
-
-    cron: Callable[[], Manager]
-    launchd: Callable[..., Manager]
-    systemd: Callable[..., Manager]
-
-
-def choose(home: Home, *, system: bool, cron: bool, kinds: Kinds | None = None) -> Manager:
-    """The manager for a home on this machine; Trouble where there is none."""
-    from hermes_doctor.schedule import crontab, launchd, systemd
-
-    kinds = kinds or Kinds(crontab.Cron, launchd.Launchd, systemd.Systemd)
-    _refuse_strangers(home, system=system)
-    if cron:
-        return kinds.cron()
-    if sys.platform == "darwin":
-        return kinds.launchd(system=system)
-    try:
-        return kinds.systemd(system=system)
-    except CannotFix as why:
-        if system:
-            raise Trouble(f"{why}. Nothing was changed.") from None
-        return kinds.cron()
-
-
-def _refuse_strangers(home: Home, *, system: bool) -> None:
-    """A user's own manager is for that user's own home."""
-    owner = os.stat(home.path).st_uid
-    if system and os.geteuid() != 0:
-        raise Trouble("--system installs a service of the machine: run it with sudo.")
-    if not system and os.geteuid() != owner:
-        raise Trouble(
-            f"{home.path} belongs to another user (uid {owner}): run it as that user, or give "
-            f"it to the machine with --system."
-        )

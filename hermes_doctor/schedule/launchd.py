@@ -34,7 +34,7 @@ class Launchd:
     def text(self, job: Job) -> str:
         import plistlib
 
-        said = str(job.store.folder / f"{job.name}.log")
+        said = str(job.folder / f"{job.name}.log")
         wanted: dict[str, object] = {
             "Label": job.name,
             "ProgramArguments": job.command,
@@ -46,7 +46,7 @@ class Launchd:
             "WorkingDirectory": "/",
             "StandardOutPath": said,
             "StandardErrorPath": said,
-            "EnvironmentVariables": {"XDG_STATE_HOME": str(job.store.folder.parent)},
+            "EnvironmentVariables": {"XDG_STATE_HOME": str(job.folder.parent)},
         }
         if job.user:
             wanted["UserName"] = job.user
@@ -57,7 +57,7 @@ class Launchd:
         same = file.is_file() and file.read_bytes() == text
         if same and self.status(job).running:
             return False
-        disk.make_folder(job.store.folder)
+        disk.make_folder(job.folder)
         if not same:
             disk.make_folder(file.parent)
             disk.save(file, text)
@@ -73,7 +73,7 @@ class Launchd:
         if ask(["launchctl", "print", f"{self.domain}/{job.name}"]).code == 0:
             insist(["launchctl", "bootout", f"{self.domain}/{job.name}"])
         disk.remove(file)
-        disk.remove(job.store.folder / f"{job.name}.log")
+        disk.remove(job.folder / f"{job.name}.log")
         return there
 
     def status(self, job: Job) -> Told:
@@ -82,7 +82,7 @@ class Launchd:
         return Told(os.path.lexists(self._file(job)), loaded, what=f"{job.name} is {word}")
 
     def hints(self, job: Job) -> Sequence[str]:
-        return [f"What it says: tail -f {job.store.folder / f'{job.name}.log'}"]
+        return [f"What it says: tail -f {job.folder / f'{job.name}.log'}"]
 
 
 def _agents() -> Path:

@@ -16,7 +16,10 @@ from hermes_doctor.schedule.jobs import Job, Told
 from hermes_doctor.system import disk
 from hermes_doctor.system.accounts import account
 from hermes_doctor.system.files import user_home
-from hermes_doctor.watch.consent import SERVICE
+
+SERVICE = "HERMES_DOCTOR_SERVICE"
+"""Set by the unit that `watch install` writes."""
+
 
 _UNIT = """\
 # Made by `hermes-doctor watch install`; `hermes-doctor watch remove` takes it away.
@@ -107,7 +110,7 @@ class Systemd:
                 limits = f"User={job.user}\n{limits}CapabilityBoundingSet=\n"
             order = "After=network.target\n"
         state = os.environ.get("XDG_STATE_HOME", "")
-        keeps = quoted(f"XDG_STATE_HOME={job.store.folder.parent}")
+        keeps = quoted(f"XDG_STATE_HOME={job.folder.parent}")
         return _UNIT.format(
             home=str(job.home.path).replace("%", "%%"),
             order=order,

@@ -1,4 +1,4 @@
-"""config.yaml as Hermes would read it, and the older config_copies of it that lie about."""
+"""config.yaml as Hermes would read it."""
 
 from __future__ import annotations
 

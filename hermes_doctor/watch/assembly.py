@@ -14,10 +14,10 @@ from hermes_doctor.model import Report, Severity, Trouble
 from hermes_doctor.plugins.load import Plugins
 from hermes_doctor.probes.probes import Probes
 from hermes_doctor.schedule import durations
+from hermes_doctor.schedule.durations import span
 from hermes_doctor.terminal.lines import tilde
 from hermes_doctor.watch import secrets
 from hermes_doctor.watch.channels import Channel, Command, Hermes, Webhook
-from hermes_doctor.watch.clocks import span
 from hermes_doctor.watch.event_lines import Teller
 from hermes_doctor.watch.heal import Healer
 from hermes_doctor.watch.notices import Notices

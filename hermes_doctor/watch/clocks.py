@@ -10,6 +10,7 @@ import time
 from datetime import UTC, datetime
 
 from hermes_doctor.lazy import NamedTuple
+from hermes_doctor.schedule.durations import span
 
 SLACK = 10.0
 """Seconds that clocks may drift apart between two rounds without anything having happened."""
@@ -67,14 +68,6 @@ def gap(before: Reading, after: Reading, longest: float) -> str | None:
     if steady > longest:
         return f"nothing was looked at for {span(steady)}"
     return None
-
-
-def span(seconds: float) -> str:
-    """A length of time for people."""
-    for size, word in ((86400, "d"), (3600, "h"), (60, "min")):
-        if seconds >= 2 * size:
-            return f"{seconds / size:.0f} {word}"
-    return f"{seconds:.0f} s"
 
 
 def _boot() -> str:

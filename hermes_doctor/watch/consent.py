@@ -12,14 +12,12 @@ import os
 from typing import TYPE_CHECKING
 
 from hermes_doctor.model import Finding, Report, Safety, Severity
+from hermes_doctor.schedule.systemd import SERVICE
 from hermes_doctor.watch.changes import Standing, is_grave
 
 if TYPE_CHECKING:
     from hermes_doctor.gateway.base import Owned
     from hermes_doctor.repair.plan import Planned
-
-SERVICE = "HERMES_DOCTOR_SERVICE"
-"""Set by the unit that `watch install` writes."""
 
 
 def due(

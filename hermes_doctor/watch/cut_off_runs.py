@@ -13,7 +13,7 @@ from hermes_doctor.examination.runner import crash
 from hermes_doctor.home import Home
 from hermes_doctor.model import CannotFix, CouldNotLook, Trouble
 from hermes_doctor.probes.probes import Probes
-from hermes_doctor.watch.consent import SERVICE
+from hermes_doctor.schedule.systemd import SERVICE
 
 if TYPE_CHECKING:
     from hermes_doctor.records.journal import Journal

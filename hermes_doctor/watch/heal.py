@@ -20,9 +20,10 @@ from hermes_doctor.home import Home
 from hermes_doctor.model import CouldNotLook, Finding, Report, Severity, Trouble
 from hermes_doctor.plugins.load import Plugins
 from hermes_doctor.probes.probes import Probes
+from hermes_doctor.schedule.durations import span
 from hermes_doctor.system.signals import Interrupted
 from hermes_doctor.watch import consent, cut_off_runs, repair_run
-from hermes_doctor.watch.clocks import Clock, span
+from hermes_doctor.watch.clocks import Clock
 from hermes_doctor.watch.events import Event, Key, Kind
 from hermes_doctor.watch.healing_lease import Lease
 from hermes_doctor.watch.repair_budget import TRIES, Ledger

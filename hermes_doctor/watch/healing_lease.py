@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 
 from hermes_doctor.home import Home
 from hermes_doctor.processes import file_locks
-from hermes_doctor.schedule.durations import LONGEST
+from hermes_doctor.schedule.durations import LONGEST, span
 from hermes_doctor.system import disk
-from hermes_doctor.watch.clocks import Clock, span
+from hermes_doctor.watch.clocks import Clock
 from hermes_doctor.watch.lock_file import lock_file
 
 if TYPE_CHECKING:

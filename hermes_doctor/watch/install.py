@@ -13,19 +13,22 @@ from hermes_doctor.home import Home
 from hermes_doctor.model import CannotFix, CouldNotLook, Severity, Trouble
 from hermes_doctor.plugins.load import Plugins
 from hermes_doctor.schedule import crontab
-from hermes_doctor.schedule.jobs import PREFIX, Job, Manager, choose
+from hermes_doctor.schedule.choose import choose
+from hermes_doctor.schedule.durations import span
+from hermes_doctor.schedule.identity import identity, state_folder
+from hermes_doctor.schedule.jobs import PREFIX, Job, Manager
 from hermes_doctor.system import disk
 from hermes_doctor.watch import assembly, secrets
-from hermes_doctor.watch.clocks import Clock, span
+from hermes_doctor.watch.clocks import Clock
 from hermes_doctor.watch.healing_lease import Lease
-from hermes_doctor.watch.store import Store, identity
+from hermes_doctor.watch.store import Store
 
 _SYSTEM = Path("/var/lib")
 
 
 def known(home: Home, *, system: bool, cron: bool) -> tuple[Manager, Job]:
     """The job of this home as far as its name goes, to ask about or to take away."""
-    return choose(home, system=system, cron=cron), Job(home, (), False, 0.0, _store(home, system))
+    return choose(home, system=system, cron=cron), Job(home, (), False, 0.0, _folder(home, system))
 
 
 def prepare(
@@ -43,16 +46,16 @@ def prepare(
     refuse_passing(home.path)
     assembly.checked(asked, home, plugins)
     manager = choose(home, system=system, cron=cron)
-    store = _store(home, system)
+    folder = _folder(home, system)
     user = _user(home, asked) if system else None
     if system and user is None:
         _refuse_untrusted()
     return manager, Job(
         home,
-        tuple(_options(asked, store, folders)),
+        tuple(_options(asked, Store(home, folder), folders)),
         heal=asked.healing is not None,
         interval=assembly.seconds(asked),
-        store=store,
+        folder=folder,
         vault=asked.healing.vault if asked.healing else None,
         user=user,
     )
@@ -60,7 +63,7 @@ def prepare(
 
 def install(manager: Manager, job: Job, asked: assembly.Asked) -> bool:
     """Do it; whether anything had to be changed. What may be secret lies beside it."""
-    ways, store = asked.ways, job.store
+    ways, store = asked.ways, store_of(job)
     webhook = secrets.told(ways.webhook, "--notify-webhook") if ways.webhook else ""
     command = secrets.told(ways.command, "--notify-command") if ways.command else ""
     changed = [_keep(store, store.webhook, webhook), _keep(store, store.command, command)]
@@ -69,7 +72,8 @@ def install(manager: Manager, job: Job, asked: assembly.Asked) -> bool:
 
 def kept(job: Job) -> Iterator[str]:
     """Where what may be secret lies: units and crontabs are for everybody to read."""
-    for path in (job.store.webhook, job.store.command):
+    store = store_of(job)
+    for path in (store.webhook, store.command):
         if os.path.lexists(path):
             yield f"For its user only, since it may hold a secret: {path}"
 
@@ -77,11 +81,12 @@ def kept(job: Job) -> Iterator[str]:
 def overdue(job: Job, *, scheduled: bool) -> str | None:
     """Why its last round was too long ago; None when it was not, or there was none yet."""
     clock = Clock()
-    memory = job.store.load(clock.boot)
+    store = store_of(job)
+    memory = store.load(clock.boot)
     if memory is None:
         return None
     try:
-        ago = clock.read().wall - os.stat(job.store.file).st_mtime
+        ago = clock.read().wall - os.stat(store.file).st_mtime
     except OSError:
         return None
     usual = max(memory.interval, crontab.LEAST) if scheduled else memory.interval
@@ -93,9 +98,10 @@ def overdue(job: Job, *, scheduled: bool) -> str | None:
 def remembered(job: Job) -> Iterator[str]:
     """What the watch itself wrote down: its last round, how things stood, what it did."""
     clock = Clock()
-    memory = job.store.load(clock.boot)
+    store = store_of(job)
+    memory = store.load(clock.boot)
     try:
-        last = os.stat(job.store.file).st_mtime
+        last = os.stat(store.file).st_mtime
     except OSError:
         memory = None
     if memory is None:
@@ -117,20 +123,26 @@ def remembered(job: Job) -> Iterator[str]:
 
 def forget(job: Job) -> list[Path]:
     """Take away all that the watch knew, and its lease of the home."""
+    store = store_of(job)
     with contextlib.suppress(OSError, Trouble):
-        Lease(job.home, Clock(), job.store.file).give_up()
-    there = job.store.remove()
-    if job.store.folder.is_relative_to(_SYSTEM):
+        Lease(job.home, Clock(), store.file).give_up()
+    there = store.remove()
+    if job.folder.is_relative_to(_SYSTEM):
         with contextlib.suppress(OSError):
-            disk.remove_folder(job.store.folder.parent)
+            disk.remove_folder(job.folder.parent)
     return there
 
 
-def _store(home: Home, system: bool) -> Store:
+def store_of(job: Job) -> Store:
+    """What the watch of a job knows."""
+    return Store(job.home, job.folder)
+
+
+def _folder(home: Home, system: bool) -> Path:
     """A service of the machine has a folder of its own: its user may have none."""
     if not system or sys.platform == "darwin":
-        return Store(home)
-    return Store(home, _SYSTEM / f"{PREFIX}-{identity(home)}" / "hermes-doctor")
+        return state_folder()
+    return _SYSTEM / f"{PREFIX}-{identity(home)}" / "hermes-doctor"
 
 
 def _keep(store: Store, path: Path, secret: str) -> bool:

@@ -12,8 +12,9 @@ from typing import Any
 
 from hermes_doctor.home import Home
 from hermes_doctor.model import CouldNotLook, Trouble
+from hermes_doctor.schedule.identity import identity, state_folder
 from hermes_doctor.system import disk
-from hermes_doctor.system.files import MEGABYTE, read, user_home
+from hermes_doctor.system.files import MEGABYTE, read
 from hermes_doctor.system.privileges import acting_for
 from hermes_doctor.watch import state as memories
 from hermes_doctor.watch.lock_file import lock_file
@@ -24,28 +25,11 @@ _NONE = (OSError, CouldNotLook, Trouble, ValueError, OverflowError, RecursionErr
 _OTHER = (KeyError, TypeError, AttributeError)
 
 
-def folder() -> Path:
-    """Where the watches of this user keep what they know."""
-    base = os.environ.get("XDG_STATE_HOME", "")
-    state = Path(base) if os.path.isabs(base) else user_home() / ".local" / "state"
-    return state / "hermes-doctor"
-
-
-def identity(home: Home) -> str:
-    """A short name for a home, for files and units: its own and some letters of its place."""
-    import hashlib
-    import re
-
-    name = home.profile or home.path.name.lstrip(".")
-    place = hashlib.sha256(os.fsencode(home.path)).hexdigest()[:8]
-    return f"{re.sub(r'[^A-Za-z0-9]+', '-', name).strip('-')[:24] or 'home'}-{place}"
-
-
 class Store:
     """The file of one home's watch."""
 
     def __init__(self, home: Home, place: Path | None = None) -> None:
-        self.folder = place or folder()
+        self.folder = place or state_folder()
         self.file = self.folder / f"watch-{identity(home)}.json"
         self.lock = self.folder / f"watch-{identity(home)}.lock"
         self.webhook = self.folder / f"watch-{identity(home)}.webhook"

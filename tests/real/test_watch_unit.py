@@ -40,7 +40,7 @@ def job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Job:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / f"state {ODD}"))
     monkeypatch.setattr(Manager, "refuse", lambda _: None)
     store = Store(Home(home), tmp_path / f"state {ODD}" / "hermes-doctor")
-    return Job(Home(home), ("--plugins", ODD), True, 30.0, store, vault=home / ODD)
+    return Job(Home(home), ("--plugins", ODD), True, 30.0, store.folder, vault=home / ODD)
 
 
 def system(monkeypatch: pytest.MonkeyPatch) -> schedule_systemd.Systemd:
@@ -55,7 +55,7 @@ def test_every_word_is_what_it_was(
     need_systemd()
     user, machines = schedule_systemd.Systemd(system=False).text(job), system(monkeypatch).text(job)
     monkeypatch.undo()
-    home, state = str(job.home.path), str(job.store.folder.parent)
+    home, state = str(job.home.path), str(job.folder.parent)
     with systemd(tmp_path / "user") as machine:
         machine.install("w.service", user)
         machine.systemctl("start", "w.service")

@@ -8,7 +8,8 @@ import pytest
 
 from hermes_doctor.model import Trouble
 from hermes_doctor.schedule import durations
-from hermes_doctor.watch.clocks import Clock, Reading, gap, span
+from hermes_doctor.schedule.durations import span
+from hermes_doctor.watch.clocks import Clock, Reading, gap
 
 START = Reading(100.0, 200.0, 1e9)
 

@@ -16,7 +16,7 @@ import pytest
 from hermes_doctor.gateway.systemd import Manager
 from hermes_doctor.home import Home
 from hermes_doctor.model import CannotFix
-from hermes_doctor.schedule import crontab, jobs, launchd, systemd
+from hermes_doctor.schedule import choose, crontab, launchd, systemd
 from hermes_doctor.schedule.jobs import Job
 from hermes_doctor.watch.store import Store
 from tests import support
@@ -53,7 +53,7 @@ esac
 
 def job(home: Path, *options: str, **more: object) -> Job:
     store = Store(Home(home), home.parent / "state" / "hermes-doctor")
-    return Job(Home(home), options, bool(more.get("heal")), 30.0, store)
+    return Job(Home(home), options, bool(more.get("heal")), 30.0, store.folder)
 
 
 @pytest.fixture
@@ -100,11 +100,11 @@ def test_a_line_in_the_crontab(home: Path, fakes: Path) -> None:
 def test_rounds_come_evenly(home: Path, minutes: float, line: str) -> None:
     """Cron begins anew each hour: */45 would be 45 minutes and then 15."""
     mine = job(home)
-    mine = Job(mine.home, (), False, minutes * 60, mine.store)
+    mine = Job(mine.home, (), False, minutes * 60, mine.folder)
 
     assert crontab.Cron().text(mine).startswith(f"{line} env ")
     assert any("comes evenly" in hint for hint in crontab.Cron().hints(mine))
-    even = Job(mine.home, (), False, 900.0, mine.store)
+    even = Job(mine.home, (), False, 900.0, mine.folder)
     [hint] = crontab.Cron().hints(even)
     assert "every 15 min" in hint and crontab.Cron().text(even).startswith("*/15 ")
 
@@ -189,14 +189,14 @@ def test_a_unit_of_the_system(home: Path, monkeypatch: pytest.MonkeyPatch) -> No
     assert "ProtectSystem=strict" in text and "NoNewPrivileges=yes" in text
     assert "ProtectHome" not in text and "ReadWritePaths" not in text, "it only looks"
     assert f"ReadWritePaths=-{home}\n" in manager.text(job(home, heal=True))
-    owned = Job(Home(home), (), False, 30.0, Store(Home(home)), user="alice")
+    owned = Job(Home(home), (), False, 30.0, Store(Home(home)).folder, user="alice")
     assert "User=alice\n" in manager.text(owned)
     assert "CapabilityBoundingSet=\n" in manager.text(owned)
 
 
 def test_where_no_manager_is_cron_is_asked(home: Path, fakes: Path) -> None:
     """Where no manager is cron is asked."""
-    found = jobs.choose(Home(home), system=False, cron=True)
+    found = choose.choose(Home(home), system=False, cron=True)
 
     assert isinstance(found, crontab.Cron)
 
