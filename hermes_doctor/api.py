@@ -64,6 +64,7 @@ if TYPE_CHECKING:
     from hermes_doctor.planning.unit_dropin import drop_in, service_limit
     from hermes_doctor.probes.cron import Job, Target
     from hermes_doctor.probes.database_users import writers
+    from hermes_doctor.probes.effective_settings import is_managed
     from hermes_doctor.probes.last_log_lines import Word
     from hermes_doctor.probes.links import Link
     from hermes_doctor.probes.network.provider_trial import Trial
@@ -119,7 +120,6 @@ if TYPE_CHECKING:
     from hermes_doctor.settings.sourced_text import Answer, Key, Source, Text
     from hermes_doctor.settings.spelling import is_seller
     from hermes_doctor.settings.unknown_keys import misspelt
-    from hermes_doctor.settings.variables import is_managed
     from hermes_doctor.settings.wrong_shapes import Misshapen
     from hermes_doctor.settings.wrong_types import Odd
     from hermes_doctor.sqlite.blueprint import Blueprint

@@ -110,9 +110,9 @@ def _notices(release: Release, what: str) -> bool:
 
 def refuse_managed(probes: Probes) -> None:
     """A home that a package manager writes is changed there: what we write, it takes back."""
-    from hermes_doctor.settings import variables
+    from hermes_doctor.probes import effective_settings
 
-    if variables.is_managed(probes):
+    if effective_settings.is_managed(probes):
         raise CannotFix(
             "this home is managed by a package manager (NixOS, Homebrew): change it there"
         )

@@ -541,9 +541,9 @@ class Probes:
     @once(limit=4)
     def settings(self) -> Settings:
         """What the gateway goes by: its variables, and config.yaml. Holds secrets."""
-        from hermes_doctor.settings import variables
+        from hermes_doctor.probes import effective_settings
 
-        return variables.read(self)
+        return effective_settings.read(self)
 
     @once(limit=4)
     def resolved(self) -> Resolved:

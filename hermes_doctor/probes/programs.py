@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.model import CouldNotLook
-from hermes_doctor.settings.variables import started_with
+from hermes_doctor.probes.effective_settings import started_with
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hermes_doctor.model import CouldNotLook
-from hermes_doctor.settings import credential_pool, env_parsers, variables
+from hermes_doctor.probes import effective_settings
+from hermes_doctor.settings import credential_pool, env_parsers
 from hermes_doctor.settings.document import Document
 from hermes_doctor.settings.inputs import World, section
 from hermes_doctor.settings.release import Release
@@ -31,7 +32,7 @@ def gather(probes: Probes) -> tuple[World, tuple[str, ...]]:
     doubts: list[str] = []
     started_with: Mapping[str, str] = {}
     try:
-        started_with = variables.started_with(probes)
+        started_with = effective_settings.started_with(probes)
     except CouldNotLook as doubt:
         doubts.append(str(doubt))
     found = probes.installation()

@@ -11,11 +11,9 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from hermes_doctor.lazy import NamedTuple, pattern
-from hermes_doctor.model import CouldNotLook
-from hermes_doctor.system.files import snapshot
 
 if TYPE_CHECKING:
-    from hermes_doctor.probes.probes import Probes
+    pass
 
 _LINE = pattern(r"\s*(?:export\s+)?([A-Za-z_][A-Za-z0-9_]*)\s*=\s*(.*?)\s*")
 _COMMENT = pattern(r"\s#.*$")
@@ -44,50 +42,6 @@ class Settings(NamedTuple):
     def source(self, name: str) -> str:
         """Where a variable comes from, for people."""
         return ".env" if name in self.file else "the gateway's environment"
-
-
-def read(probes: Probes) -> Settings:
-    """The settings of the running gateway, or of the one that would be started."""
-    unsure = []
-    try:
-        before = started_with(probes)
-    except CouldNotLook as doubt:
-        before = {}
-        unsure.append(str(doubt))
-    file: dict[str, str] = {}
-    try:
-        found = probes.env()
-        file = parse(found.text or "") if found else {}
-    except CouldNotLook as doubt:
-        unsure.append(str(doubt))
-    config: Mapping[str, Any] = {}
-    try:
-        written = probes.config()
-        config = (written.values if written else None) or {}
-    except CouldNotLook as doubt:
-        unsure.append(str(doubt))
-    return Settings({**before, **file}, frozenset(file), config, tuple(unsure))
-
-
-def started_with(probes: Probes) -> Mapping[str, str]:
-    """The environment that the gateway was, or would be, started with."""
-    gateways = probes.gateways()
-    if gateways:
-        environment = probes.vitals(gateways[0].pid).environment
-        if environment is None:
-            raise CouldNotLook(f"you may not see the environment of process {gateways[0].pid}")
-        return environment
-    if not probes.network:  # who asks managers pays for it; a quick look has no use for this
-        return {}
-    owner = probes.supervision().owner
-    return owner.environment if owner else {}
-
-
-def is_managed(probes: Probes) -> bool:
-    """Whether a package manager writes this home, as Hermes tells it."""
-    if snapshot(probes.home / ".managed").kind != "absent":
-        return True
-    return bool(started_with(probes).get("HERMES_MANAGED", "").strip())
 
 
 def parse(text: str) -> dict[str, str]:
