@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from hermes_doctor.api import Check
     from hermes_doctor.model import Report
+    from hermes_doctor.plugins.declare import Check
     from hermes_doctor.plugins.load import Plugins
 
 

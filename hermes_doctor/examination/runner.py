@@ -11,7 +11,6 @@ from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
-from hermes_doctor.api import Check
 from hermes_doctor.examination.liveness import ladder
 from hermes_doctor.model import (
     CheckResult,
@@ -25,6 +24,7 @@ from hermes_doctor.model import (
     Skip,
     Status,
 )
+from hermes_doctor.plugins.declare import Check
 from hermes_doctor.plugins.load import Broken, Plugins
 from hermes_doctor.probes.probes import Probes
 from hermes_doctor.system import threads, time_limits

@@ -12,8 +12,9 @@ from hermes_doctor.backup.unique_rows import expired_before
 from hermes_doctor.backup.vault import Vault
 from hermes_doctor.model import CannotFix, CouldNotLook, Trouble
 from hermes_doctor.sqlite import saved_rows
+from hermes_doctor.sqlite.files import real
 from hermes_doctor.sqlite.nameless_log import Image
-from hermes_doctor.steps.base import ReplaceDatabase, real
+from hermes_doctor.steps.base import ReplaceDatabase
 from hermes_doctor.system import disk
 from hermes_doctor.system.files import open_regular, snapshot
 

@@ -13,8 +13,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Generic, NoReturn, TypeVar
 
-from hermes_doctor.api import Check, Fix
 from hermes_doctor.lazy import NamedTuple
+from hermes_doctor.plugins.declare import Check, Fix
 from hermes_doctor.plugins.log_rules import checks
 from hermes_doctor.plugins.log_rules.folder import Folder
 from hermes_doctor.system import time_limits

@@ -8,9 +8,9 @@ from contextlib import redirect_stdout
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from hermes_doctor.api import Fix
 from hermes_doctor.examination.runner import crash, examine
 from hermes_doctor.model import CannotFix, CouldNotLook, Finding, Safety, Severity, Status
+from hermes_doctor.plugins.declare import Fix
 from hermes_doctor.plugins.load import Plugins
 from hermes_doctor.probes.probes import Probes
 from hermes_doctor.records.journal import ItemRecord

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from hermes_doctor import __version__
-from hermes_doctor.api import Check
 from hermes_doctor.examination import runner
 from hermes_doctor.home import Home
 from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.model import Report, Severity, Trouble
+from hermes_doctor.plugins.declare import Check
 from hermes_doctor.plugins.load import Plugins
 from hermes_doctor.probes.probes import Probes
 from hermes_doctor.schedule import durations

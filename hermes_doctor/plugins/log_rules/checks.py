@@ -7,7 +7,8 @@ from pathlib import Path
 from stat import S_ISDIR
 from typing import TYPE_CHECKING
 
-from hermes_doctor.api import Check, CouldNotLook, Finding, Partly, Skip
+from hermes_doctor.model import CouldNotLook, Finding, Partly, Skip
+from hermes_doctor.plugins.declare import Check
 from hermes_doctor.system.files import listing, reason
 
 if TYPE_CHECKING:

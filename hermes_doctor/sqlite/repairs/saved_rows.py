@@ -11,9 +11,10 @@ from pathlib import Path
 from hermes_doctor.model import CannotFix, CouldNotLook
 from hermes_doctor.sqlite.blueprint import Blueprint
 from hermes_doctor.sqlite.column_rules import quoted
+from hermes_doctor.sqlite.errors import name_of
 from hermes_doctor.sqlite.reader import OnConnection
 from hermes_doctor.sqlite.repairs import fulltext
-from hermes_doctor.sqlite.repairs.work import at_work, name as name_of, transaction
+from hermes_doctor.sqlite.repairs.work import at_work, transaction
 from hermes_doctor.sqlite.salvage.log_rows import MESSAGES, SESSIONS, number
 from hermes_doctor.sqlite.saved_rows import Lacking, SavedMessages, asking, lacking
 from hermes_doctor.sqlite.soundness import address
