@@ -10,10 +10,10 @@ from hermes_doctor.settings.variables import Settings, parse
 from hermes_doctor.system.files import snapshot
 
 if TYPE_CHECKING:
-    from hermes_doctor.probes.probes import Probes
+    from hermes_doctor.probes.gateway import GatewayProbes
 
 
-def read(probes: Probes) -> Settings:
+def read(probes: GatewayProbes) -> Settings:
     """The settings of the running gateway, or of the one that would be started."""
     unsure = []
     try:
@@ -36,7 +36,7 @@ def read(probes: Probes) -> Settings:
     return Settings({**before, **file}, frozenset(file), config, tuple(unsure))
 
 
-def started_with(probes: Probes) -> Mapping[str, str]:
+def started_with(probes: GatewayProbes) -> Mapping[str, str]:
     """The environment that the gateway was, or would be, started with."""
     gateways = probes.gateways()
     if gateways:
@@ -50,7 +50,7 @@ def started_with(probes: Probes) -> Mapping[str, str]:
     return owner.environment if owner else {}
 
 
-def is_managed(probes: Probes) -> bool:
+def is_managed(probes: GatewayProbes) -> bool:
     """Whether a package manager writes this home, as Hermes tells it."""
     if snapshot(probes.home / ".managed").kind != "absent":
         return True

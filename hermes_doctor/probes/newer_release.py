@@ -8,13 +8,13 @@ from hermes_doctor.knowledge.data import NEWEST, NEWEST_CONFIG, NEWEST_SCHEMA
 from hermes_doctor.model import CouldNotLook
 
 if TYPE_CHECKING:
-    from hermes_doctor.probes.probes import Probes
+    from hermes_doctor.probes.database_files import DatabaseProbes
 
 MOST = 10_000
 """No release will have counted its versions further than this; more is damage, not a release."""
 
 
-def reason(probes: Probes) -> str | None:
+def reason(probes: DatabaseProbes) -> str | None:
     """Why knowledge about releases does not apply to this home; None if it does.
 
     The installed release tells, and what it has written: the Hermes that works on a home may be
@@ -34,7 +34,7 @@ def _beyond(version: Any, newest: int) -> bool:
     return type(version) is int and newest < version <= MOST
 
 
-def _config_version(probes: Probes) -> Any:
+def _config_version(probes: DatabaseProbes) -> Any:
     try:
         document = probes.resolved().world.document
     except CouldNotLook:
@@ -42,7 +42,7 @@ def _config_version(probes: Probes) -> Any:
     return document.values.get("_config_version") if document.values else None
 
 
-def _schema_version(probes: Probes) -> Any:
+def _schema_version(probes: DatabaseProbes) -> Any:
     path = probes.home / "state.db"
     try:
         known = path in probes.databases().paths

@@ -13,7 +13,7 @@ from hermes_doctor.probes.effective_settings import started_with
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from hermes_doctor.probes.probes import Probes
+    from hermes_doctor.probes.gateway import GatewayProbes
 
 
 class Program(NamedTuple):
@@ -24,7 +24,7 @@ class Program(NamedTuple):
     """Whether it was looked for where the gateway looks; else it was our own PATH."""
 
 
-def find(probes: Probes, name: str) -> Program:
+def find(probes: GatewayProbes, name: str) -> Program:
     """A program on the PATH of the gateway, or in what Hermes keeps for itself in the home."""
     environment = _environment(probes)
     path = environment.get("PATH")
@@ -40,7 +40,7 @@ def find(probes: Probes, name: str) -> Program:
     return Program(None, path is not None)
 
 
-def _environment(probes: Probes) -> Mapping[str, str]:
+def _environment(probes: GatewayProbes) -> Mapping[str, str]:
     """What the gateway is, or would be, started with."""
     try:
         found = started_with(probes)

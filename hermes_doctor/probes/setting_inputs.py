@@ -17,14 +17,14 @@ from hermes_doctor.settings.release import Release
 from hermes_doctor.system.files import MEGABYTE, read, snapshot
 
 if TYPE_CHECKING:
-    from hermes_doctor.probes.probes import Probes
+    from hermes_doctor.probes.installed import InstalledProbes
 
 _LIMIT = 4 * MEGABYTE
 _MANAGED = Path("/etc/hermes")
 _VAULTS = ("bitwarden", "onepassword")
 
 
-def gather(probes: Probes) -> tuple[World, tuple[str, ...]]:
+def gather(probes: InstalledProbes) -> tuple[World, tuple[str, ...]]:
     """The world of this home, and what may change the answers without being looked at.
 
     Raises CouldNotLook when one of the files that decide cannot be read.

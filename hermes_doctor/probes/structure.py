@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from pathlib import Path
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from hermes_doctor.knowledge import atlas
@@ -13,7 +12,7 @@ from hermes_doctor.sqlite.changed_parts import Changed
 from hermes_doctor.sqlite.missing_parts import Missing
 
 if TYPE_CHECKING:
-    from hermes_doctor.probes.probes import Probes
+    from hermes_doctor.installation.find import Installation
     from hermes_doctor.sqlite.blueprint import Blueprint
     from hermes_doctor.sqlite.schema import Schema
 
@@ -43,16 +42,19 @@ class Structure(NamedTuple):
         return bool(parts)
 
 
-def compare(probes: Probes, path: Path) -> Structure:
-    """Judge the database at `path`."""
-    name = probes.home.name_of(path)
+def compare(
+    name: str,
+    schema: Callable[[], Schema],
+    installation: Callable[[], Installation | None],
+) -> Structure:
+    """Judge the database of that name in the home; what is not needed for that is not asked."""
     kind = atlas.kind_of(name)
     if kind is None:
         return Structure(plan=None, newer=False)
-    found = probes.schema(path)
+    found = schema()
     if atlas.is_newer(kind, found):
         return Structure(plan=None, newer=True)
-    installed = probes.installation()
+    installed = installation()
     release = installed.release if installed else None
     plan = atlas.expected(kind, release, found)
     if plan is None:
