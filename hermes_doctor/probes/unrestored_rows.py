@@ -20,7 +20,7 @@ from hermes_doctor.sqlite.saved_rows import Message
 from hermes_doctor.system.files import MEGABYTE, size, snapshot
 
 if TYPE_CHECKING:
-    from hermes_doctor.probes.probes import Probes
+    from hermes_doctor.probes.database_files import DatabaseProbes
 
 HISTORY, BOARD = "state.db", "kanban.db"
 LARGEST = 256 * MEGABYTE
@@ -44,7 +44,7 @@ class Unrestored(NamedTuple):
     """What names this home, and the vault if it is not the usual one, on the command line."""
 
 
-def find(probes: Probes, logs: Sequence[SavedLog]) -> Iterator[Unrestored | CouldNotLook]:
+def find(probes: DatabaseProbes, logs: Sequence[SavedLog]) -> Iterator[Unrestored | CouldNotLook]:
     """Compare each backup with the live databases; rows of two backups are counted once."""
     counted: set[tuple[str, Message]] = set()
     for log in logs:
@@ -60,7 +60,7 @@ def find(probes: Probes, logs: Sequence[SavedLog]) -> Iterator[Unrestored | Coul
             yield CouldNotLook(f"backup {log.id} could not be compared: it cannot be read")
 
 
-def _loaded(probes: Probes, log: SavedLog) -> Backup:
+def _loaded(probes: DatabaseProbes, log: SavedLog) -> Backup:
     if snapshot(log.root).kind == "absent":
         raise CouldNotLook(f"the vault {log.root} is missing")
     return Vault(probes.home, log.root).load(log.id)
@@ -81,7 +81,7 @@ def _databases(backup: Backup, log: SavedLog) -> Iterator[Entry]:
 
 
 def _compared(
-    probes: Probes,
+    probes: DatabaseProbes,
     log: SavedLog,
     backup: Backup,
     entry: Entry,
@@ -114,7 +114,7 @@ def _compared(
     )
 
 
-def _asking(probes: Probes, path: Path) -> saved_rows.Ask:
+def _asking(probes: DatabaseProbes, path: Path) -> saved_rows.Ask:
     """Questions to a live database."""
     try:
         found = probes.condition(path)
