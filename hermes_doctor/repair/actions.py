@@ -12,7 +12,7 @@ from hermes_doctor.steps.base import Act
 
 if TYPE_CHECKING:
     from hermes_doctor.home import Home
-    from hermes_doctor.repair.run import Item
+    from hermes_doctor.repair.targets import Item
 
 
 class Acts:
