@@ -17,8 +17,6 @@ class Header(NamedTuple):
 
     head: bytes
     snapshot: Snapshot
-    in_log: bool = False
-    """The write-ahead log holds a newer first page, so SQLite never looks at this one."""
 
     @property
     def empty(self) -> bool:
@@ -98,8 +96,4 @@ _OTHERS = (
 def read(path: Path) -> Header:
     """The head of one database file."""
     head, taken = read_head(path, 128)
-    if head.startswith(MAGIC):
-        return Header(head, taken)
-    from hermes_doctor.sqlite import pages
-
-    return Header(head, taken, in_log=pages.first_in_log(path))
+    return Header(head, taken)

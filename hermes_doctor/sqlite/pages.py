@@ -64,24 +64,6 @@ def opened(path: Path) -> Iterator[Pages]:
             os.close(fd)
 
 
-def first_in_log(path: Path) -> bool:
-    """Whether the log beside a database has a committed first page that is one of a database."""
-    try:
-        fd = open_regular(path.with_name(path.name + "-wal"))
-    except (FileNotFoundError, CouldNotLook):
-        return False
-    try:
-        page_size = int.from_bytes(os.pread(fd, 12, 0)[8:12], "big")
-        if page_size not in headers.PAGE_SIZES:
-            return False
-        at = _committed(fd, page_size).get(1)
-        return at is not None and os.pread(fd, 16, at) == headers.MAGIC
-    except (OSError, CouldNotLook):
-        return False
-    finally:
-        os.close(fd)
-
-
 def _committed(wal: int, page_size: int) -> dict[int, int]:
     """Where the newest committed version of each page lies in the log.
 
