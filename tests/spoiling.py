@@ -6,7 +6,8 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-from hermes_doctor.backup.manifest import MANIFEST, Backup, Entry, seal
+from hermes_doctor.backup.entry import Entry
+from hermes_doctor.backup.manifest import MANIFEST, Backup, seal
 from hermes_doctor.backup.vault import Vault
 from hermes_doctor.home import Home
 from hermes_doctor.system import disk

@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from hermes_doctor.backup.manifest import Entry, place_of, seal
+from hermes_doctor.backup.entry import Entry
+from hermes_doctor.backup.manifest import place_of, seal
 from tests import support
 from tests.writing import back_up
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor.backup.manifest import Entry
+from hermes_doctor.backup.entry import Entry
 from tests import damage, support
 from tests.writing import back_up
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from hermes_doctor.backup import blocks, save
-from hermes_doctor.backup.manifest import Entry
+from hermes_doctor.backup.entry import Entry
 from hermes_doctor.backup.vault import Vault
 from hermes_doctor.home import Home
 from hermes_doctor.model import Trouble

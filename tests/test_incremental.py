@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from hermes_doctor.backup import blocks, entry_content, manifest, unchanged
-from hermes_doctor.backup.manifest import Backup, Entry
+from hermes_doctor.backup.entry import Entry
+from hermes_doctor.backup.manifest import Backup
 from hermes_doctor.backup.vault import Vault
 from hermes_doctor.home import Home
 from hermes_doctor.model import Trouble

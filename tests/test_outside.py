@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from hermes_doctor.backup import outside_files
-from hermes_doctor.backup.manifest import Entry
+from hermes_doctor.backup.entry import Entry
 from hermes_doctor.home import Home
 from tests import support
 from tests.writing import back_up

@@ -18,8 +18,9 @@ from typing import IO
 
 from hermes_doctor.backup import blocks, passphrase
 from hermes_doctor.backup.engines import program
+from hermes_doctor.backup.entry import Entry
 from hermes_doctor.backup.intake import arriving, keep, refuse_odd
-from hermes_doctor.backup.manifest import MANIFEST, Backup, Entry, parse, place_of, seal
+from hermes_doctor.backup.manifest import MANIFEST, Backup, parse, place_of, seal
 from hermes_doctor.backup.vault import Vault
 from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.model import CouldNotLook, Trouble

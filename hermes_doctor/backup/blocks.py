@@ -17,7 +17,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hermes_doctor.backup.manifest import BASE, CHANGED, Entry
+from hermes_doctor.backup.entry import Entry
+from hermes_doctor.backup.manifest import BASE, CHANGED
 from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.model import CouldNotLook
 from hermes_doctor.system import digests, disk, sparse_files

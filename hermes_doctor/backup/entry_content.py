@@ -5,7 +5,8 @@ from __future__ import annotations
 import contextlib
 from pathlib import Path
 
-from hermes_doctor.backup.vault import Backup, Entry
+from hermes_doctor.backup.entry import Entry
+from hermes_doctor.backup.vault import Backup
 from hermes_doctor.model import CouldNotLook, Trouble
 from hermes_doctor.system import disk
 from hermes_doctor.system.files import snapshot

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from operator import itemgetter
 from typing import Any
 
-from hermes_doctor.backup.manifest import Entry, can_be_names
+from hermes_doctor.backup.entry import Entry, can_be_names
 from hermes_doctor.lazy import NOTHING
 
 

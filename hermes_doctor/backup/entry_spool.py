@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import overload
 
-from hermes_doctor.backup.manifest import MANIFEST, Backup, Entry, head_document, head_of, written
+from hermes_doctor.backup.entry import Entry
+from hermes_doctor.backup.manifest import MANIFEST, Backup, head_document, head_of, written
 from hermes_doctor.system import disk
 from hermes_doctor.system.files import MEGABYTE
 

@@ -16,8 +16,9 @@ from pathlib import Path, PurePosixPath
 from typing import IO
 
 from hermes_doctor import __version__
+from hermes_doctor.backup.entry import Entry
 from hermes_doctor.backup.intake import arriving, keep
-from hermes_doctor.backup.manifest import Backup, Entry, place_of
+from hermes_doctor.backup.manifest import Backup, place_of
 from hermes_doctor.backup.selection import SECRET, of_store, passing
 from hermes_doctor.backup.trial_restore import tried
 from hermes_doctor.backup.vault import MANIFEST, Vault, check_room

@@ -13,7 +13,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 
-from hermes_doctor.backup.manifest import MANIFEST, Backup, Entry, seal
+from hermes_doctor.backup.entry import Entry
+from hermes_doctor.backup.manifest import MANIFEST, Backup, seal
 from hermes_doctor.backup.vault import BEGUN, PARTIAL, Vault
 from hermes_doctor.home import Home
 from hermes_doctor.model import Trouble

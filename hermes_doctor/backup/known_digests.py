@@ -13,7 +13,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from hermes_doctor.backup import blocks
-from hermes_doctor.backup.manifest import BASE, CHANGED, Entry
+from hermes_doctor.backup.entry import Entry
+from hermes_doctor.backup.manifest import BASE, CHANGED
 from hermes_doctor.model import CouldNotLook
 from hermes_doctor.system import digests
 from hermes_doctor.system.digests import PIECE

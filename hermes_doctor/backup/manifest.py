@@ -9,8 +9,10 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from hermes_doctor.backup.entry import Entry, can_be_names
+from hermes_doctor.backup.entry_rules import entries_of
 from hermes_doctor.backup.unreadable_files import Missing, of_document
-from hermes_doctor.lazy import NOTHING, NamedTuple
+from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.model import Trouble
 from hermes_doctor.system.files import Snapshot
 
@@ -20,42 +22,6 @@ OPENING = b', "entries": [\n'
 """The end of the head."""
 BASE, CHANGED = "base", "changed"
 """The two parts of a copy that is kept in blocks."""
-
-
-class Entry(NamedTuple):
-    """One path as it was: enough to give it back exactly."""
-
-    path: str
-    """Relative to the home, or absolute for a file that a symlink of the home leads to."""
-    kind: str
-    """file, symlink, absent, or mode (only mode and owner matter; no copy is kept)."""
-    size: int = 0
-    mode: int = 0
-    uid: int = -1
-    gid: int = -1
-    mtime_ns: int = 0
-    sha256: str | None = None
-    """Of its content: plain, or by its pieces (`digests`)."""
-    target: str | None = None
-    xattrs: Mapping[str, str] = NOTHING
-    method: str = "bytes"
-    """bytes (as it lay there) or sqlite (through SQLite, from a database in use)."""
-    integrity: str | None = None
-    """What SQLite says of a database: of any that was in use, and of Hermes' own."""
-    blocks: bool = False
-    """Kept as an earlier whole copy and the blocks that differ from it (`blocks`)."""
-    seen: tuple[int, ...] = ()
-    """When the file was read, and what told then that it was this one (`sharing`)."""
-    read_at: int = 0
-    """When its copy was last read back, in nanoseconds."""
-    examined_at: int = 0
-    """When SQLite last examined it."""
-    pieces: str = ""
-    """The SHA-256 of each piece of its whole copy, or its base's, where they are known."""
-
-    def alone(self) -> Entry:
-        """The same of a copy in one piece, somewhere where there is no other to share with."""
-        return self._replace(blocks=False, seen=(), pieces="")
 
 
 class Backup(NamedTuple):
@@ -190,8 +156,6 @@ DAMAGE = (ValueError, KeyError, TypeError, AttributeError, RecursionError, Overf
 
 def parse(folder: Path, data: bytes) -> Backup:
     """A manifest read back; one flipped bit anywhere in it is noticed."""
-    from hermes_doctor.backup.entry_rules import entries_of
-
     try:
         document: dict[str, Any] = json.loads(data)
         if not _is_sealed(document, data):
@@ -252,14 +216,6 @@ def _is_sealed(document: Mapping[str, Any], data: bytes) -> bool:
     opened = {name: value for name, value in document.items() if name != "seal"}
     closing = hashlib.sha256(_formerly(opened)).hexdigest()
     return bool(document["seal"] == closing) and _formerly(document) == data
-
-
-def can_be_names(text: str) -> bool:
-    """Whether a disk could have names of these characters."""
-    try:
-        return b"\0" not in text.encode("utf-8", "surrogateescape")
-    except UnicodeEncodeError:
-        return False
 
 
 def head_of(rest: Mapping[str, Any]) -> bytes:

@@ -17,8 +17,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, overload
 
+from hermes_doctor.backup.entry import Entry
 from hermes_doctor.backup.entry_rules import entries_of
-from hermes_doctor.backup.manifest import MANIFEST, OPENING, Backup, Entry, backup_of, head_of
+from hermes_doctor.backup.manifest import MANIFEST, OPENING, Backup, backup_of, head_of
 from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.model import CouldNotLook, Trouble
 from hermes_doctor.system.files import Snapshot, open_regular, snapshot

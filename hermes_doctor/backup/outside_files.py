@@ -11,7 +11,7 @@ import os
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
-from hermes_doctor.backup.manifest import Entry
+from hermes_doctor.backup.entry import Entry
 from hermes_doctor.home import Home, main_of
 from hermes_doctor.model import CouldNotLook
 from hermes_doctor.system.files import snapshot

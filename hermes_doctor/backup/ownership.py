@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from hermes_doctor.backup.manifest import Entry
+from hermes_doctor.backup.entry import Entry
 from hermes_doctor.system import disk, privileges
 from hermes_doctor.system.files import snapshot
 

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hermes_doctor.backup import blocks, save_worker, unchanged
+from hermes_doctor.backup.entry import Entry
 from hermes_doctor.backup.entry_spool import Lines
-from hermes_doctor.backup.manifest import Entry, Source
+from hermes_doctor.backup.manifest import Source
 from hermes_doctor.backup.partial import Partial, Progress
 from hermes_doctor.backup.read_errors import unreadable
 from hermes_doctor.backup.save_database import Databases, groups

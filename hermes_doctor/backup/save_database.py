@@ -8,7 +8,8 @@ from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 
-from hermes_doctor.backup.manifest import Entry, Source
+from hermes_doctor.backup.entry import Entry
+from hermes_doctor.backup.manifest import Source
 from hermes_doctor.backup.save_file import Files, written_to
 from hermes_doctor.home import SIDECARS, Home, is_database, main_of
 from hermes_doctor.model import CannotFix, CouldNotLook

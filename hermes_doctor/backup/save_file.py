@@ -7,7 +7,8 @@ import time
 from pathlib import Path
 
 from hermes_doctor.backup import blocks, growing_file, unchanged as backup_unchanged
-from hermes_doctor.backup.manifest import Entry, Source
+from hermes_doctor.backup.entry import Entry
+from hermes_doctor.backup.manifest import Source
 from hermes_doctor.backup.partial import Partial
 from hermes_doctor.model import CouldNotLook, Trouble
 from hermes_doctor.system import disk

@@ -12,8 +12,9 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from hermes_doctor.backup.entry import Entry
 from hermes_doctor.backup.entry_rules import entries_of
-from hermes_doctor.backup.manifest import Entry, Source
+from hermes_doctor.backup.manifest import Source
 from hermes_doctor.backup.unreadable_files import Missing
 from hermes_doctor.home import SIDECARS, is_database
 from hermes_doctor.model import CannotFix

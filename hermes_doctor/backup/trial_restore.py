@@ -15,7 +15,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from hermes_doctor.backup import entry_content
-from hermes_doctor.backup.manifest import Backup, Entry
+from hermes_doctor.backup.entry import Entry
+from hermes_doctor.backup.manifest import Backup
 from hermes_doctor.backup.selection import STORES, matches
 from hermes_doctor.backup.vault import BEGUN, PARTIAL, Progress, Vault
 from hermes_doctor.home import is_database, main_of

@@ -27,7 +27,8 @@ from pathlib import Path
 from stat import S_ISREG
 
 from hermes_doctor.backup import blocks, known_digests
-from hermes_doctor.backup.manifest import BASE, CHANGED, Backup, Entry, within
+from hermes_doctor.backup.entry import Entry
+from hermes_doctor.backup.manifest import BASE, CHANGED, Backup, within
 from hermes_doctor.backup.manifest_pages import Pages
 from hermes_doctor.model import CannotFix, CouldNotLook
 from hermes_doctor.system import disk, privileges

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from hermes_doctor.backup import entry_content
-from hermes_doctor.backup.manifest import Backup, Entry
+from hermes_doctor.backup.entry import Entry
+from hermes_doctor.backup.manifest import Backup
 from hermes_doctor.backup.vault import BEGUN, PARTIAL, Vault
 from hermes_doctor.home import Home
 from hermes_doctor.lazy import NamedTuple

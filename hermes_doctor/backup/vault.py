@@ -11,6 +11,7 @@ from pathlib import Path
 
 from hermes_doctor import __version__
 from hermes_doctor.backup import blocks, manifest_pages
+from hermes_doctor.backup.entry import Entry
 from hermes_doctor.backup.entry_spool import Lines
 from hermes_doctor.backup.manifest import (
     BASE,
@@ -19,7 +20,6 @@ from hermes_doctor.backup.manifest import (
     MANIFEST,
     SCHEMA,
     Backup,
-    Entry,
     Source,
     damaged,
     parse,

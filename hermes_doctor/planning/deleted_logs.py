@@ -15,7 +15,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from weakref import WeakKeyDictionary
 
-from hermes_doctor.backup.manifest import Backup, Entry, place_of
+from hermes_doctor.backup.entry import Entry
+from hermes_doctor.backup.manifest import Backup, place_of
 from hermes_doctor.backup.vault import Vault
 from hermes_doctor.home import Home
 from hermes_doctor.lazy import NamedTuple

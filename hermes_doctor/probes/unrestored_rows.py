@@ -9,7 +9,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hermes_doctor.backup.manifest import Backup, Entry
+from hermes_doctor.backup.entry import Entry
+from hermes_doctor.backup.manifest import Backup
 from hermes_doctor.backup.unique_rows import LOG_HEAD, expired_before
 from hermes_doctor.backup.vault import Vault
 from hermes_doctor.lazy import NamedTuple

@@ -10,8 +10,9 @@ from datetime import datetime
 from pathlib import Path
 
 from hermes_doctor.backup import ownership
+from hermes_doctor.backup.entry import Entry
 from hermes_doctor.backup.entry_content import rebuild
-from hermes_doctor.backup.vault import Backup, Entry
+from hermes_doctor.backup.vault import Backup
 from hermes_doctor.home import Home, is_database, main_of
 from hermes_doctor.model import Trouble
 from hermes_doctor.records.journal import Journal, PathRecord, State

@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from hermes_doctor.backup import entry_content
-from hermes_doctor.backup.vault import Backup, Entry, Vault
+from hermes_doctor.backup.entry import Entry
+from hermes_doctor.backup.vault import Backup, Vault
 from hermes_doctor.home import Home, is_database
 from hermes_doctor.model import Trouble
 from hermes_doctor.records import journal as journals
