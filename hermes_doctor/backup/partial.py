@@ -5,14 +5,20 @@ from __future__ import annotations
 import itertools
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
 
 from hermes_doctor.backup.entry_spool import chunks
 from hermes_doctor.backup.manifest import BASE, CHANGED, place_of, within
 from hermes_doctor.backup.unchanged import Earlier
 from hermes_doctor.system import disk
 from hermes_doctor.system.files import StrPath
+
+if TYPE_CHECKING:
+    from hermes_doctor.backup.entry import Entry
+    from hermes_doctor.backup.manifest import Source
+    from hermes_doctor.backup.unreadable_files import Missing
 
 Progress = Callable[[int], None]
 MANY = 4096
@@ -91,3 +97,14 @@ class Partial:
             self.fresh.discard(str(path))
         disk.remove_folder(folder)
         self.earlier.gone(folder)
+
+
+class Saver(Protocol):
+    """Whoever saves files into an unfinished backup."""
+
+    made: Partial
+    earlier: Earlier
+    missing: list[Missing]
+
+    def group(self, group: Sequence[Source]) -> list[Entry]:
+        """Save a database with its sidecars, or a single file."""

@@ -21,7 +21,7 @@ from hermes_doctor.model import CannotFix
 from hermes_doctor.system.files import MEGABYTE
 
 if TYPE_CHECKING:
-    from hermes_doctor.backup.save import Saving
+    from hermes_doctor.backup.partial import Saver
     from hermes_doctor.system.workers import Child
 
 STEP = 16 * MEGABYTE
@@ -32,7 +32,7 @@ Groups = Sequence[Sequence[Source]]
 class Beside:
     """Files that another process saves."""
 
-    def __init__(self, saving: Saving, groups: Groups = (), other: Child | None = None) -> None:
+    def __init__(self, saving: Saver, groups: Groups = (), other: Child | None = None) -> None:
         self._saving = saving
         self._groups = groups
         self._other = other
@@ -81,7 +81,7 @@ class Beside:
 
 
 @contextmanager
-def saved(saving: Saving, groups: Groups) -> Iterator[Beside]:
+def saved(saving: Saver, groups: Groups) -> Iterator[Beside]:
     """Save groups meanwhile."""
     if not groups:
         yield Beside(saving)
@@ -92,7 +92,7 @@ def saved(saving: Saving, groups: Groups) -> Iterator[Beside]:
         yield Beside(saving, groups, other)
 
 
-def _told(saving: Saving, groups: Groups, say: Callable[[str], None]) -> str:
+def _told(saving: Saver, groups: Groups, say: Callable[[str], None]) -> str:
     """In that process: save them, and tell what came of it."""
     waiting = 0
 
