@@ -16,11 +16,11 @@ from pathlib import Path
 from weakref import WeakKeyDictionary
 
 from hermes_doctor.backup.entry import Entry
-from hermes_doctor.backup.manifest import Backup, place_of
+from hermes_doctor.backup.manifest import place_of
 from hermes_doctor.backup.vault import Vault
 from hermes_doctor.home import Home
-from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.model import CannotFix, CouldNotLook, Trouble
+from hermes_doctor.planning.saved_rows import Pair, Saved
 from hermes_doctor.probes.database_users import OpenFile, identity
 from hermes_doctor.probes.probes import Probes
 from hermes_doctor.records.journal import Journal
@@ -31,17 +31,6 @@ from hermes_doctor.system.held_files import open_held
 
 LOG = "write-ahead log (-wal)"
 _SUFFIXES = ("", "-wal", "-shm")
-
-
-class Pair(NamedTuple):
-    """A database and one log of it, as some processes have them open."""
-
-    database: Path
-    pids: tuple[int, ...]
-    files: tuple[tuple[str, OpenFile], ...]
-    """What follows the name ("", -wal or -shm), and the descriptor of a process to read it by."""
-    replaced: bool
-    """The file at the path of the database is another one."""
 
 
 def find(probes: Probes) -> tuple[Pair, ...]:
@@ -107,21 +96,6 @@ def refuse(home: Home) -> None:
             f"process {pair.pids[0]} writes into a deleted {LOG} of {pair.database.name}, and "
             f"the rows in it may be lost when it stops. Run `hermes-doctor fix --apply` first"
         )
-
-
-class Saved(NamedTuple):
-    """A pair in the vault, and descriptors on what is left of it."""
-
-    pair: Pair
-    backup: Backup
-    name: str
-    """Of the database in the backup."""
-    log: int | None
-    """The deleted log itself: the process may write into it until it has stopped."""
-
-    def copy_of(self, suffix: str) -> Path:
-        """Where the copy lies."""
-        return place_of(self.backup.folder, self.name + suffix)
 
 
 @dataclass(frozen=True)

@@ -6,11 +6,13 @@ import os
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
-from hermes_doctor.backup.vault import BEGUN, PARTIAL, check_room
+from hermes_doctor.backup.manifest import Backup, place_of
+from hermes_doctor.backup.vault import BEGUN, PARTIAL, Vault, check_room
 from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.model import CannotFix
+from hermes_doctor.probes.database_users import OpenFile
 from hermes_doctor.sqlite import nameless_log
 from hermes_doctor.sqlite.nameless_log import Image
 from hermes_doctor.sqlite.soundness import OK
@@ -22,10 +24,34 @@ from hermes_doctor.system.privileges import acting_for
 WANTED, FOUND = "wanted.db", "found.db"
 
 if TYPE_CHECKING:
-    from hermes_doctor.planning.deleted_logs import Saved, SaveDeleted
+    from hermes_doctor.home import Home
 
 
-def restored(step: SaveDeleted) -> Sequence[Change]:
+class SavedFiles(Protocol):
+    """What a run saved before the gateway stopped, as the step that saved it holds it."""
+
+    @property
+    def home(self) -> Home:
+        """The home of the run."""
+
+    @property
+    def saved(self) -> list[Saved]:
+        """The databases with their deleted logs."""
+
+    @property
+    def said(self) -> list[str]:
+        """What the receipt is to say."""
+
+    @property
+    def vaults(self) -> list[Vault]:
+        """The vault of the run."""
+
+    @property
+    def rooms(self) -> list[Path]:
+        """Folders for private copies."""
+
+
+def restored(step: SavedFiles) -> Sequence[Change]:
     """What brings back the rows that the stopped gateway did not leave in its databases."""
     found: dict[Path, Sequence[Change]] = {}
     for saved in step.saved:
@@ -41,7 +67,7 @@ def restored(step: SaveDeleted) -> Sequence[Change]:
     return [change for changes in found.values() for change in changes]
 
 
-def _restored(step: SaveDeleted, saved: Saved) -> Sequence[Change]:
+def _restored(step: SavedFiles, saved: Saved) -> Sequence[Change]:
     """CannotFix where rows are missing and must not be brought back by this run."""
     path = Path(os.path.realpath(saved.pair.database))
     if saved.pair.replaced:  # the file that is there now is another database
@@ -72,7 +98,7 @@ class Images(NamedTuple):
     """The file should hold just that: nothing else was written but by this log."""
 
 
-def _judged(step: SaveDeleted, saved: Saved, path: Path, images: Images) -> Sequence[Change]:
+def _judged(step: SavedFiles, saved: Saved, path: Path, images: Images) -> Sequence[Change]:
     wanted, before, now, exact = images
     if exact and now.equals(wanted):
         return []
@@ -139,7 +165,7 @@ def _opened(files: ExitStack, path: Path) -> int:
     return fd
 
 
-def _room(step: SaveDeleted) -> Path:
+def _room(step: SavedFiles) -> Path:
     """A folder for copies in the vault of the run; if the run is killed, the next removes it."""
     [vault] = step.vaults
     room = vault.root / (vault.next_id() + PARTIAL)
@@ -154,3 +180,29 @@ def clear(room: Path) -> None:
     for name in os.listdir(room) if room.is_dir() else ():
         disk.remove(room / name)
     disk.remove_folder(room)
+
+
+class Pair(NamedTuple):
+    """A database and one log of it, as some processes have them open."""
+
+    database: Path
+    pids: tuple[int, ...]
+    files: tuple[tuple[str, OpenFile], ...]
+    """What follows the name ("", -wal or -shm), and the descriptor of a process to read it by."""
+    replaced: bool
+    """The file at the path of the database is another one."""
+
+
+class Saved(NamedTuple):
+    """A pair in the vault, and descriptors on what is left of it."""
+
+    pair: Pair
+    backup: Backup
+    name: str
+    """Of the database in the backup."""
+    log: int | None
+    """The deleted log itself: the process may write into it until it has stopped."""
+
+    def copy_of(self, suffix: str) -> Path:
+        """Where the copy lies."""
+        return place_of(self.backup.folder, self.name + suffix)

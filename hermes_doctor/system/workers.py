@@ -194,17 +194,21 @@ def child(path: Path | None, act: Callable[[Say], str]) -> Iterator[Child]:
                 os.waitpid(pid, 0)
 
 
+PRELOAD = ("hermes_doctor.sqlite",)
+"""Packages whose code runs in workers."""
+
+
 def _load_all() -> None:
     """Load what the work may need: the other user may be unable to read our installation."""
     import importlib
     import pkgutil
 
-    from hermes_doctor import sqlite
-
     for name in ("concurrent.futures.thread", "hashlib", "json", "mmap", "sqlite3", "tempfile"):
         importlib.import_module(name)
-    for module in pkgutil.walk_packages(sqlite.__path__, sqlite.__name__ + "."):
-        importlib.import_module(module.name)
+    for name in PRELOAD:
+        package = importlib.import_module(name)
+        for module in pkgutil.walk_packages(package.__path__, f"{name}."):
+            importlib.import_module(module.name)
 
 
 def _live(
