@@ -21,10 +21,10 @@ from hermes_doctor.api import (
     is_unset,
     own_providers,
     said,
+    shapes,
     spelling,
     users,
     ways,
-    wrong_shapes,
 )
 
 _LACKING = ("missing", "placeholder", "masked")
@@ -39,7 +39,7 @@ _LACKING = ("missing", "placeholder", "masked")
 def fallback_chain(probes: Probes) -> Iterator[Finding]:
     """Is there another way when the first provider fails?"""
     found = configured(probes)
-    misshapen = list(wrong_shapes.chain(found.world))
+    misshapen = list(shapes.chain(found.world))
     for one in misshapen:
         yield _shape(found, one)
     main, *links = ways(found)

@@ -17,13 +17,13 @@ from hermes_doctor.api import (
     Way,
     check,
     configured,
+    kinds,
     own_provider,
     own_providers,
     said,
     urls,
     users,
     ways,
-    wrong_types,
 )
 
 _VARIABLES = ("HERMES_MODEL", "LLM_MODEL", "OPENAI_MODEL")
@@ -39,7 +39,7 @@ def model_name(probes: Probes) -> Iterator[Finding]:
     """Is the model named in a way that Hermes and its provider take?"""
     found = configured(probes)
     main = ways(found)[0]
-    odd = list(wrong_types.odd(found.world))
+    odd = list(kinds.odd(found.world))
     for one in odd:
         yield _kind(found, one)
     trouble = found.main.trouble
@@ -186,18 +186,18 @@ def _context(found: Resolved, way: Way) -> Iterator[Finding]:
         value = block.get("context_length")
     if value is None:
         return
-    number, meant = wrong_types.whole(value), wrong_types.length(value)
-    if number is not None and (number >= wrong_types.SMALLEST or number <= 0):
+    number, meant = kinds.whole(value), kinds.length(value)
+    if number is not None and (number >= kinds.SMALLEST or number <= 0):
         return
     small = number is not None
     edits: tuple[Edit, ...] = ()
-    if not small and meant is not None and meant >= wrong_types.SMALLEST:
+    if not small and meant is not None and meant >= kinds.SMALLEST:
         edits = (Put(path, meant),)
     yield Finding(
         code="CFG-CONTEXT-LENGTH",
         severity=way.severity if small else Severity.WARNING,
         title=(
-            f"context_length is {number}, and Hermes refuses less than {wrong_types.SMALLEST}"
+            f"context_length is {number}, and Hermes refuses less than {kinds.SMALLEST}"
             if small
             else "context_length is no plain number, and is ignored"
         ),

@@ -19,7 +19,7 @@ from hermes_doctor.api import (
     check,
     configured,
     said,
-    wrong_shapes,
+    shapes,
 )
 
 _LATER = "api_key_env"
@@ -29,7 +29,7 @@ _LATER = "api_key_env"
 def provider_entries(probes: Probes) -> Iterator[Finding]:
     """Are own providers written in a form that Hermes reads?"""
     found = configured(probes)
-    for one in wrong_shapes.providers(found.world):
+    for one in shapes.providers(found.world):
         edits = _edits(found, one)
         name = ".".join(map(str, one.path))
         wanted = _wanted(found) & {each.lower() for each in one.names}

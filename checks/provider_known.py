@@ -17,9 +17,9 @@ from hermes_doctor.api import (
     configured,
     own_providers,
     said,
+    shapes,
     spelling,
     ways,
-    wrong_shapes,
 )
 
 
@@ -46,7 +46,7 @@ def _unknown(found: Resolved, way: Way, kind: str) -> Finding:
     edits, advice = _advice(found, way, word, kind)
     chosen = asked.source.kind in ("env", "process")
     bare = word.removeprefix("custom:")
-    lost = any(bare in map(str.lower, one.names) for one in wrong_shapes.providers(found.world))
+    lost = any(bare in map(str.lower, one.names) for one in shapes.providers(found.world))
     stands_in = found.used is not None
     return Finding(
         code="CFG-PROVIDER-UNKNOWN",

@@ -94,7 +94,7 @@ def record() -> dict[str, Any]:
         "files": files,
         "documents": documents(),
         "commands": dict(sorted(described(typer.main.get_command(commands.app)))),
-        "api": sorted(api.__all__),
+        "api": sorted(dir(api)),
     }
 
 

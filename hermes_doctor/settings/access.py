@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from typing import Any
 
 from hermes_doctor.knowledge.data import load_knowledge
@@ -55,7 +56,7 @@ class Access(NamedTuple):
 def accesses(world: World) -> Iterator[Access]:
     """The platforms that a gateway of this release starts with these settings."""
     known: Mapping[str, Any] = load_knowledge("platforms")["platforms"]
-    for name, because in world.begun.items():
+    for name, because in started_platforms(world).items():
         own = reader(world, name)
         token = own.token_text()
         if own.is_strict and token and not world.release.is_usable(token):
@@ -75,8 +76,13 @@ def accesses(world: World) -> Iterator[Access]:
         )
 
 
-def started(world: World) -> Iterator[tuple[str, str]]:
+@lru_cache(maxsize=4)
+def started_platforms(world: World) -> Mapping[str, str]:
     """The platforms that would start, and what starts each."""
+    return dict(_started(world))
+
+
+def _started(world: World) -> Iterator[tuple[str, str]]:
     names = frozenset(world.readings.dotenv.values)
     seen = Settings(world.variables, names, world.raw, ())
     file = {**world.readings.own.values, **world.variables}

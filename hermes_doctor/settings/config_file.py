@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import yaml
 
@@ -12,9 +12,6 @@ from hermes_doctor.home import Home
 from hermes_doctor.lazy import NamedTuple, pattern
 from hermes_doctor.model import CouldNotLook
 from hermes_doctor.system.files import MEGABYTE, Snapshot, read as read_file, snapshot
-
-if TYPE_CHECKING:
-    from hermes_doctor.settings.yaml_mistakes import Slip
 
 NAME = "config.yaml"
 LIMIT = 4 * MEGABYTE
@@ -47,15 +44,6 @@ class ConfigFile(NamedTuple):
     fault: Fault | None
     root: yaml.Node | None = None
     """The nodes that the values were made from, where that has not changed them."""
-
-    @property
-    def slip(self) -> Slip | None:
-        """The usual cause of the fault, if it is one of those."""
-        if self.fault is None:
-            return None
-        from hermes_doctor.settings.yaml_mistakes import slip
-
-        return slip(self.data, self.fault)
 
 
 def read(home: Home) -> ConfigFile | None:

@@ -107,13 +107,6 @@ class World:
         """config.yaml as the gateway reads the model from it: never expanded."""
         return in_order(self.raw, self.release) if self.release.since(0, 18) else self.raw
 
-    @cached_property
-    def begun(self) -> Mapping[str, str]:
-        """The platforms that would start, and what starts each."""
-        from hermes_doctor.settings.access import started
-
-        return dict(started(self))
-
     def source(self, value: Any, *path: str | int) -> Source:
         """Where a value of config.yaml stands."""
         return value.source if isinstance(value, Text) else self.document.source(*path)

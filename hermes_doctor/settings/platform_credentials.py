@@ -10,6 +10,7 @@ from hermes_doctor.knowledge.data import load_knowledge
 from hermes_doctor.knowledge.releases import release as numbers
 from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.settings import key_state
+from hermes_doctor.settings.access import started_platforms
 from hermes_doctor.settings.inputs import ABSENT, World
 from hermes_doctor.settings.platform_block import Block
 from hermes_doctor.settings.platforms import form_of
@@ -83,14 +84,16 @@ def wanted(world: World) -> Iterator[Wanted]:
     for name, facts in load_knowledge("credentials").items():
         block = Block(world, name)
         needs = tuple(_need(block, spelt) for spelt in facts["needs"])
-        if name not in world.begun and (block.is_off or not any(one.value for one in needs)):
+        if name not in started_platforms(world) and (
+            block.is_off or not any(one.value for one in needs)
+        ):
             continue
         if "instead" in facts and block.path(facts["instead"]):
             needs = ()
         yield Wanted(
             name=name,
             label=labels[name]["label"],
-            because=world.begun.get(name),
+            because=started_platforms(world).get(name),
             shared=bool(facts.get("shared")),
             needs=needs,
             doubts=tuple(_doubts(block, facts)),

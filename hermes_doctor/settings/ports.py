@@ -9,6 +9,7 @@ from hermes_doctor.home import Home
 from hermes_doctor.knowledge.data import load_knowledge
 from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.settings import config_file, env_file, env_parsers
+from hermes_doctor.settings.access import started_platforms
 from hermes_doctor.settings.document import Document
 from hermes_doctor.settings.inputs import World
 from hermes_doctor.settings.platform_block import Block
@@ -35,7 +36,7 @@ class Door(NamedTuple):
 def doors(world: World) -> Iterator[Door]:
     """The ports of all platforms that would start."""
     known: Mapping[str, Any] = load_knowledge("platforms")["platforms"]
-    for name, because in world.begun.items():
+    for name, because in started_platforms(world).items():
         facts = known[name]
         listens = _BRIDGE if name == "whatsapp" else facts.get("listens")
         if not listens:

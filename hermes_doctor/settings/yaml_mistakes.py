@@ -9,7 +9,7 @@ import yaml
 from hermes_doctor import redaction
 from hermes_doctor.lazy import NamedTuple, pattern
 from hermes_doctor.settings import config_file
-from hermes_doctor.settings.config_file import Fault
+from hermes_doctor.settings.config_file import ConfigFile, Fault
 from hermes_doctor.settings.lookalike_characters import BLANKS
 
 _CONFLICT = pattern(r"^(<{7}|={7}|>{7})(\s|$)")
@@ -24,7 +24,7 @@ _CURLY = pattern(r"[“”„‟]")
 _CURLY_SINGLE = pattern(r"(?<=[:\s])‘([^’'\n]*)’(?=\s|$)")
 
 
-class Slip(NamedTuple):
+class YamlMistake(NamedTuple):
     """What most likely went wrong."""
 
     what: str
@@ -47,13 +47,15 @@ class _Rule(NamedTuple):
     mends: tuple[Callable[[str], str], ...]
 
 
-def slip(data: bytes, fault: Fault) -> Slip | None:
-    """The usual cause of a fault; None when it is none of the usual ones."""
-    found = _slip(data, fault)
-    return found._replace(shown=_shown(data, found.line)) if found and found.line else found
+def yaml_mistake(file: ConfigFile) -> YamlMistake | None:
+    """The usual cause why config.yaml does not parse; None if it is none of the usual ones."""
+    if file.fault is None:
+        return None
+    found = _mistake(file.data, file.fault)
+    return found._replace(shown=_shown(file.data, found.line)) if found and found.line else found
 
 
-def _slip(data: bytes, fault: Fault) -> Slip | None:
+def _mistake(data: bytes, fault: Fault) -> YamlMistake | None:
     bare = data.replace(b"\0", b"")
     try:
         text = data.decode("utf-8")
@@ -66,18 +68,20 @@ def _slip(data: bytes, fault: Fault) -> Slip | None:
     lines = text.split("\n")
     marker = next((n for n, line in enumerate(lines, 1) if _CONFLICT.match(line)), None)
     if marker:
-        return Slip("A merge left its conflict markers in the file: keep one side of it.", marker)
+        return YamlMistake(
+            "A merge left its conflict markers in the file: keep one side of it.", marker
+        )
     found = [(rule, line) for rule in _RULES if (line := rule.line(lines))]
     for rule, line in found:
         mended = _mended(text, rule.mends)
         if mended:
-            return Slip(rule.what, line, mended, rule.how)
+            return YamlMistake(rule.what, line, mended, rule.how)
     if len(found) > 1:
         mended = _mended(text, _together([rule for rule, _ in found]))
         if mended:
             how = ", and ".join(rule.how for rule, _ in found)
-            return Slip(found[0][0].what, found[0][1], mended, how)
-    here = next((Slip(rule.what, line) for rule, line in found if line == fault.line), None)
+            return YamlMistake(found[0][0].what, found[0][1], mended, how)
+    here = next((YamlMistake(rule.what, line) for rule, line in found if line == fault.line), None)
     return here or _told(text, lines, fault)
 
 
@@ -86,10 +90,10 @@ def _shown(data: bytes, line: int) -> str:
     return redaction.lines(texts)[-1].strip() if len(texts) == line else ""
 
 
-def _encoding(data: bytes, fault: Fault) -> Slip:
+def _encoding(data: bytes, fault: Fault) -> YamlMistake:
     name = next((name for mark, name in _MARKS.items() if data.startswith(mark)), None)
     if name is None:
-        return Slip(
+        return YamlMistake(
             "The file is not saved as UTF-8; older editors save in the encoding of the system. "
             "Open it with that encoding and save it as UTF-8.",
             fault.line,
@@ -98,19 +102,19 @@ def _encoding(data: bytes, fault: Fault) -> Slip:
         mended = data.decode(name).encode()
     except UnicodeDecodeError:
         mended = b""
-    return Slip(
+    return YamlMistake(
         f"The file is saved as {name}, as some editors on Windows do. Save it as UTF-8.",
         mended=mended if mended and config_file.parse(mended)[1] is None else None,
         how="saved as UTF-8",
     )
 
 
-def _zeros(data: bytes) -> Slip:
+def _zeros(data: bytes) -> YamlMistake:
     """What a machine leaves that lost its power, or a disk that was full."""
     first = data.index(0)
     rest = data.rstrip(b"\0")
     fine = b"\0" not in rest and bool(config_file.parse(rest)[0])
-    return Slip(
+    return YamlMistake(
         "There are NUL bytes in the file, as after a power cut or on a full disk: what stood there "
         "is lost.",
         data.count(b"\n", 0, first) + 1,
@@ -210,7 +214,7 @@ def _mended(text: str, mends: tuple[Callable[[str], str], ...]) -> bytes | None:
     return data if config_file.parse(data)[0] else None
 
 
-def _told(text: str, lines: list[str], fault: Fault) -> Slip | None:
+def _told(text: str, lines: list[str], fault: Fault) -> YamlMistake | None:
     """What the parser's own words and the line say."""
     error = _error(text)
     if error is None:
@@ -219,13 +223,13 @@ def _told(text: str, lines: list[str], fault: Fault) -> Slip | None:
     at = error.problem_mark.line if error.problem_mark else None
     if "quoted scalar" in context and "end of stream" in problem and error.context_mark:
         opened = error.context_mark.line + 1
-        return Slip(f"The quote that opens in line {opened} is never closed.", opened)
+        return YamlMistake(f"The quote that opens in line {opened} is never closed.", opened)
     if "single document" in context or "document start" in problem:
         second = _second_document(lines)
-        return Slip("A second document begins (`---`); Hermes reads files of one.", second)
+        return YamlMistake("A second document begins (`---`); Hermes reads files of one.", second)
     for words, what in _SAID:
         if words in problem and (what != _WITHIN or (at is not None and _within(lines, at))):
-            return Slip(what, at + 1 if at is not None else None)
+            return YamlMistake(what, at + 1 if at is not None else None)
     return None
 
 
@@ -285,9 +289,11 @@ def _error(text: str) -> yaml.MarkedYAMLError | None:
     return None
 
 
-def _at_the_top(fault: Fault) -> Slip | None:
+def _at_the_top(fault: Fault) -> YamlMistake | None:
     if "is a list at the top" in fault.what:
-        return Slip("The file begins with a dash: settings are `name: value`, without one.", 1)
+        return YamlMistake(
+            "The file begins with a dash: settings are `name: value`, without one.", 1
+        )
     if "at the top" in fault.what:
-        return Slip("The first name has no colon after it: settings are `name: value`.", 1)
+        return YamlMistake("The first name has no colon after it: settings are `name: value`.", 1)
     return None
