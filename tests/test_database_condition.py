@@ -15,7 +15,14 @@ from pathlib import Path
 import pytest
 
 from hermes_doctor.model import CouldNotLook
-from hermes_doctor.sqlite import condition, fulltext_check, inspector, verdict, wal
+from hermes_doctor.sqlite import (
+    condition,
+    examine as sqlite_examine,
+    fulltext_check,
+    inspector,
+    verdict,
+    wal,
+)
 from hermes_doctor.sqlite.catalog import Catalog, Entry
 from hermes_doctor.sqlite.condition import Condition
 from hermes_doctor.sqlite.reader import InMemory, InProcess, Reader
@@ -29,7 +36,7 @@ PICTURES = 25
 
 def examine(path: Path, *, deep: bool = False) -> Condition:
     """A look at a database that nobody uses."""
-    return condition.examine(path, holders=lambda: (), deep=deep)
+    return sqlite_examine.examine(path, holders=lambda: (), deep=deep)
 
 
 # -- logs ------------------------------------------------------------------------------------------

@@ -213,7 +213,7 @@ def _readable(vault: Vault, backup: Backup, entry: Entry) -> Iterator[tuple[Path
 def _live_rows(home: Home, name: str, counted: Counted) -> Rows | str:
     """The rows of a live database; nothing is locked or changed."""
     from hermes_doctor.processes import gateway_processes
-    from hermes_doctor.sqlite import condition
+    from hermes_doctor.sqlite import examine
 
     path = home.path / name
 
@@ -221,7 +221,7 @@ def _live_rows(home: Home, name: str, counted: Counted) -> Rows | str:
         return gateway_processes.holders([path]).get(path, [])
 
     try:
-        found = condition.examine(path, holders=holders, deep=False)
+        found = examine.examine(path, holders=holders, deep=False)
     except FileNotFoundError:
         return f"{name} is missing now"
     except (CouldNotLook, OSError):

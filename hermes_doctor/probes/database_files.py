@@ -83,10 +83,10 @@ class DatabaseProbes(ConfiguredProbes):
     def condition(self, path: Path) -> Condition:
         """One whole examination of a database, which all checks share."""
         from hermes_doctor.probes import database_users, databases
-        from hermes_doctor.sqlite import condition
+        from hermes_doctor.sqlite import condition, examine
 
         known = iter([self.held()])
-        return condition.examine(
+        return examine.examine(
             path,
             holders=lambda: (next(known, None) or database_users.find([path])).holders(path),
             deep=self.deep,

@@ -8,9 +8,8 @@ from typing import Any
 from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.settings import config_file
 from hermes_doctor.settings.document import Document, Path
+from hermes_doctor.settings.yaml_mistakes import BLANKS
 
-BLANKS = "\u00a0\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u3000"
-"""Blanks that look like a space and are none to YAML."""
 _QUOTES = {"“": "”", "‘": "’", "„": "“", "«": "»", "”": "”", "’": "’"}
 
 

@@ -10,7 +10,10 @@ from hermes_doctor import redaction
 from hermes_doctor.lazy import NamedTuple, pattern
 from hermes_doctor.settings import config_file
 from hermes_doctor.settings.config_file import ConfigFile, Fault
-from hermes_doctor.settings.lookalike_characters import BLANKS
+
+BLANKS = "\u00a0\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u3000"
+"""Blanks that look like a space and are none to YAML."""
+
 
 _CONFLICT = pattern(r"^(<{7}|={7}|>{7})(\s|$)")
 _START = pattern(r"---(\s|$)")

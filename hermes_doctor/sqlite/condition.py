@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-import os
-import time
-from collections.abc import Callable, Sequence
-from pathlib import Path
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from hermes_doctor.lazy import NamedTuple
-from hermes_doctor.model import CouldNotLook
-from hermes_doctor.sqlite import first_page, header as headers
+from hermes_doctor.sqlite import first_page
 from hermes_doctor.sqlite.catalog import Catalog
 from hermes_doctor.sqlite.coverage import Flaw, Rebuild, Unjudged
 from hermes_doctor.sqlite.freelist import Freelist
 from hermes_doctor.sqlite.header import Header
 from hermes_doctor.sqlite.reader import Reader
-from hermes_doctor.sqlite.snapshot import Book, Files, files, opened
+from hermes_doctor.sqlite.snapshot import Files
 from hermes_doctor.sqlite.wal import EMPTY, Log
-from hermes_doctor.system import time_limits
-from hermes_doctor.system.files import MEGABYTE, Snapshot
+from hermes_doctor.system.files import MEGABYTE
 
 if TYPE_CHECKING:
     from hermes_doctor.sqlite.hot_journal import Cutoff
@@ -104,75 +99,3 @@ class Condition(NamedTuple):
     def page_size(self) -> int:
         """Bytes a page."""
         return self.header.page_size or self.log.page_size
-
-
-def examine(
-    path: Path,
-    *,
-    holders: Callable[[], Sequence[int]],
-    deep: bool,
-    seconds: float = QUICK,
-    watch: Watch | None = None,
-) -> Condition:
-    """Look at a database; what looks wrong is looked at again if anybody has touched it since.
-
-    `holders` is asked anew for each look: a process may come and go at any moment. `watch` is
-    given a function that tells how far a long look has come, from 0 to 1.
-    """
-    clock = time_limits.Stopwatch()
-    again = 0
-    while again < LOOKS or clock.read() < PATIENCE:
-        using = tuple(holders())
-        before = files(path)
-        try:
-            found = _once(path, using, deep=deep, seconds=seconds, watch=watch)
-        except CouldNotLook:
-            if _unchanged(before):
-                raise
-        else:
-            settled = again and using and not found.doubt
-            if not (found.wrong or found.doubt) or _unchanged(before) or settled:
-                return found
-            if found.reader is not None:
-                found.reader.close()
-        again += 1
-        time.sleep(0.01 * again)
-    raise CouldNotLook(f"{path.name}: is being written just now")
-
-
-def _unchanged(before: Files) -> bool:
-    """Whether the files are still those that were looked at."""
-    now = files(before.path)
-    return (now.main, now.wal, now.journal) == (before.main, before.wal, before.journal)
-
-
-def _once(
-    path: Path, holders: tuple[int, ...], *, deep: bool, seconds: float, watch: Watch | None
-) -> Condition:
-    beside = files(path)
-    if beside.main.kind != "file":
-        raise CouldNotLook(f"{path.name}: is not a regular file")
-    with opened(beside.path) as book:
-        header = headers.Header(os.pread(book.main, 128, 0), Snapshot.of(os.fstat(book.main)))
-        found = Condition(beside, header, holders)
-        if header.empty:
-            return found._replace(log=book.read_log(most=256))
-        if beside.journal.kind == "file" and (cut := _cut_off(book, found, deep=deep)):
-            return found._replace(journal=cut)
-        from hermes_doctor.sqlite.examine import Look
-
-        return Look(book, found, deep, seconds, watch).run()
-
-
-def _cut_off(book: Book, found: Condition, *, deep: bool) -> Cutoff | None:
-    """The verdict on a rollback journal that SQLite would play back at the next opening."""
-    from hermes_doctor.sqlite import hot_journal
-    from hermes_doctor.sqlite.exclusive import in_use
-
-    path = found.files.beside("-journal")
-    if not hot_journal.hot(path):
-        return None
-    if found.holders or in_use(found.files.path):
-        raise CouldNotLook(f"{found.files.path.name}: is being written just now")
-    most, limit = (SMALL_DEEP, None) if deep else (SMALL, ATTRIBUTION)
-    return hot_journal.judge(book, path, found.header, most=most, limit=limit)

@@ -10,7 +10,7 @@ pair could lose rows that the file alone has.
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from hermes_doctor.model import CouldNotLook
 from hermes_doctor.sqlite import condition, inspector, log_ancestry as descents
@@ -24,7 +24,8 @@ from hermes_doctor.sqlite.wal import EMPTY
 from hermes_doctor.system import time_limits
 
 if TYPE_CHECKING:
-    from hermes_doctor.sqlite.examine import Look
+    from hermes_doctor.sqlite.condition import Condition
+    from hermes_doctor.sqlite.snapshot import Book
     from hermes_doctor.sqlite.verdict import Damage
 
 _NO_TIME = (
@@ -36,17 +37,35 @@ _NOT_PROVEN = (
 )
 
 
-class Suspicion:
-    """A look at a database that is not sound with the log beside it."""
+class Examination(Protocol):
+    """The examination of a database that is under way."""
 
-    def __init__(self, look: Look, sheets: Pages) -> None:
-        assert look.book.log is not None
-        self.look = look
+    book: Book
+    found: Condition
+    deep: bool
+
+    @property
+    def small(self) -> bool:
+        """Whether the database can be examined in memory."""
+
+    def limit(self, times: float) -> float | None:
+        """How many seconds a question may take."""
+
+    def missing(self, sheets: Pages, there: int, claimed: int) -> int:
+        """How many pages behind the end of the file are not in the log."""
+
+
+class Suspicion:
+    """The suspicion that a log beside a database that is not sound with it belongs to another."""
+
+    def __init__(self, examination: Examination, sheets: Pages) -> None:
+        assert examination.book.log is not None
+        self.examination = examination
         self.sheets = sheets
-        self.found = look.found
-        self.book = look.book
-        self.log = look.book.log
-        self.deep = look.deep
+        self.found = examination.found
+        self.book = examination.book
+        self.log = examination.book.log
+        self.deep = examination.deep
         self.proven = True
         """Whether the log is foreign, and not only damaging."""
 
@@ -86,7 +105,7 @@ class Suspicion:
             # What a log adds to its file is in the log, so its database had these pages before.
             there = self.found.header.snapshot.size // self.sheets.page_size
             pages = self.found.log.db_pages
-            missing = self.look.missing(self.sheets, there, pages)
+            missing = self.examination.missing(self.sheets, there, pages)
             return (
                 f"it is of a database of {pages:,} pages; {missing:,} of them are in neither file"
             )
@@ -139,7 +158,7 @@ class Suspicion:
 
     def alone(self) -> Reader:
         """The file without its log."""
-        if self.look.small:
+        if self.examination.small:
             return InMemory(image(self.book, most=2 * condition.SMALL_DEEP, log=EMPTY))
         return InProcess(self.found.files.path, inspector.REST)
 
@@ -151,7 +170,7 @@ class Suspicion:
             if name.startswith("sqlite_") or self.found.catalog.worth(name) != "rows":
                 continue
             sql = f"SELECT count(*), max(rowid) FROM {quoted(name)} NOT INDEXED"
-            with_log, without = (one.ask(sql, self.look.limit(100)) for one in (pair, alone))
+            with_log, without = (one.ask(sql, self.examination.limit(100)) for one in (pair, alone))
             if with_log.error or without.error:
                 return False
             counts = zip(with_log.rows[0], without.rows[0], strict=True)

@@ -16,8 +16,8 @@ from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.model import CouldNotLook
 from hermes_doctor.sqlite import records
 from hermes_doctor.sqlite.catalog import MOST_PAGES
+from hermes_doctor.sqlite.cells import BROKEN, INTERIOR, LEAF, head, signed, varint
 from hermes_doctor.sqlite.pages import Pages
-from hermes_doctor.sqlite.salvage.cells import BROKEN, INTERIOR, LEAF, head, signed, varint
 from hermes_doctor.system import time_limits
 
 ENOUGH = 2

@@ -10,6 +10,9 @@ from pathlib import Path
 
 from hermes_doctor.model import CouldNotLook
 from hermes_doctor.sqlite import header as headers, journal as journals
+from hermes_doctor.sqlite.header import Header
+from hermes_doctor.sqlite.snapshot import Book
+from hermes_doctor.sqlite.wal import Log
 from hermes_doctor.system.files import MEGABYTE, Snapshot, open_regular, read_head, size
 
 WAL_LIMIT = 64 * MEGABYTE
@@ -92,3 +95,15 @@ def _committed(wal: int, page_size: int) -> dict[int, int]:
             frames.update(pending)
             pending.clear()
     return frames
+
+
+class PagesWithLog(Pages):
+    """The pages of a database whose log has been read already."""
+
+    def __init__(self, book: Book, log: Log, header: Header) -> None:
+        self.db = book.main
+        self.wal = book.log
+        self.frames = dict(log.pages)
+        self.page_size = log.page_size if log.pages else header.page_size
+        self.count = log.db_pages or header.snapshot.size // self.page_size
+        self.usable = self.page_size - self.read(1)[20]

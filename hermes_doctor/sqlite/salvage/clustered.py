@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from hermes_doctor.sqlite.cells import Lost, Mangled, Raw
 from hermes_doctor.sqlite.records import Value
 from hermes_doctor.sqlite.salvage import trees
 from hermes_doctor.sqlite.salvage.account import Tally
 from hermes_doctor.sqlite.salvage.catalog import Layout
-from hermes_doctor.sqlite.salvage.cells import Lost, Mangled, Raw
 from hermes_doctor.sqlite.salvage.load import batches
 from hermes_doctor.sqlite.salvage.shape import literal
 from hermes_doctor.sqlite.salvage.survey import Survey

@@ -12,34 +12,15 @@ from typing import TYPE_CHECKING
 
 from hermes_doctor.model import CannotFix
 from hermes_doctor.sqlite import fulltext
-from hermes_doctor.sqlite.blueprint import Blueprint
-from hermes_doctor.sqlite.catalog import FTS
 from hermes_doctor.sqlite.column_rules import quoted
 from hermes_doctor.sqlite.fulltext import Index
 from hermes_doctor.sqlite.salvage.account import Tally
 from hermes_doctor.sqlite.salvage.catalog import BEHIND, Catalog, shadows
+from hermes_doctor.sqlite.salvage.virtual_tables import virtual
 from hermes_doctor.system.files import shown
 
 if TYPE_CHECKING:
     from hermes_doctor.sqlite.salvage.target import Target
-
-DERIVED = ("_data", "_idx", "_docsize")
-"""Behind a full-text table: what can be made anew from the text."""
-
-
-def virtual(catalog: Catalog, blueprint: Blueprint) -> dict[str, Index | None]:
-    """Virtual tables that the release does not know; an index where they are of FTS5."""
-    return {
-        name: Index(name, sql) if FTS.match(sql) else None
-        for name, sql in catalog.virtual.items()
-        if name not in blueprint.virtual
-    }
-
-
-def derived(catalog: Catalog, blueprint: Blueprint) -> set[str]:
-    """The tables behind them that need not be saved, since they are made anew."""
-    indexes = [one for one in virtual(catalog, blueprint).values() if one and not one.contentless]
-    return shadows([one.name for one in indexes], DERIVED)
 
 
 def views(target: Target, catalog: Catalog) -> None:

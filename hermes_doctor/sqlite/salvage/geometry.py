@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from collections import Counter
 
+from hermes_doctor.sqlite.cells import BROKEN, LEAF, head, local, varint
 from hermes_doctor.sqlite.header import MAGIC, PAGE_SIZES
-from hermes_doctor.sqlite.salvage.cells import BROKEN, LEAF, head, local, varint
 
 SAMPLE = 3000
 """Pages looked at for a vote, spread over the file."""

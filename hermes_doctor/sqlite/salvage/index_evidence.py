@@ -11,10 +11,10 @@ from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby, islice
 
+from hermes_doctor.sqlite.cells import Lost
 from hermes_doctor.sqlite.records import Value
 from hermes_doctor.sqlite.salvage import trees
 from hermes_doctor.sqlite.salvage.catalog import Catalog, Index
-from hermes_doctor.sqlite.salvage.cells import Lost
 from hermes_doctor.sqlite.salvage.spans import Spans, key
 from hermes_doctor.sqlite.salvage.survey import Survey
 from hermes_doctor.sqlite.salvage.trees import Tree

@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, islice
 
+from hermes_doctor.sqlite.cells import Mangled, Raw, Row
 from hermes_doctor.sqlite.records import Value
 from hermes_doctor.sqlite.salvage import row_fit
 from hermes_doctor.sqlite.salvage.account import COPIES, ONLY, Tally
 from hermes_doctor.sqlite.salvage.catalog import Layout
-from hermes_doctor.sqlite.salvage.cells import Mangled, Raw, Row
 from hermes_doctor.sqlite.salvage.index_evidence import Witness
 from hermes_doctor.sqlite.salvage.page_owners import Stand
 from hermes_doctor.sqlite.salvage.shape import Shape

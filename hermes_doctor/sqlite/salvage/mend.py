@@ -6,12 +6,12 @@ from array import array
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from hermes_doctor.sqlite.cells import LOST, Lost, Mangled, Row
 from hermes_doctor.sqlite.column_rules import quoted
 from hermes_doctor.sqlite.records import Value
 from hermes_doctor.sqlite.salvage import rebuild
 from hermes_doctor.sqlite.salvage.account import COPIES, INDEXES, TRANSCRIPTS, Tally
 from hermes_doctor.sqlite.salvage.catalog import Catalog
-from hermes_doctor.sqlite.salvage.cells import LOST, Lost, Mangled, Row
 from hermes_doctor.sqlite.salvage.index_evidence import Witness, held
 from hermes_doctor.sqlite.salvage.load import Loaded
 from hermes_doctor.sqlite.salvage.orphan_pages import Jury

@@ -11,9 +11,9 @@ from bisect import bisect_right
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
+from hermes_doctor.sqlite.cells import Lost, Mangled, Row
 from hermes_doctor.sqlite.records import Value
 from hermes_doctor.sqlite.salvage.catalog import Layout
-from hermes_doctor.sqlite.salvage.cells import Lost, Mangled, Row
 from hermes_doctor.sqlite.salvage.index_evidence import Witness
 from hermes_doctor.sqlite.salvage.survey import HIGHEST, Survey, decode
 from hermes_doctor.sqlite.salvage.trees import Tree

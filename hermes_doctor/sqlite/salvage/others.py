@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from hermes_doctor.sqlite.cells import LOST, Lost, Mangled, Row
 from hermes_doctor.sqlite.column_rules import quoted
 from hermes_doctor.sqlite.files import sidecars
 from hermes_doctor.sqlite.records import Value
 from hermes_doctor.sqlite.salvage.catalog import Layout, layout_of
-from hermes_doctor.sqlite.salvage.cells import LOST, Lost, Mangled, Row
 from hermes_doctor.system import disk
 from hermes_doctor.system.files import snapshot
 

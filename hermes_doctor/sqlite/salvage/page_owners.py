@@ -7,9 +7,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from hermes_doctor.sqlite.cells import LEAF, Row
 from hermes_doctor.sqlite.salvage import freelist, row_fit, trees
 from hermes_doctor.sqlite.salvage.catalog import BEHIND, Catalog, Layout, shadows
-from hermes_doctor.sqlite.salvage.cells import LEAF, Row
 from hermes_doctor.sqlite.salvage.index_evidence import Witness
 from hermes_doctor.sqlite.salvage.orphan_pages import Jury, Verdict
 from hermes_doctor.sqlite.salvage.survey import HIGHEST, LOWEST, Leaf, Survey

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
+from hermes_doctor.sqlite.cells import LOST, Row
 from hermes_doctor.sqlite.column_rules import quoted
 from hermes_doctor.sqlite.records import Value
 from hermes_doctor.sqlite.salvage.catalog import Layout
-from hermes_doctor.sqlite.salvage.cells import LOST, Row
 from hermes_doctor.sqlite.salvage.target import Target
 
 STUB: Mapping[str, Mapping[str, Value]] = {

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from hermes_doctor.sqlite.cells import LOST, Row
 from hermes_doctor.sqlite.salvage.catalog import Layout
-from hermes_doctor.sqlite.salvage.cells import LOST, Row
 
 ROLES = frozenset(
     {"user", "assistant", "tool", "system", "developer", "function", "session_meta", "unknown"}

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from operator import itemgetter
 
+from hermes_doctor.sqlite.cells import Lost, Row
 from hermes_doctor.sqlite.records import Value
 from hermes_doctor.sqlite.salvage.catalog import Layout
-from hermes_doctor.sqlite.salvage.cells import Lost, Row
 from hermes_doctor.sqlite.salvage.target import LITERAL
 
 

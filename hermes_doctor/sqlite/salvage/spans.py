@@ -9,8 +9,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 
-from hermes_doctor.sqlite.records import Value
-from hermes_doctor.sqlite.salvage.cells import (
+from hermes_doctor.sqlite.cells import (
     BROKEN,
     INDEX_INTERIOR,
     INDEX_LEAF,
@@ -19,6 +18,7 @@ from hermes_doctor.sqlite.salvage.cells import (
     kinds_of,
     values_of,
 )
+from hermes_doctor.sqlite.records import Value
 from hermes_doctor.sqlite.salvage.survey import DEEPEST, Survey
 
 Key = tuple[tuple[int, float | bytes], ...]

@@ -7,7 +7,7 @@ from array import array
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from hermes_doctor.sqlite.salvage.cells import (
+from hermes_doctor.sqlite.cells import (
     BROKEN,
     INDEX_INTERIOR,
     INDEX_LEAF,

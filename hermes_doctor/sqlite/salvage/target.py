@@ -10,10 +10,10 @@ from typing import Any
 
 from hermes_doctor.model import CannotFix
 from hermes_doctor.sqlite.blueprint import Blueprint
+from hermes_doctor.sqlite.cells import Raw
 from hermes_doctor.sqlite.column_rules import quoted
-from hermes_doctor.sqlite.salvage import foreign
+from hermes_doctor.sqlite.salvage import virtual_tables
 from hermes_doctor.sqlite.salvage.catalog import BEHIND, Catalog, Layout, layout_of, shadows
-from hermes_doctor.sqlite.salvage.cells import Raw
 from hermes_doctor.sqlite.salvage.image import Image
 from hermes_doctor.sqlite.schema import declares_only
 from hermes_doctor.system.files import shown
@@ -88,7 +88,7 @@ class Target:
 
         Behind a virtual one, only what holds something that can be had nowhere else.
         """
-        hidden = shadows(self.blueprint.virtual) | foreign.derived(catalog, self.blueprint)
+        hidden = shadows(self.blueprint.virtual) | virtual_tables.derived(catalog, self.blueprint)
         behind = shadows(catalog.virtual, BEHIND)
         for entry in catalog.entries:
             name = entry.name

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from hermes_doctor.sqlite.cells import BROKEN, LOST, Lost, Mangled, Row, kinds_of
 from hermes_doctor.sqlite.records import Value
-from hermes_doctor.sqlite.salvage.cells import BROKEN, LOST, Lost, Mangled, Row, kinds_of
 from hermes_doctor.sqlite.salvage.trees import ByRowid
 
 

@@ -6,8 +6,7 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from hermes_doctor.sqlite.records import Value
-from hermes_doctor.sqlite.salvage.cells import (
+from hermes_doctor.sqlite.cells import (
     BROKEN,
     INDEX_INTERIOR,
     INDEX_LEAF,
@@ -17,6 +16,7 @@ from hermes_doctor.sqlite.salvage.cells import (
     kinds_of,
     values_of,
 )
+from hermes_doctor.sqlite.records import Value
 from hermes_doctor.sqlite.salvage.survey import HIGHEST, LOWEST, Leaf, Survey
 
 OVERLAP = 3
