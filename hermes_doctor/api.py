@@ -37,19 +37,17 @@ from hermes_doctor.system.files import Snapshot, listing, read_json, shown, size
 # What most checks do not need is loaded when it is first used; see `__getattr__` below.
 if TYPE_CHECKING:
     # -- The steps of a fix
-    from hermes_doctor.steps.base import (
-        GatewayStep,
+    from hermes_doctor.steps.base import Step
+    from hermes_doctor.steps.gateway import GatewayStep, Service
+    from hermes_doctor.steps.database import ReplaceDatabase, SaveLost
+    from hermes_doctor.steps.files import (
         MoveAside,
         MoveLog,
         Remove,
-        ReplaceDatabase,
         ReplaceFile,
         ReplaceSpan,
-        SaveLost,
-        Service,
         SetMode,
         SetOwner,
-        Step,
     )
     from hermes_doctor.steps.machine import EnableLinger, ResetFailed
 

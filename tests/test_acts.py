@@ -17,7 +17,9 @@ from hermes_doctor.model import Trouble
 from hermes_doctor.records.home_lock import locked
 from hermes_doctor.records.journal import ActRecord
 from hermes_doctor.repair.recovery import recover
-from hermes_doctor.steps.base import GatewayStep, ReplaceFile, SaveLost
+from hermes_doctor.steps.database import SaveLost
+from hermes_doctor.steps.files import ReplaceFile
+from hermes_doctor.steps.gateway import GatewayStep
 from hermes_doctor.steps.machine import EnableLinger, ReloadUnits, ResetFailed, remade
 from hermes_doctor.system.files import ABSENT
 from tests import crashing, support

@@ -27,7 +27,7 @@ from hermes_doctor.planning import deleted_logs, saved_rows
 from hermes_doctor.probes.probes import Probes
 from hermes_doctor.records.journal import Journal
 from hermes_doctor.sqlite import nameless_log
-from hermes_doctor.steps.base import GatewayStep
+from hermes_doctor.steps.gateway import GatewayStep
 from hermes_doctor.system import disk, held_files
 from tests import crashing, damage
 from tests.real.gateways import end

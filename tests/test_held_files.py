@@ -16,7 +16,8 @@ from hermes_doctor.home import Home
 from hermes_doctor.model import CannotFix
 from hermes_doctor.planning import deleted_logs
 from hermes_doctor.probes.probes import Probes
-from hermes_doctor.steps.base import GatewayStep, SaveLost
+from hermes_doctor.steps.database import SaveLost
+from hermes_doctor.steps.gateway import GatewayStep
 from hermes_doctor.system.held_files import open_held
 from tests import crashing, damage, support
 from tests.crashing import STRANGER

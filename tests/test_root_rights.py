@@ -18,7 +18,7 @@ import pytest
 
 from hermes_doctor.model import CannotFix, Trouble
 from hermes_doctor.records.journal import Journal
-from hermes_doctor.steps.base import SetOwner
+from hermes_doctor.steps.files import SetOwner
 from hermes_doctor.system import privileges, workers as children
 from hermes_doctor.system.files import snapshot
 from hermes_doctor.system.workers import child

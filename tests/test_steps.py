@@ -25,17 +25,10 @@ from hermes_doctor.records.journal import ItemRecord, Journal, Journals
 from hermes_doctor.repair.recovery import recover
 from hermes_doctor.repair.run import Item, Run
 from hermes_doctor.repair.undo import proven, undo_plan
-from hermes_doctor.steps.base import (
-    GatewayStep,
-    MoveAside,
-    Remove,
-    ReplaceDatabase,
-    ReplaceFile,
-    ReplaceSpan,
-    SetMode,
-    SetOwner,
-    Step,
-)
+from hermes_doctor.steps.base import Step
+from hermes_doctor.steps.database import ReplaceDatabase
+from hermes_doctor.steps.files import MoveAside, Remove, ReplaceFile, ReplaceSpan, SetMode, SetOwner
+from hermes_doctor.steps.gateway import GatewayStep
 from hermes_doctor.system.files import ABSENT, snapshot
 from tests import crashing, support
 

@@ -14,7 +14,7 @@ from hermes_doctor.model import CannotFix, CouldNotLook, Trouble
 from hermes_doctor.sqlite import saved_rows
 from hermes_doctor.sqlite.files import real
 from hermes_doctor.sqlite.nameless_log import Image
-from hermes_doctor.steps.base import ReplaceDatabase
+from hermes_doctor.steps.database import ReplaceDatabase
 from hermes_doctor.system import disk
 from hermes_doctor.system.files import open_regular, snapshot
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hermes_doctor.steps.base import ReplaceDatabase
+from hermes_doctor.steps.database import ReplaceDatabase
 
 if TYPE_CHECKING:
     from hermes_doctor.model import Copy

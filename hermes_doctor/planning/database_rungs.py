@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from hermes_doctor.model import CannotFix, CouldNotLook
 from hermes_doctor.sqlite.files import real
-from hermes_doctor.steps.base import ReplaceDatabase
+from hermes_doctor.steps.database import ReplaceDatabase
 from hermes_doctor.system.files import snapshot
 
 if TYPE_CHECKING:

@@ -15,7 +15,8 @@ from hermes_doctor.gateway.hermes_command import refuse_led_away, unit_name
 from hermes_doctor.gateway.manager_commands import owner_of
 from hermes_doctor.gateway.systemd import SystemdUnit, manager_of
 from hermes_doctor.model import CannotFix
-from hermes_doctor.steps.base import GatewayStep, Step
+from hermes_doctor.steps.base import Step
+from hermes_doctor.steps.gateway import GatewayStep
 from hermes_doctor.steps.machine import InstallService
 from hermes_doctor.supervisors import scope as supervisors_scope
 

@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING
 from hermes_doctor.model import CannotFix, CouldNotLook
 from hermes_doctor.sqlite.files import real
 from hermes_doctor.sqlite.snapshot import ASIDE
-from hermes_doctor.steps.base import Change, MoveAside, ReplaceDatabase, Step
+from hermes_doctor.steps.base import Change, Step
+from hermes_doctor.steps.database import ReplaceDatabase
+from hermes_doctor.steps.files import MoveAside
 from hermes_doctor.system import disk
 from hermes_doctor.system.files import Snapshot, open_regular, reason, snapshot
 from hermes_doctor.system.privileges import acting_for

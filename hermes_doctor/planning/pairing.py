@@ -12,7 +12,8 @@ from hermes_doctor.model import CannotFix
 from hermes_doctor.planning.setting_edits import refuse_managed
 from hermes_doctor.redaction import spoken
 from hermes_doctor.settings.identity import is_id, normalised
-from hermes_doctor.steps.base import ReplaceFile, SetMode, Step
+from hermes_doctor.steps.base import Step
+from hermes_doctor.steps.files import ReplaceFile, SetMode
 from hermes_doctor.stores import pairing
 from hermes_doctor.stores.pairing import Kept
 

@@ -16,7 +16,8 @@ from hermes_doctor.probes.database_users import OpenFile
 from hermes_doctor.sqlite import nameless_log
 from hermes_doctor.sqlite.nameless_log import Image
 from hermes_doctor.sqlite.soundness import OK
-from hermes_doctor.steps.base import Change, ReplaceDatabase
+from hermes_doctor.steps.base import Change
+from hermes_doctor.steps.database import ReplaceDatabase
 from hermes_doctor.system import disk, progress
 from hermes_doctor.system.files import open_regular, snapshot
 from hermes_doctor.system.privileges import acting_for

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING
 from hermes_doctor.model import CannotFix
 from hermes_doctor.settings import config_file, env_file
 from hermes_doctor.settings.edit.edits import ConfigEdit, EnvEdit
-from hermes_doctor.steps.base import GatewayStep, ReplaceFile, ReplaceSpan, Step
+from hermes_doctor.steps.base import Step
+from hermes_doctor.steps.files import ReplaceFile, ReplaceSpan
+from hermes_doctor.steps.gateway import GatewayStep
 from hermes_doctor.system.files import Snapshot, snapshot
 
 if TYPE_CHECKING:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from hermes_doctor.steps.base import GatewayStep, ReplaceFile, Step
+from hermes_doctor.steps.base import Step
+from hermes_doctor.steps.files import ReplaceFile
+from hermes_doctor.steps.gateway import GatewayStep
 
 if TYPE_CHECKING:
     from hermes_doctor.probes.probes import Probes

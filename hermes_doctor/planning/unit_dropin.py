@@ -10,7 +10,9 @@ from hermes_doctor.gateway import control
 from hermes_doctor.gateway.manager_commands import owner_of
 from hermes_doctor.gateway.systemd import SystemdUnit
 from hermes_doctor.model import CannotFix, CouldNotLook
-from hermes_doctor.steps.base import GatewayStep, ReplaceFile, Step
+from hermes_doctor.steps.base import Step
+from hermes_doctor.steps.files import ReplaceFile
+from hermes_doctor.steps.gateway import GatewayStep
 from hermes_doctor.steps.machine import ReloadUnits
 from hermes_doctor.system.files import ABSENT, read
 

@@ -12,7 +12,7 @@ from hermes_doctor.system import disk
 if TYPE_CHECKING:
     from hermes_doctor.home import Home
     from hermes_doctor.records.journal import Journal, Journals
-    from hermes_doctor.steps.base import GatewayStep, Service
+    from hermes_doctor.steps.gateway import GatewayStep, Service
 
 STOP_LIMIT, START_LIMIT = 300.0, 180.0
 """Seconds. A busy gateway drains for minutes; one with many platforms takes long to connect."""

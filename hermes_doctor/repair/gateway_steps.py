@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from hermes_doctor.home import is_database
 from hermes_doctor.model import CannotFix, CouldNotLook, Trouble
-from hermes_doctor.steps.base import Change, GatewayStep, Step
+from hermes_doctor.steps.base import Change, Step
+from hermes_doctor.steps.gateway import GatewayStep
 
 if TYPE_CHECKING:
     from hermes_doctor.probes.probes import Probes

@@ -16,7 +16,8 @@ from hermes_doctor.probes.probes import Probes
 from hermes_doctor.records.journal import ItemRecord
 from hermes_doctor.repair.gateway_steps import attended, restarts
 from hermes_doctor.repair.run import Item
-from hermes_doctor.steps.base import Act, GatewayStep, Step
+from hermes_doctor.steps.base import Act, Step
+from hermes_doctor.steps.gateway import GatewayStep
 
 
 @dataclass(frozen=True)

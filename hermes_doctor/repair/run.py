@@ -36,7 +36,7 @@ from hermes_doctor.repair.targets import (
     targets_of,
 )
 from hermes_doctor.sqlite.exclusive import alone
-from hermes_doctor.steps.base import GatewayStep
+from hermes_doctor.steps.gateway import GatewayStep
 from hermes_doctor.system import disk, progress as system_progress
 from hermes_doctor.system.files import snapshot
 from hermes_doctor.system.signals import interruptible, uninterrupted

@@ -9,7 +9,8 @@ from pathlib import Path
 from hermes_doctor.home import is_database
 from hermes_doctor.model import CannotFix
 from hermes_doctor.records.journal import ItemRecord, State
-from hermes_doctor.steps.base import Change, GatewayStep, Service, Step
+from hermes_doctor.steps.base import Change, Step
+from hermes_doctor.steps.gateway import GatewayStep, Service
 from hermes_doctor.system.files import snapshot
 
 Verify = Callable[[Sequence[ItemRecord]], Sequence[str | None]]

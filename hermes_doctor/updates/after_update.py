@@ -34,7 +34,8 @@ from hermes_doctor.records.updates import CHECKED, UPDATED, Records, Update, pro
 from hermes_doctor.repair.gateway import START_LIMIT
 from hermes_doctor.repair.gateway_steps import attended
 from hermes_doctor.repair.run import Item, Run
-from hermes_doctor.steps.base import GatewayStep, Step
+from hermes_doctor.steps.base import Step
+from hermes_doctor.steps.gateway import GatewayStep
 from hermes_doctor.system.accounts import Account
 from hermes_doctor.updates import (
     current_hermes,

@@ -70,7 +70,7 @@ def refusal(one: Planned, agreed: frozenset[str]) -> str | None:
 def _owners(one: Planned) -> list[Owned]:
     """Whoever would be asked to start or stop the gateway."""
     from hermes_doctor.gateway.base import Owned
-    from hermes_doctor.steps.base import GatewayStep
+    from hermes_doctor.steps.gateway import GatewayStep
 
     services = [step.service for step in one.steps if isinstance(step, GatewayStep)]
     return [service for service in services if isinstance(service, Owned)]

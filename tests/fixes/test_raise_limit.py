@@ -10,7 +10,7 @@ from hermes_doctor.gateway.detached import Detached
 from hermes_doctor.home import Home
 from hermes_doctor.model import CannotFix
 from hermes_doctor.probes.probes import Probes
-from hermes_doctor.steps.base import ReplaceFile
+from hermes_doctor.steps.files import ReplaceFile
 from tests import support
 from tests.planned import Steady, finding, owned, plan, sentences
 

@@ -24,7 +24,7 @@ from hermes_doctor.probes.probes import Probes
 from hermes_doctor.probes.pulse import Pulse
 from hermes_doctor.records.journal import Journal, Journals
 from hermes_doctor.repair.gateway import Handover, bring_back
-from hermes_doctor.steps.base import GatewayStep
+from hermes_doctor.steps.gateway import GatewayStep
 from hermes_doctor.supervisors import docker, scope as supervisors_scope
 from hermes_doctor.supervisors.find import (
     DOCKER,
