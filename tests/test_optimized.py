@@ -9,7 +9,7 @@ import pytest
 from hermes_doctor.home import Home
 from hermes_doctor.model import Status
 from hermes_doctor.plugins import load
-from hermes_doctor.plugins.load import Broken
+from hermes_doctor.plugins.mount import Broken
 from hermes_doctor.probes.probes import Probes
 from hermes_doctor.updates import before_update
 from tests import support

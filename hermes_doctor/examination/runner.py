@@ -25,7 +25,8 @@ from hermes_doctor.model import (
     Status,
 )
 from hermes_doctor.plugins.declare import Check
-from hermes_doctor.plugins.load import Broken, Plugins
+from hermes_doctor.plugins.load import Plugins
+from hermes_doctor.plugins.mount import Broken
 from hermes_doctor.probes.probes import Probes
 from hermes_doctor.system import threads, time_limits
 from hermes_doctor.system.once import DEEP

@@ -2,41 +2,35 @@
 
 from __future__ import annotations
 
-import importlib
-import os
 import sys
-import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, redirect_stdout
+from collections.abc import Callable, Sequence
+from contextlib import redirect_stdout
 from functools import cached_property
 from pathlib import Path
-from types import ModuleType
-from typing import TYPE_CHECKING, Generic, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.plugins.declare import Check, Fix
+from hermes_doctor.plugins.entry_points import installed_folders
 from hermes_doctor.plugins.log_rules import checks
 from hermes_doctor.plugins.log_rules.folder import Folder
-from hermes_doctor.system import time_limits
-from hermes_doctor.system.once import Cell
+from hermes_doctor.plugins.mount import (
+    Broken,
+    _bytecode,
+    _only_source,
+    _refused,
+    import_plugin,
+    mount,
+    short_reason,
+)
 from hermes_doctor.system.trust import distrust
 
 if TYPE_CHECKING:
     from hermes_doctor.plugins.log_rules.rule import Cause, Rule
 
 T = TypeVar("T", Check, Fix)
-IMPORT_LIMIT = 5.0
-"""Seconds that a file of an operator's may take to load."""
-ENTRY_POINTS = "hermes_doctor.plugins"
 SIGNATURES = "signatures"
 _FOLDERS: dict[type[Check] | type[Fix], str] = {Check: "checks", Fix: "fixes"}
-
-
-class Broken(NamedTuple):
-    """A plugin folder or file that was not loaded, and why."""
-
-    path: Path
-    why: str
 
 
 class Loaded(Generic[T]):
@@ -160,7 +154,7 @@ def _roots(folders: Sequence[Path]) -> tuple[list[tuple[str, Path]], list[Broken
     """The folders to load from, each with the package name it is mounted as."""
     roots: list[tuple[str, Path]] = []
     broken: list[Broken] = []
-    for name, folder in _installed(broken):
+    for name, folder in installed_folders(broken):
         roots.append((f"hermes_doctor_installed_{name}", folder))
     for n, folder in enumerate(folders):
         why = distrust(folder)
@@ -172,70 +166,6 @@ def _roots(folders: Sequence[Path]) -> tuple[list[tuple[str, Path]], list[Broken
         else:
             roots.append((f"hermes_doctor_plugins_{n}", folder.resolve()))
     return roots, broken
-
-
-def _installed(broken: list[Broken]) -> Iterator[tuple[str, Path]]:
-    """The folders that installed packages offer through the entry point."""
-    if not _offered():
-        return
-    from importlib.metadata import entry_points
-
-    for entry in sorted(entry_points(group=ENTRY_POINTS), key=lambda entry: entry.name):
-        try:
-            with _bytecode(False):
-                why = _doubt(entry.module)
-                if why:
-                    broken.append(Broken(Path(entry.value), why))
-                    continue
-                module = _import(entry.module, patient=False)
-            if module.__file__ is None:
-                raise ImportError(name=entry.module)
-            yield entry.name.replace("-", "_"), Path(module.__file__).parent
-        except BaseException as error:
-            if isinstance(error, KeyboardInterrupt):
-                raise
-            broken.append(Broken(Path(entry.value), _short(error)))
-
-
-def _doubt(name: str) -> str | None:
-    """Why a module of an installed package must not be imported; its package is judged first."""
-    from importlib.machinery import PathFinder
-    from importlib.util import find_spec
-
-    places: Sequence[str] | None = None
-    whole = ""
-    for part in name.split("."):
-        whole = f"{whole}.{part}" if whole else part
-        spec = PathFinder.find_spec(whole, places) if places is not None else find_spec(whole)
-        if spec is None or spec.origin is None:
-            return None  # importing it will say what is wrong
-        path = Path(spec.origin)
-        for place in (path, path.parent):
-            if why := distrust(place):
-                return why
-        places = spec.submodule_search_locations
-    return None
-
-
-def _offered() -> bool:
-    """Whether any installed package names our entry point.
-
-    With `importlib.metadata` instead, `check` takes 28 ms more CPU: 332 ms instead of 304 ms, on a
-    used home beside a running gateway (`benchmarks/trees.py`).
-    """
-    for place in sys.path:
-        try:
-            with os.scandir(place or ".") as entries:
-                infos = [e.path for e in entries if e.name.endswith(".dist-info")]
-        except OSError:
-            continue
-        for info in infos:
-            try:
-                if ENTRY_POINTS.encode() in Path(info, "entry_points.txt").read_bytes():
-                    return True
-            except OSError:
-                continue
-    return False
 
 
 def _load(kind: type[T], roots: Sequence[tuple[str, Path]]) -> Loaded[T]:
@@ -265,11 +195,11 @@ def _load(kind: type[T], roots: Sequence[tuple[str, Path]]) -> Loaded[T]:
                 if path in refused:
                     continue
                 try:
-                    module = _import(f"{package}.{path.stem}", patient=ours)
+                    module = import_plugin(f"{package}.{path.stem}", patient=ours)
                 except BaseException as error:
                     if isinstance(error, KeyboardInterrupt):
                         raise
-                    found.broken.append(Broken(path, _short(error)))
+                    found.broken.append(Broken(path, short_reason(error)))
                     continue
                 for thing in vars(module).values():
                     if not isinstance(thing, kind):
@@ -281,90 +211,3 @@ def _load(kind: type[T], roots: Sequence[tuple[str, Path]]) -> Loaded[T]:
                         seen[thing.id] = path
                         found.items.append(thing)
     return found
-
-
-def _import(name: str, *, patient: bool) -> ModuleType:
-    """Import one file; an operator's that never ends is left behind in its thread."""
-    if patient:
-        return importlib.import_module(name)
-    cell = Cell()
-    thread = threading.Thread(
-        target=cell.fill, args=(lambda: importlib.import_module(name),), daemon=True
-    )
-    thread.start()
-    if not time_limits.Stopwatch(cell.began).wait(cell.done, IMPORT_LIMIT):
-        raise TimeoutError
-    if isinstance(cell.error, KeyboardInterrupt):  # not ours: nobody pressed a key in there
-        raise ImportError(name=name)
-    if cell.error is not None:
-        raise cell.error
-    module: ModuleType = cell.answer
-    return module
-
-
-def _refused(folder: Path) -> dict[Path, str]:
-    """What in the folder must not be imported, not even by a file that may: with the reason."""
-    found = {}
-    for path in sorted(folder.iterdir()):
-        if path.name == "__pycache__":  # never read from
-            continue
-        inside = sorted(path.rglob("*")) if path.is_dir() and not path.is_symlink() else []
-        why = next((why for one in (path, *inside) if (why := distrust(one))), None)
-        if why:
-            found[path] = why
-    return found
-
-
-def _only_source(folder: Path) -> None:
-    """Import from here without any bytecode, also later, when a check runs: who may write to a
-    __pycache__ could replace the code."""
-    from importlib.machinery import FileFinder, SourceFileLoader
-
-    class Source(SourceFileLoader):
-        def path_stats(self, path: object) -> NoReturn:  # noqa: ARG002
-            raise OSError  # without a time of the source no bytecode is read or written
-
-    for place in (folder, *(one for one in folder.rglob("*") if one.is_dir())):
-        sys.path_importer_cache[str(place)] = FileFinder(str(place), (Source, [".py"]))
-
-
-def mount(folder: Path, package: str) -> None:
-    """Make `folder` importable as `package`, so that its files can import one another."""
-    mounted = sys.modules.get(package)
-    if mounted is not None:
-        if list(getattr(mounted, "__path__", [])) == [str(folder)]:
-            return
-        for name in [n for n in sys.modules if n == package or n.startswith(package + ".")]:
-            del sys.modules[name]
-    parent, _, _ = package.rpartition(".")
-    for name, places in ((parent, []), (package, [str(folder)])):
-        if name not in sys.modules:
-            module = ModuleType(name)
-            module.__path__ = places
-            sys.modules[name] = module
-    sys.path_importer_cache.pop(str(folder), None)  # its files may have changed since
-
-
-@contextmanager
-def _bytecode(allowed: bool) -> Iterator[None]:
-    """Loading must write nothing into an operator's folder."""
-    before = sys.dont_write_bytecode, sys.pycache_prefix
-    if not allowed:  # nor is any read: who may write to a __pycache__ could replace the code
-        sys.dont_write_bytecode, sys.pycache_prefix = True, os.devnull
-    try:
-        yield
-    finally:
-        sys.dont_write_bytecode, sys.pycache_prefix = before
-
-
-def _short(error: BaseException) -> str:
-    """One line for an error of somebody else's code."""
-    if isinstance(error, SyntaxError):
-        return f"SyntaxError at line {error.lineno}: {error.msg}"
-    if isinstance(error, ImportError) and error.name:
-        return f"{type(error).__name__}: {error.name}"
-    trace, where = error.__traceback__, ""
-    while trace is not None:
-        where = f" at {Path(trace.tb_frame.f_code.co_filename).name}:{trace.tb_lineno}"
-        trace = trace.tb_next
-    return type(error).__name__ + where
