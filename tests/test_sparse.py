@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from hermes_doctor.backup import blocks, entry_content, unchanged
-from hermes_doctor.backup.vault import Vault, check_room
+from hermes_doctor.backup.free_space import check_room
+from hermes_doctor.backup.vault import Vault
 from hermes_doctor.home import Home
 from hermes_doctor.model import Trouble
 from hermes_doctor.system import disk, sparse_files

@@ -16,7 +16,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from hermes_doctor.backup.vault import MARGIN, Vault
+from hermes_doctor.backup.free_space import MARGIN
+from hermes_doctor.backup.vault import Vault
 from hermes_doctor.home import Home
 from hermes_doctor.model import CannotFix, Trouble
 from hermes_doctor.probes.probes import Probes

@@ -17,11 +17,12 @@ from typing import IO
 
 from hermes_doctor import __version__
 from hermes_doctor.backup.entry import Entry
+from hermes_doctor.backup.free_space import check_room
 from hermes_doctor.backup.intake import arriving, keep
 from hermes_doctor.backup.manifest import Backup, place_of
 from hermes_doctor.backup.selection import SECRET, of_store, passing
 from hermes_doctor.backup.trial_restore import tried
-from hermes_doctor.backup.vault import MANIFEST, Vault, check_room
+from hermes_doctor.backup.vault import MANIFEST, Vault
 from hermes_doctor.home import Home, is_database
 from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.model import CouldNotLook, Trouble

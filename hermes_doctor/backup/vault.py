@@ -13,6 +13,7 @@ from hermes_doctor import __version__
 from hermes_doctor.backup import blocks, manifest_pages
 from hermes_doctor.backup.entry import Entry
 from hermes_doctor.backup.entry_spool import Lines
+from hermes_doctor.backup.free_space import check_room
 from hermes_doctor.backup.manifest import (
     BASE,
     CHANGED,
@@ -31,7 +32,7 @@ from hermes_doctor.backup.unreadable_files import Missing
 from hermes_doctor.home import Home
 from hermes_doctor.model import CouldNotLook, Trouble
 from hermes_doctor.system import digests, disk, privileges
-from hermes_doctor.system.files import MEGABYTE, listing, read, size, snapshot, walk
+from hermes_doctor.system.files import MEGABYTE, listing, read, snapshot, walk
 from hermes_doctor.system.signals import uninterrupted
 
 __all__ = ["MANIFEST", "SCHEMA", "Backup", "Entry", "Source", "Vault", "parse", "seal"]
@@ -41,8 +42,6 @@ BEGUN = "home"
 """A file in a backup that names the home it is of, before there is a manifest."""
 SMALL = 2 * MEGABYTE
 """Bytes of a manifest that is read as a whole."""
-MARGIN = 4 * MEGABYTE
-"""Room that must be left on a disk beside what is copied."""
 
 Progress = Callable[[int], None]
 
@@ -347,23 +346,3 @@ def _marks(copy: Path, entry: Entry) -> bytes:
         *((st.st_dev, st.st_ino, st.st_size, st.st_mtime_ns, st.st_ctime_ns) for st in found),
     )
     return hashlib.blake2b(repr(marks).encode(), digest_size=16).digest()
-
-
-def check_room(place: Path, wanted: int) -> None:
-    """Refuse when less than `wanted` bytes (and a margin) are free where `place` lies."""
-    disk = os.statvfs(place)
-    free = disk.f_frsize * disk.f_bavail  # what is reserved for root is not ours to fill
-    if free < wanted + MARGIN:
-        raise Trouble(
-            f"The disk of {place} has {size(free)} free, and {size(wanted + MARGIN)} are needed. "
-            f"Nothing was changed. Make room, or put the backup elsewhere: --vault DIR"
-        )
-
-
-def total(sources: Iterable[Source]) -> int:
-    """Bytes of all sources; a live database's log is merged into its copy."""
-    size = sum(source.expect.size for source in sources if source.content)
-    for source in sources:
-        if source.live:
-            size += snapshot(source.path.with_name(source.path.name + "-wal")).size
-    return size

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from hermes_doctor import home as homes
 from hermes_doctor.backup import leftovers, scope
+from hermes_doctor.backup.free_space import total
 from hermes_doctor.backup.selection import Choice, important
 from hermes_doctor.backup.unreadable_files import DENIED, listed
-from hermes_doctor.backup.vault import Backup, Vault, total
+from hermes_doctor.backup.vault import Backup, Vault
 from hermes_doctor.cli import exits
 from hermes_doctor.cli.progress_bars import bar, sending_bar
 from hermes_doctor.records.home_lock import locked

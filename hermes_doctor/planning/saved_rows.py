@@ -8,8 +8,9 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
+from hermes_doctor.backup.free_space import check_room
 from hermes_doctor.backup.manifest import Backup, place_of
-from hermes_doctor.backup.vault import BEGUN, PARTIAL, Vault, check_room
+from hermes_doctor.backup.vault import BEGUN, PARTIAL, Vault
 from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.model import CannotFix
 from hermes_doctor.probes.database_users import OpenFile

@@ -6,7 +6,8 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from hermes_doctor.backup.vault import Vault, check_room
+from hermes_doctor.backup.free_space import check_room
+from hermes_doctor.backup.vault import Vault
 from hermes_doctor.home import Home
 from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.model import CannotFix, CouldNotLook, Trouble

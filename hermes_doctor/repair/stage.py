@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from hermes_doctor.backup.vault import check_room
+from hermes_doctor.backup.free_space import check_room
 from hermes_doctor.home import Home, is_database, main_of
 from hermes_doctor.model import CannotFix
 from hermes_doctor.records.journal import Journal, Journals, State

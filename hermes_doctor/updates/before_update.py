@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hermes_doctor.backup import leftovers, scope, unreadable_files
-from hermes_doctor.backup.vault import Progress, Vault, total
+from hermes_doctor.backup.free_space import total
+from hermes_doctor.backup.vault import Progress, Vault
 from hermes_doctor.examination import runner
 from hermes_doctor.examination.answer_in_progress import answering
 from hermes_doctor.gateway.manager_commands import owner_of
