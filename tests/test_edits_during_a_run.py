@@ -6,8 +6,10 @@ the file between any two of these steps.
 
 from __future__ import annotations
 
+import json
 import shutil
 import sqlite3
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -63,6 +65,42 @@ def test_edited_before_the_exchange(server: Server, sick: Path) -> None:
     ended = cut_at(server, sick, FIX, lambda c: c.name == "exchange", f"edit:{config}")
     assert ended.code == 1, ended.said
     assert config.read_bytes() == before + EDIT
+    assert crashing.leftovers(sick) == []
+
+
+SAME_TIME = """
+import os, sys
+path = sys.argv[1]
+before = os.stat(path)
+fd = os.open(path, os.O_RDWR)
+text = os.pread(fd, before.st_size, 0)
+os.pwrite(fd, b"BBBB", text.index(b"AAAA"))
+os.close(fd)
+os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+"""
+
+
+@pytest.mark.parametrize("exchange", [True, False])
+def test_an_edit_of_the_same_size_and_time(
+    server: Server, sick: Path, tmp_path: Path, exchange: bool
+) -> None:
+    """An editor that restores the time of the file: its version is kept and named."""
+    config = sick / "config.yaml"
+    with config.open("a") as file:
+        file.write("# note AAAA\n")
+    before = config.read_bytes()
+    others = () if exchange else NO_EXCHANGE
+    calls = server(*FIX, "--home", crashing.clone(sick, tmp_path / "rehearsal"), cuts=others).calls
+    name = "exchange" if exchange else "link"
+    at = next(n for n, c in enumerate(calls) if c.name == name and "config.yaml" in c.path)
+    words = json.dumps([sys.executable, "-I", "-S", "-c", SAME_TIME, str(config)])
+
+    ended = server(*FIX, "--home", sick, cuts=(Cut(at, f"run:{words}"), *others))
+
+    [kept] = sick.glob("config.yaml.kept-*")
+    assert ended.code == 1, ended.said
+    assert kept.read_bytes() == before.replace(b"AAAA", b"BBBB")
+    assert kept.name in ended.said.replace(" ", "")
     assert crashing.leftovers(sick) == []
 
 

@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import json
 import sqlite3
+import subprocess
+import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.console import Console
 
-from hermes_doctor.backup import vault as vaults
-from hermes_doctor.backup.vault import Vault
+from hermes_doctor.backup import row_comparison, vault as vaults
+from hermes_doctor.backup.unique_rows import LastRows
+from hermes_doctor.backup.vault import Source, Vault
 from hermes_doctor.home import Home
-from tests import support
+from hermes_doctor.system.files import snapshot
+from hermes_doctor.terminal import progress
+from tests import curing, damage, support
+from tests.conftest import need_release
+from tools import releases
 
 
 def create(home: Path, days: float, *args: str) -> str:
@@ -290,7 +299,7 @@ def test_without_a_live_database_the_last_rows_stay(home: Path, how: str) -> Non
     why = "state.db is missing now" if how == "missing" else "state.db cannot be read now"
     assert found["removed"] == [second]
     assert third in found["kept"]
-    assert reasons(found)[first] == f"{why}, and no other backup has these 50 messages"
+    assert reasons(found)[first] == f"{why}, and no other backup has these 10 messages"
 
 
 def test_a_copy_that_cannot_be_read_stays(home: Path) -> None:
@@ -359,3 +368,246 @@ def test_a_copy_in_blocks_is_compared(home: Path) -> None:
 
     assert "9 messages" in reasons(found)[old]
     assert not list((home / "backups" / "doctor").glob("*.partial"))
+
+
+# -- rows are compared by what they hold -------------------------------------------------------
+
+ADD = "INSERT INTO messages (session_id, role, content, timestamp) VALUES ('s1', 'user', '{}', {})"
+
+
+def additions(text: str, number: int, since: float) -> list[str]:
+    """Statements that add messages to the session of the home."""
+    return [ADD.format(f"{text} {n}", since + n) for n in range(number)]
+
+
+def test_newer_messages_do_not_hide_lost_ones(home: Path) -> None:
+    """A session that lost 50 messages and got 60 others still lacks the 50."""
+    write(home, *additions("precious", 50, 1e9))
+    old = create(home, 9)
+    write(home, "DELETE FROM messages WHERE content LIKE 'precious%'")
+    write(home, *additions("chat", 60, 1.7e9))
+    newer = [create(home, days) for days in (3, 2, 1)]
+
+    found = prune(home, "--keep", "1")
+
+    assert found["removed"] == newer[:2]
+    assert reasons(found) == {old: "no other backup has 50 messages that state.db no longer has"}
+
+
+def test_the_same_text_at_another_time_is_another_message(home: Path) -> None:
+    """Messages that repeat a lost one do not replace it."""
+    write(home, *[ADD.format("yes", 1e9 + n) for n in range(5)])
+    old = create(home, 9)
+    write(home, "DELETE FROM messages WHERE content = 'yes'")
+    write(home, *[ADD.format("yes", 1.7e9 + n) for n in range(7)])
+    create(home, 1)
+
+    assert "5 messages" in reasons(prune(home, "--keep", "1"))[old]
+
+
+def test_equal_messages_are_counted(home: Path) -> None:
+    """Of three equal messages one is left: two are missing."""
+    write(home, *[ADD.format("yes", 1e9)] * 3)
+    old = create(home, 9)
+    write(home, "DELETE FROM messages WHERE id IN (51, 52)")
+    create(home, 1)
+
+    assert "2 messages" in reasons(prune(home, "--keep", "1"))[old]
+
+
+def test_a_grown_session_keeps_no_backup(home: Path) -> None:
+    """A session that only got more messages lacks nothing."""
+    old = []
+    for days in (9, 8, 7):
+        old.append(create(home, days))
+        write(home, *additions(f"day {days}", 4, 1.7e9))
+    create(home, 1)
+
+    assert prune(home, "--keep", "1")["removed"] == old
+
+
+def test_new_numbers_keep_no_backup(home: Path) -> None:
+    """Messages that Hermes numbered again are the same messages."""
+    old = create(home, 9)
+    write(home, "UPDATE messages SET id = id + 1000")
+    create(home, 1)
+
+    assert prune(home, "--keep", "1")["removed"] == [old]
+
+
+def test_a_changed_text_is_a_lost_row(home: Path) -> None:
+    """The text that a message had before is only in the backup."""
+    old = create(home, 9)
+    write(home, "UPDATE messages SET content = 'changed' WHERE id = 7")
+    create(home, 1)
+
+    assert "1 message that state.db" in reasons(prune(home, "--keep", "1"))[old]
+
+
+def test_a_task_that_moved_on_keeps_no_backup(home: Path) -> None:
+    """Tasks are compared by id: a new status is not a loss."""
+    old = create(home, 9)
+    write(home, "UPDATE tasks SET status = 'done'", name="kanban.db")
+    create(home, 1)
+
+    assert prune(home, "--keep", "1")["removed"] == [old]
+
+
+def test_rows_of_several_backups_together(home: Path) -> None:
+    """A backup goes when the live database and other backups have its rows between them."""
+    write(home, *additions("first", 5, 1e9))
+    first = create(home, 9)
+    write(home, "DELETE FROM messages WHERE id < 10", *additions("second", 5, 1.1e9))
+    second = create(home, 8)
+    write(home, "DELETE FROM messages WHERE content LIKE 'first%'")
+    create(home, 1)
+
+    found = prune(home, "--keep", "1")
+
+    assert found["removed"] == []
+    assert "5 messages" in reasons(found)[second]
+    assert "9 messages" in reasons(found)[first]
+
+
+def test_many_lost_rows_are_counted_in_parts(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """More rows than are held in memory at once are counted exactly, too."""
+    monkeypatch.setattr(row_comparison, "AT_ONCE", 7)
+    monkeypatch.setattr(row_comparison, "REMEMBERED", 20)
+    write(home, *additions("precious", 50, 1e9))
+    old = create(home, 9)
+    write(home, "DELETE FROM messages WHERE content LIKE 'precious%'", *additions("chat", 60, 2e9))
+    store = Vault(Home(home))
+
+    why = LastRows(store, ()).reason_to_keep(store.load(old))
+
+    assert why == "no other backup has 50 messages that state.db no longer has"
+
+
+REWRITES = """
+import sys
+from pathlib import Path
+from hermes_state import SessionDB
+path, how = Path(sys.argv[1]), sys.argv[2]
+db = SessionDB(path)
+if how == "begin":
+    db.create_session("s7", "cli")
+    for n in range(30):
+        db.append_message("s7", "user" if n % 2 == 0 else "assistant", f"text {n // 4}")
+elif how == "load and replace":
+    db.replace_messages("s7", db.get_messages_as_conversation("s7"))
+elif how == "replace without times":
+    said = [{**one, "timestamp": None} for one in db.get_messages_as_conversation("s7")]
+    db.replace_messages("s7", said)
+elif how == "compact":
+    db.archive_and_compact("s7", [{"role": "user", "content": "a summary"}])
+elif how == "rewind":
+    last = db.get_messages("s7")[-2]
+    db.rewind_to_message("s7", last["id"])
+elif how == "drop two":
+    db.replace_messages("s7", db.get_messages_as_conversation("s7")[:-2])
+db.close()
+"""
+
+
+@pytest.mark.real
+@pytest.mark.parametrize(
+    "how", ["load and replace", "replace without times", "compact", "rewind", "drop two"]
+)
+def test_what_real_hermes_does_to_a_session(home: Path, how: str) -> None:
+    """Rewriting, compacting and rewinding keep no backup; dropping messages does."""
+    need_release("0.19.0")
+    python = releases.python_of("0.19.0")
+
+    def hermes(what: str) -> None:
+        words = [str(python), "-I", "-c", REWRITES, str(home / "state.db"), what]
+        subprocess.run(words, check=True, cwd=home, env={"HERMES_HOME": str(home)})
+
+    hermes("begin")
+    old = create(home, 9)
+    hermes(how)
+    create(home, 1)
+
+    found = prune(home, "--keep", "1")
+
+    if how == "drop two":
+        assert "2 messages that state.db no longer has" in reasons(found)[old]
+    else:
+        assert found["removed"] == [old]
+
+
+# -- a log without its database ----------------------------------------------------------------
+
+
+def log_alone(home: Path, days: float) -> str:
+    """A backup of a run that holds only the log of state.db."""
+    path = home / "state.db-wal"
+    store = Vault(Home(home))
+    sources = [Source("state.db-wal", str(path), snapshot(path))]
+    made = store.create(sources, reason="fix DB-WAL-STALE", hermes=None)
+    return age(home, made.id, days)
+
+
+def test_a_log_without_its_database_stays(home: Path) -> None:
+    """Its rows may be nowhere else."""
+    damage.foreign_log(curing.history(home / "state.db"), before=200, after=8)
+    old = log_alone(home, 40)
+    for suffix in ("-wal", "-shm"):
+        (home / f"state.db{suffix}").unlink()
+    create(home, 1)
+
+    found = prune(home, "--keep", "1")
+
+    assert found["removed"] == []
+    assert "state.db-wal" in reasons(found)[old]
+    assert "8 messages" in reasons(found)[old]
+    named = prune(home, old)
+    assert any("state.db-wal" in text for text in named["lost"])
+
+
+def test_a_log_whose_rows_the_database_has_goes(home: Path) -> None:
+    """A log that was written into its database holds nothing of its own."""
+    with contextlib.closing(sqlite3.connect(home / "state.db")) as db:
+        db.execute("PRAGMA journal_mode=WAL")
+        db.execute("PRAGMA wal_autocheckpoint=0")
+        with db:
+            support.say(db, "in the log", "in the log, too")
+        old = log_alone(home, 40)
+    create(home, 1)
+
+    assert prune(home, "--keep", "1")["removed"] == [old]
+
+
+def test_a_log_of_another_database_stays(home: Path) -> None:
+    """The rows of a kanban log cannot be read alone, so its backup stays and is named."""
+    with contextlib.closing(sqlite3.connect(home / "kanban.db")) as db:
+        db.execute("PRAGMA journal_mode=WAL")
+        db.execute("PRAGMA wal_autocheckpoint=0")
+        with db:
+            db.execute("UPDATE tasks SET title = 'new'")
+        log = home / "kanban.db-wal"
+        made = Vault(Home(home)).create(
+            [Source("kanban.db-wal", str(log), snapshot(log))], reason="fix", hermes=None
+        )
+    old = age(home, made.id, 40)
+    create(home, 1)
+
+    why = reasons(prune(home, "--keep", "1"))[old]
+
+    assert "kanban.db-wal" in why and "cannot be compared" in why
+
+
+def test_progress_is_shown_after_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Quick work shows nothing; slow work shows what it is doing."""
+    shown = io.StringIO()
+    terminal = Console(file=shown, force_terminal=True, width=80)
+    monkeypatch.setattr(progress, "Console", lambda **_: terminal)
+
+    with progress.after(60) as hear:
+        hear("comparing state.db", None)
+    assert shown.getvalue() == ""
+    with progress.after(0.05) as hear:
+        hear("comparing state.db", None)
+        end = time.monotonic() + 20
+        while "comparing state.db" not in shown.getvalue():
+            assert time.monotonic() < end
+            time.sleep(0.02)

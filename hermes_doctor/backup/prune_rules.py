@@ -9,6 +9,7 @@ from hermes_doctor.backup.retention import Retention
 from hermes_doctor.backup.vault import Vault
 from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.model import Trouble
+from hermes_doctor.system import progress
 
 
 class Pruning(NamedTuple):
@@ -121,6 +122,7 @@ def _but_the_needed(store: Vault, doomed: list[str]) -> Pruning:
     for id in reversed(ours if doomed else []):
         try:
             backup = store.load(id)
+            progress.tell(f"verifying backup {id}")
             sound = backup.sound and not store.verify(backup)
         except Trouble:
             continue

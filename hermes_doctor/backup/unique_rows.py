@@ -3,49 +3,40 @@
 from __future__ import annotations
 
 import contextlib
-import json
+import os
 import time
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 from hermes_doctor.backup import entry_content
 from hermes_doctor.backup.entry import Entry
 from hermes_doctor.backup.manifest import Backup
+from hermes_doctor.backup.row_comparison import (
+    COUNTED,
+    Contents,
+    Counted,
+    Row,
+    gathered,
+    lacking,
+    read,
+)
 from hermes_doctor.backup.vault import BEGUN, PARTIAL, Vault
 from hermes_doctor.home import Home
-from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.model import CouldNotLook, Trouble
 from hermes_doctor.sqlite import inspector
-from hermes_doctor.sqlite.reader import InProcess, Reader
-from hermes_doctor.system import disk
+from hermes_doctor.sqlite.reader import InProcess
+from hermes_doctor.system import disk, progress
 from hermes_doctor.system.signals import uninterrupted
 
-SECONDS = 60.0
-"""Time limit for counting the rows of one database."""
 LOG_HEAD = 32
 """A write-ahead log that is shorter holds nothing."""
-
-
-class Counted(NamedTuple):
-    """Which rows of a database are compared: how many there are of each group."""
-
-    table: str
-    group: str
-    time: str
-    """The newest time in a group, as SQL."""
-    noun: str
-
-
-COUNTED = {
-    "state.db": Counted("messages", "session_id", "max(timestamp)", "message"),
-    "kanban.db": Counted("tasks", "id", "0", "task"),
-}
-"""By the name of the file. Messages are counted by session: Hermes may number them again."""
-
-Rows = Mapping[str, tuple[int, float]]
-"""The number of rows of each group, and the time of the newest one."""
+LOG = "-wal"
+MOST_GROUPS = 200_000
+"""Sums that are remembered; of more, those of the copies that were read first are forgotten."""
+NOTHING = Contents({}, lambda: contextlib.nullcontext(()))
+"""A database whose rows cannot be read counts as one without rows."""
 
 
 class LastRows:
@@ -54,15 +45,23 @@ class LastRows:
     def __init__(self, vault: Vault, kept: Sequence[str]) -> None:
         self.vault = vault
         self.kept = [backup for id in reversed(kept) if (backup := self._loaded(id))]
-        self._live: dict[str, Rows | str] = {}
-        self._copies: dict[tuple[str | None, ...], Rows | str] = {}
+        self.key = os.urandom(16)
+        """Fingerprints of rows are made with it: nobody can choose two rows with the same one."""
+        self._live: dict[str, Contents | str] = {}
+        self._copies: dict[tuple[str | None, ...], Contents | str] = {}
         self._expired: float | None = None
 
     def reason_to_keep(self, backup: Backup) -> str | None:
         """Why this backup must not be pruned; None if all of its rows are also elsewhere."""
         for entry in backup.entries:
-            counted = COUNTED.get(entry.path.rpartition("/")[2])
-            if counted and entry.kind == "file" and (why := self._why(backup, entry, counted)):
+            name = entry.path.rpartition("/")[2]
+            if entry.kind != "file" or name.removesuffix(LOG) not in COUNTED:
+                continue
+            if counted := COUNTED.get(name):
+                why = self._why(backup, entry, counted)
+            else:
+                why = self._why_log(backup, entry, COUNTED[name.removesuffix(LOG)])
+            if why:
                 return why
         return None
 
@@ -77,19 +76,25 @@ class LastRows:
             live = self._current(name, counted)
             if isinstance(mine, str):
                 yield f"The {name} of backup {backup.id} cannot be compared: {mine}."
-            elif isinstance(live, str):
+                continue
+            if isinstance(live, str):
                 yield f"Backup {backup.id} cannot be compared with the current {name}: {live}."
-            else:
-                lacks = _more(mine, live, counted)
-                new = _more(live, mine, counted)
-                has = f"lacks {lacks} that" if lacks else f"has every {counted.noun} that"
-                yield f"{name} {has} backup {backup.id} has."
-                if new:
-                    yield (
-                        f"{name} has {new} that backup {backup.id} lacks: the restore takes them "
-                        f"out of {name} and keeps them in the vault; `hermes-doctor undo` restores "
-                        f"them."
-                    )
+                continue
+            try:
+                lacks, new = _more(mine, live), _more(live, mine)
+            except (CouldNotLook, OSError) as why:
+                yield f"Backup {backup.id} cannot be compared with the current {name}: {why}."
+                continue
+            has = (
+                f"lacks {counted.number(lacks)} that" if lacks else f"has every {counted.noun} that"
+            )
+            yield f"{name} {has} backup {backup.id} has."
+            if new:
+                yield (
+                    f"{name} has {counted.number(new)} that backup {backup.id} lacks: the restore "
+                    f"takes them out of {name} and keeps them in the vault; `hermes-doctor undo` "
+                    f"restores them."
+                )
 
     def keep(self, backup: Backup) -> None:
         """Count this backup as one of those that are kept."""
@@ -97,37 +102,73 @@ class LastRows:
 
     def _why(self, backup: Backup, entry: Entry, counted: Counted) -> str | None:
         name = entry.path
-        others = [(one, same) for one in self.kept if (same := _same_name(one, name))]
-        if any(_content(one, same) == _content(backup, entry) for one, same in others):
+        if self._is_kept(backup, entry):
             return None
         mine = self._copied(backup, entry, counted)
         if isinstance(mine, str):
             return f"its {name} cannot be compared with the current one: {mine}"
         live = self._current(name, counted)
-        missing = self._beyond(mine, {} if isinstance(live, str) else live)
-        for one, same in others:
-            if not missing:
-                break
-            there = self._copied(one, same, counted)
-            missing = missing if isinstance(there, str) else self._beyond(missing, there)
-        if not missing:
+        try:
+            total = lacking(mine, self._wanted(mine, live), self._known(name, live, counted))
+        except (CouldNotLook, Trouble, OSError) as why:
+            return f"its {name} cannot be compared with the current one: {_reason(why)}"
+        if not total:
             return None
-        total = 0
-        for group, (number, _) in missing.items():
-            total += number - (0 if isinstance(live, str) else live.get(group, (0, 0.0))[0])
-        what = f"{total} {counted.noun}{'' if total == 1 else 's'}"
         if isinstance(live, str):
-            return f"{live}, and no other backup has these {what}"
-        return f"no other backup has {what} that {name} no longer has"
+            return f"{live}, and no other backup has these {counted.number(total)}"
+        return f"no other backup has {counted.number(total)} that {name} no longer has"
 
-    def _beyond(self, rows: Rows, known: Rows) -> Rows:
-        """The groups with more rows than are known, without those that Hermes itself deletes."""
+    def _why_log(self, backup: Backup, entry: Entry, counted: Counted) -> str | None:
+        """The same of a log that a run set aside: the backup has it without its database."""
+        from hermes_doctor.backup import logs_without_database
+
+        name = entry.path.removesuffix(LOG)
+        if entry.size < LOG_HEAD or _same_name(backup, name) or self._is_kept(backup, entry):
+            return None
+        progress.tell(f"comparing {entry.path} of backup {backup.id}")
+        live = self._current(name, counted)
+        alone = f"it has {entry.path} without {name}, and"
+        try:
+            with _readable(self.vault, backup, entry) as (log, _):
+                mine = logs_without_database.contents(self.vault.home, log, name, counted, self.key)
+            total = lacking(mine, self._wanted(mine, live), self._known(name, live, counted))
+        except (CouldNotLook, Trouble, OSError) as why:
+            return f"{alone} its rows cannot be compared with {name}: {_reason(why)}"
+        if not total:
+            return None
+        if isinstance(live, str):
+            return f"{alone} {live}, and no other backup has its {counted.number(total)}"
+        return f"{alone} no other backup has {counted.number(total)} that {name} lacks"
+
+    def _is_kept(self, backup: Backup, entry: Entry) -> bool:
+        """Whether a backup that is kept has a file with the same content."""
+        same = [(one, found) for one in self.kept if (found := _same_name(one, entry.path))]
+        return any(_content(one, found) == _content(backup, entry) for one, found in same)
+
+    def _wanted(self, mine: Contents, live: Contents | str) -> Collection[int]:
+        """The groups that the live database has not whole, without those that Hermes deletes."""
+        there = {} if isinstance(live, str) else live.sums
         return {
-            group: (number, newest)
-            for group, (number, newest) in rows.items()
-            if number > (there := known.get(group, (0, 0.0))[0])
-            and (there or newest >= self._oldest_wanted())
+            group
+            for group, one in mine.sums.items()
+            if not one.same(there.get(group))
+            and (group in there or one.newest >= self._oldest_wanted())
         }
+
+    def _known(
+        self, name: str, live: Contents | str, counted: Counted
+    ) -> Sequence[Callable[[], Contents]]:
+        """The live database and its copies that are kept, each read when it is needed."""
+        found: list[Callable[[], Contents]] = []
+        if isinstance(live, Contents):
+            found.append(lambda: live)
+        copies = [(one, same) for one in self.kept if (same := _same_name(one, name))]
+        found += [partial(self._readable_or_empty, *copy, counted) for copy in copies]
+        return found
+
+    def _readable_or_empty(self, backup: Backup, entry: Entry, counted: Counted) -> Contents:
+        found = self._copied(backup, entry, counted)
+        return NOTHING if isinstance(found, str) else found
 
     def _oldest_wanted(self) -> float:
         """Hermes deletes sessions whose last message is older than this, if it is told to."""
@@ -135,24 +176,36 @@ class LastRows:
             self._expired = expired_before(self.vault.home)
         return self._expired
 
-    def _current(self, name: str, counted: Counted) -> Rows | str:
-        """The rows of the live database, or why they cannot be counted."""
+    def _current(self, name: str, counted: Counted) -> Contents | str:
+        """The rows of the live database, or why they cannot be read."""
         if name not in self._live:
-            self._live[name] = _live_rows(self.vault.home, name, counted)
+            opened = partial(_live_rows, self.vault.home, name, counted, self.key)
+            try:
+                self._live[name] = gathered(opened)
+            except CouldNotLook as why:
+                self._live[name] = str(why)
         return self._live[name]
 
-    def _copied(self, backup: Backup, entry: Entry, counted: Counted) -> Rows | str:
-        """The rows of a copy in the vault, or why they cannot be counted."""
+    def _copied(self, backup: Backup, entry: Entry, counted: Counted) -> Contents | str:
+        """The rows of a copy in the vault, or why they cannot be read."""
         key = _content(backup, entry)
         if key not in self._copies:
+            opened = partial(_copied_rows, self.vault, backup, entry, counted, self.key)
             try:
-                with _readable(self.vault, backup, entry) as (place, how):
-                    self._copies[key] = _rows(InProcess(place, how), counted, SECONDS)
-            except (CouldNotLook, Trouble) as why:
-                self._copies[key] = str(why).rstrip(".")
-            except OSError:
-                self._copies[key] = "the copy cannot be read"
+                found = gathered(opened)
+            except (CouldNotLook, Trouble, OSError) as why:
+                self._copies[key] = _reason(why)
+            else:
+                self._copies[key] = found._replace(opened=opened)  # the rows are not kept
+                self._forget()
+                return found
         return self._copies[key]
+
+    def _forget(self) -> None:
+        """Keep the sums of the newest copies that were read, up to a limit."""
+        sizes = [0 if isinstance(one, str) else len(one.sums) for one in self._copies.values()]
+        while len(sizes) > 1 and sum(sizes) > MOST_GROUPS:
+            del self._copies[next(iter(self._copies))], sizes[0]
 
     def _loaded(self, id: str) -> Backup | None:
         try:
@@ -161,12 +214,15 @@ class LastRows:
             return None
 
 
-def _more(rows: Rows, others: Rows, counted: Counted) -> str:
-    """How many rows are in the first and not in the second; empty if none."""
-    total = sum(
-        max(0, number - others.get(group, (0, 0.0))[0]) for group, (number, _) in rows.items()
-    )
-    return f"{total} {counted.noun}{'s' * (total != 1)}" if total else ""
+def _more(mine: Contents, other: Contents) -> int:
+    """How many rows are in the first and not in the second."""
+    groups = {group for group, one in mine.sums.items() if not one.same(other.sums.get(group))}
+    return lacking(mine, groups, [lambda: other])
+
+
+def _reason(error: Exception) -> str:
+    """Why something cannot be compared, as the end of a sentence."""
+    return "the copy cannot be read" if isinstance(error, OSError) else str(error).rstrip(".")
 
 
 def _same_name(backup: Backup, name: str) -> Entry | None:
@@ -210,69 +266,47 @@ def _readable(vault: Vault, backup: Backup, entry: Entry) -> Iterator[tuple[Path
             vault.discard(name)
 
 
-def _live_rows(home: Home, name: str, counted: Counted) -> Rows | str:
-    """The rows of a live database; nothing is locked or changed."""
-    from hermes_doctor.processes import gateway_processes
-    from hermes_doctor.sqlite import examine
+@contextmanager
+def _copied_rows(
+    vault: Vault, backup: Backup, entry: Entry, counted: Counted, key: bytes
+) -> Iterator[Iterator[Row]]:
+    """Read the rows of a copy in the vault."""
+    progress.tell(f"comparing {entry.path} of backup {backup.id}")
+    with contextlib.ExitStack() as stack:
+        place, how = stack.enter_context(_readable(vault, backup, entry))
+        reader = stack.enter_context(contextlib.closing(InProcess(place, how)))
+        yield read(reader, counted, key)
 
+
+@contextmanager
+def _live_rows(home: Home, name: str, counted: Counted, key: bytes) -> Iterator[Iterator[Row]]:
+    """Read the rows of a live database; nothing is locked or changed."""
+    from hermes_doctor.processes import gateway_processes
+    from hermes_doctor.sqlite.examine import examine
+
+    progress.tell(f"comparing the current {name}")
     path = home.path / name
 
     def holders() -> list[int]:
         return gateway_processes.holders([path]).get(path, [])
 
     try:
-        found = examine.examine(path, holders=holders, deep=False)
+        found = examine(path, holders=holders, deep=False)
     except FileNotFoundError:
-        return f"{name} is missing now"
+        raise CouldNotLook(f"{name} is missing now") from None
     except (CouldNotLook, OSError):
-        return f"{name} cannot be read now"
-    if found.reader is None:
-        empty = found.header.empty and not found.log.pages
-        return {} if empty else f"{name} cannot be read now"
-    with contextlib.closing(found.reader):
+        raise CouldNotLook(f"{name} cannot be read now") from None
+    with contextlib.closing(found.reader) if found.reader else contextlib.nullcontext():
         if found.header.empty and not found.log.pages:
-            return {}
-        if not found.readable:
-            return f"{name} cannot be read now"
-        try:
-            return _rows(found.reader, counted, SECONDS)
-        except CouldNotLook as why:
-            return f"the rows of {name} cannot be counted now ({why})"
-
-
-def _rows(reader: Reader, counted: Counted, seconds: float) -> Rows:
-    """Count; the table itself is read, since the index of a damaged database may be wrong."""
-    table, group = counted.table, counted.group
-    try:
-        named = f"SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = '{table}'"
-        if _answered(reader, named, seconds) == 0:
-            return {}
-        sql = (
-            "SELECT json_group_array(json_array(name, number, newest)) FROM ("
-            f"SELECT quote({group}) AS name, count(*) AS number, {counted.time} AS newest "
-            f"FROM {table} NOT INDEXED GROUP BY 1)"
-        )
-        rows: list[list[Any]] = json.loads(str(_answered(reader, sql, seconds)))
-        return {str(name): (int(number), _number(newest)) for name, number, newest in rows}
-    except ValueError:
-        raise CouldNotLook("SQLite gave an unreadable answer") from None
-    finally:
-        reader.close()
-
-
-def _answered(reader: Reader, sql: str, seconds: float) -> object:
-    answer = reader.ask(sql, seconds)
-    if answer.unfinished:
-        raise CouldNotLook(f"counting its rows takes longer than {seconds:g} s")
-    if answer.error or not answer.rows:
-        raise CouldNotLook(f"SQLite cannot read it ({answer.error or 'no answer'})")
-    value: object = answer.rows[0][0]
-    return value
-
-
-def _number(value: object) -> float:
-    """A time of Hermes'; one that is not a number counts as new."""
-    return float(value) if isinstance(value, int | float) else time.time()
+            yield iter(())
+            return
+        if found.reader is None or not found.readable:
+            raise CouldNotLook(f"{name} cannot be read now")
+        with contextlib.closing(found.reader):
+            try:
+                yield read(found.reader, counted, key)
+            except CouldNotLook as why:
+                raise CouldNotLook(f"the rows of {name} cannot be counted now ({why})") from None
 
 
 def expired_before(home: Home) -> float:

@@ -15,7 +15,7 @@ from hermes_doctor.backup.selection import Choice, important
 from hermes_doctor.backup.unreadable_files import DENIED, listed
 from hermes_doctor.backup.vault import Backup, Vault
 from hermes_doctor.cli import exits
-from hermes_doctor.cli.progress_bars import bar, sending_bar
+from hermes_doctor.cli.progress_bars import bar, pruning_bar, sending_bar
 from hermes_doctor.records.home_lock import locked
 from hermes_doctor.system.signals import interruptible
 
@@ -71,9 +71,10 @@ def run(
         if rule:
             from hermes_doctor.backup.prune_rules import outlived
 
-            pruned = outlived(store, rule)
-            for one in pruned.doomed:
-                store.discard(one)
+            with pruning_bar(quiet=json):
+                pruned = outlived(store, rule)
+                for one in pruned.doomed:
+                    store.discard(one)
     (_print if json else _show)(made, omitted, sent, pruned)
     return int(not made.sound or bool(made.missing))
 

@@ -57,9 +57,11 @@ def prune(
     from hermes_doctor.backup.retention import Retention
     from hermes_doctor.cli import exits
     from hermes_doctor.cli.options import sure
+    from hermes_doctor.cli.progress_bars import pruning_bar
     from hermes_doctor.model import Trouble
     from hermes_doctor.records.home_lock import locked
     from hermes_doctor.render.prune import protected_lines
+    from hermes_doctor.system import progress
     from hermes_doctor.system.signals import interruptible
     from hermes_doctor.terminal.lines import row
     from hermes_doctor.terminal.show import show
@@ -73,13 +75,14 @@ def prune(
     with locked(where), interruptible():
         store = vault_of(home, vault)
         leftovers.tidy(store)
-        if ids:
-            doomed, lost = prune_rules.named(store, ids)
-            found = prune_rules.Pruning(doomed, {})
-        elif rule:
-            found = prune_rules.outlived(store, rule)
-        else:
-            found = prune_rules.beyond(store, 10 if keep is None else keep, age)
+        with pruning_bar(quiet=json):
+            if ids:
+                doomed, lost = prune_rules.named(store, ids)
+                found = prune_rules.Pruning(doomed, {})
+            elif rule:
+                found = prune_rules.outlived(store, rule)
+            else:
+                found = prune_rules.beyond(store, 10 if keep is None else keep, age)
         doomed = found.doomed
         if not json:
             show([row(("→ ", "faint"), f"remove backup {one}") for one in doomed])
@@ -90,9 +93,11 @@ def prune(
         if doomed and not yes and (json or not sure(f"Remove {len(doomed)} for good?")):
             losses = "".join(f" {text}" for text in lost) if json else ""
             raise Trouble(f"Removing backups is for good.{losses} Nothing was removed. Say --yes.")
-        for one in doomed:
-            exits.changed()
-            store.discard(one)
+        with pruning_bar(quiet=json):
+            for one in doomed:
+                exits.changed()
+                progress.tell(f"removing backup {one}")
+                store.discard(one)
     if json:
         echo(
             "prune",

@@ -46,5 +46,18 @@ def sending_bar(total: int, *, quiet: bool) -> Iterator[None]:
         yield
 
 
+@contextlib.contextmanager
+def pruning_bar(*, quiet: bool) -> Iterator[None]:
+    """Show what is being done on a terminal when it takes longer than a second."""
+    if quiet or not sys.stderr.isatty():
+        yield
+        return
+    from hermes_doctor.system import progress
+    from hermes_doctor.terminal.progress import after
+
+    with after(1.0) as hear, progress.heard(hear):
+        yield
+
+
 def _worth_it(total: int, quiet: bool) -> bool:
     return not quiet and total >= LARGE and sys.stderr.isatty()

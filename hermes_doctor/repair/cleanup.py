@@ -21,8 +21,6 @@ class _Replaced(NamedTuple):
 
     place: Path
     state: State
-    mtime_ns: int
-    """A file of this time has not been written to; 0 where that is unknown."""
     ending: str
     """What follows the name of the file if it is kept."""
 
@@ -98,18 +96,16 @@ def _remove(home: Home, log: Journal, path: Path) -> None:
 
 def _keep_if_edited(home: Home, log: Journal, backup: Backup | None, record: PathRecord) -> None:
     path = home.path / record.path
-    entry = backup.entry(record.path) if backup is not None else None
-    written_at = entry.mtime_ns if entry is not None else 0
     found = [
-        _Replaced(paths.kept(path, log.id), record.before, written_at, ""),
-        _Replaced(paths.staged(path, log.id), record.after, 0, "-new"),
+        _Replaced(paths.kept(path, log.id), record.before, ""),
+        _Replaced(paths.staged(path, log.id), record.after, "-new"),
     ]
     if record.joined_before:
         place = paths.joined_old(path, log.id)
-        found.append(_Replaced(place, record.joined_before, written_at, "-joined"))
+        found.append(_Replaced(place, record.joined_before, "-joined"))
     if record.joined_after:
         place = paths.joined_new(path, log.id)
-        found.append(_Replaced(place, record.joined_after, 0, "-joined-new"))
+        found.append(_Replaced(place, record.joined_after, "-joined-new"))
     if backup is None and _is_alone(found[0].place, path):
         _keep(home, log, path, found[0])
     for one in found:
@@ -124,14 +120,15 @@ def _is_alone(old: Path, path: Path) -> bool:
 
 
 def _is_edited(path: Path, one: _Replaced) -> bool:
-    """Whether a file that is about to be removed holds something that is nowhere else."""
+    """Whether a file that is about to be removed holds something that is nowhere else.
+
+    Its content says so, not its time: the writer of an edit may have set the time back.
+    """
     now = snapshot(one.place)
     if now.kind != "file" or path.name.endswith("-shm"):
         return False
     if one.state.kind != "file":
         return True
-    if now.mtime_ns == one.mtime_ns:
-        return False
     with contextlib.suppress(OSError, CouldNotLook):
         return (
             _is_alone(one.place, path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -74,6 +75,25 @@ def repairing(
             bar.update(task, description=what, total=total, completed=share or 0.0, refresh=new)
 
         yield lambda count: bar.update(task, advance=count), hear
+
+
+@contextmanager
+def after(seconds: float) -> Iterator[Callable[[str, float | None], None]]:
+    """A bar that shows what is being done, if that takes longer than so many seconds."""
+    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+    bar = Progress(*columns, console=Console(stderr=True), transient=True)
+    task = bar.add_task("", total=None)
+    start = threading.Timer(seconds, bar.start)
+    start.daemon = True
+    start.start()
+    try:
+        yield lambda what, share: bar.update(
+            task, description=what, total=None if share is None else 1.0, completed=share or 0.0
+        )
+    finally:
+        start.cancel()
+        start.join()
+        bar.stop()
 
 
 @contextmanager
