@@ -97,6 +97,60 @@ def test_undo_on_a_disk_that_fails(how: str, server: Server, sick: Path, tmp_pat
         assert crashing.state(home) == crashing.state(sick), where
 
 
+WRITE = """
+import os, sqlite3, sys
+db = sqlite3.connect(sys.argv[1], isolation_level=None)
+db.execute("INSERT INTO tasks (id, title, status, created_at) VALUES ('t2', 'since', 'todo', 2)")
+"""
+
+
+@pytest.mark.parametrize("command", ["fix", "undo", "restore"])
+def test_a_roll_back_that_cannot_be_recorded(command: str, server: Server, home: Path) -> None:
+    """The disk is full in the middle of the switch, then there is room and Hermes writes a row.
+
+    The next command knows that nothing was changed: it claims no success and no damage.
+    """
+    board = home / "kanban.db"
+    board.unlink()
+    crashing.lacking(board)
+    words: tuple[str, ...] = ("fix", "KANBAN-SCHEMA", "--apply", "--yes")
+    if command == "undo":
+        assert server(*words, "--home", home).code == 0
+        words = ("undo", "--yes")
+    elif command == "restore":
+        made = server("backup", "create", "--json", "--home", home).json["id"]
+        words = ("backup", "restore", made, "kanban.db", "--yes")
+    template = crashing.clone(home, home.with_name("template"))
+    calls = server(*words, "--home", home).calls
+    first = next(n for n, call in enumerate(calls) if call.name == "exchange")
+    last = max(n for n, call in enumerate(calls) if call.path.endswith("run.json.new"))
+    moments = [n for n in range(first, last) if calls[n].effect]
+    for n in [moments[0], *moments[2::4]]:
+        shutil.rmtree(home)
+        crashing.clone(template, home)
+        failed = server(*words, "--home", home, cuts=(Cut(n, "ENOSPC", lasting=True),))
+        if crashing.journals(home)[-1]["state"] not in ("committing", "verifying"):
+            continue
+        assert failed.code == 2 and "Nothing was changed." in failed.said, failed.said
+        assert board.read_bytes() == (template / "kanban.db").read_bytes()
+        subprocess.run([sys.executable, "-c", WRITE, str(board)], check=True)
+        written = board.read_bytes()
+
+        again = server("fix", "CFG-YAML", "--apply", "--yes", "--home", home)
+
+        assert again.code == 0, again.said
+        assert "failed earlier and changed nothing" in again.said, again.said
+        assert "cut off" not in again.said and "only in part" not in again.said, again.said
+        receipt = crashing.journals(home)[-1]
+        assert receipt["state"] == "rolled-back"
+        folder = home / "backups" / "doctor" / "runs" / receipt["id"]
+        assert [one.name for one in folder.iterdir()] == ["run.json"]
+        assert board.read_bytes() == written
+        assert crashing.leftovers(home) == []
+        if command == "undo":
+            assert crashing.journals(home)[0]["state"] == "done"
+
+
 def test_backup_on_a_disk_that_fills(server: Server, sick: Path, tmp_path: Path) -> None:
     """No space during a backup: there is none, the older one is whole, and one line says it."""
     home = crashing.clone(sick, tmp_path / "home")

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,9 +18,17 @@ from hermes_doctor.planning.logs_set_aside import KeepDatabase
 from hermes_doctor.system import disk
 from hermes_doctor.system.files import open_regular, snapshot
 from tests import crashing, curing, damage
+from tests.crashing import Cut, Ended, Server
 from tests.test_crash import killed, rehearse
 
 SECRET = b"a secret of root's"
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    """The warm process."""
+    with crashing.serving(alone=True) as serving:
+        yield serving
 
 
 def test_killed_at_any_moment(tmp_path: Path) -> None:
@@ -35,6 +48,63 @@ def test_killed_at_any_moment(tmp_path: Path) -> None:
         ended = scene.again()
         assert ended.code == 0, ended.said
         assert crashing.state(home) == scene.after
+
+
+WRITER = """
+import os, sqlite3, sys
+db = sqlite3.connect(sys.argv[1], isolation_level=None)
+db.execute("INSERT INTO messages (session_id, role, content, timestamp) VALUES ('s1','user','w',3)")
+if sys.argv[2] == "killed":
+    os._exit(0)
+db.close()
+"""
+
+
+def cut_off_and_written_to(server: Server, home: Path, how: str, *more: str) -> Ended:
+    """Kill the fix right after the log was moved; a writer uses the database; the next command."""
+    words = ("fix", "DB-WAL-STALE", *more, "--apply", "--yes")
+    path = damage.foreign_log(curing.history(home / "state.db"), before=200, after=8)
+    copy = crashing.clone(home, home.with_name("rehearsal"))
+    renames = [call for call in server(*words, "--home", copy).calls if call.name == "rename"]
+    [moved] = [n for n, call in enumerate(renames) if call.path.endswith("db-wal")]
+    killed = server(*words, "--home", home, cuts=(Cut(moved + 1, "kill", only=("rename",)),))
+    assert killed.code == -9, killed.said
+    assert not Path(f"{path}-wal").exists()
+    subprocess.run([sys.executable, "-c", WRITER, str(path), how], check=True)
+    return server("fix", "DB-WAL-STALE", "--apply", "--yes", "--home", home)
+
+
+def assert_kept(server: Server, home: Path) -> str:
+    """The row of the writer is there, and the rows of the log are still offered."""
+    with contextlib.closing(sqlite3.connect(home / "state.db")) as db:
+        assert db.execute("SELECT count(*) FROM messages WHERE content = 'w'").fetchone() == (1,)
+        assert db.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+    [aside] = home.glob("state.db-wal.aside-*")
+    assert "DB-WAL-ROWS" in server("check", "--home", home).said
+    assert crashing.leftovers(home) == []
+    return aside.name
+
+
+@pytest.mark.parametrize("how", ["closed", "killed"])
+def test_a_writer_after_it_was_cut_off(how: str, server: Server, home: Path) -> None:
+    """All that counts was done, so the run is finished: the log stays aside."""
+    ended = cut_off_and_written_to(server, home, how)
+    assert ended.code == 0, ended.said
+    assert "state.db was written to since" in ended.said
+    assert_kept(server, home)
+
+
+@pytest.mark.parametrize("how", ["closed", "killed"])
+def test_a_writer_after_only_a_part_was_done(how: str, server: Server, home: Path) -> None:
+    """The rest is taken back. The log cannot go back, so its new name stays, and that is said."""
+    env = home / ".env"
+    env.write_bytes(b"\xef\xbb\xbf" + env.read_bytes())
+    before = env.read_bytes()
+    ended = cut_off_and_written_to(server, home, how, "ENV-BOM")
+    assert ended.code == 1, ended.said
+    assert "only in part: state.db was written to since" in ended.said, ended.said
+    assert f"kept as {assert_kept(server, home)} and in backup" in ended.said, ended.said
+    assert env.read_bytes() == before
 
 
 @pytest.fixture

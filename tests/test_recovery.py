@@ -143,6 +143,41 @@ def assert_partial(ended: crashing.Ended, home: Path, run: str, name: str) -> No
     assert crashing.leftovers(home) == []
 
 
+@pytest.mark.parametrize("command", ["restore", "undo", "fix"])
+def test_in_part_and_then_nothing_can_be_done(command: str, server: Server, sick: Path) -> None:
+    """The command cannot do what it was asked for: it exits with 1 all the same."""
+    run = cut_off(server, sick, "committing")
+    (sick / "config.yaml").write_text("edited: since\n")
+    words = {
+        "restore": ("backup", "restore", "no-such-backup"),
+        "undo": ("undo", "no-such-run"),
+        "fix": ("fix", "CFG-YAML", "--subject", "no-such-file", "--apply"),
+    }[command]
+
+    ended = server(*words, "--yes", "--home", sick)
+
+    assert_partial(ended, sick, run, "config.yaml")
+
+
+def test_a_failing_run_that_can_be_undone_only_in_part(server: Server, home: Path) -> None:
+    """The disk fails after somebody edited the new file: that edit stays, and it exits with 1."""
+    env = home / ".env"
+    env.write_bytes(b"\xef\xbb\xbf" + env.read_bytes())
+    words = ("fix", "ENV-BOM", "--apply", "--yes", "--home")
+    calls = server(*words, crashing.clone(home, home.with_name("rehearsal"))).calls
+    swap = [c.name for c in calls if c.name in ("exchange", "open")].index("exchange")
+    cuts = (
+        Cut(swap + 1, f"edit:{env}", only=("exchange", "open")),
+        Cut(swap + 1, "EIO", only=("exchange", "open")),
+    )
+
+    ended = server(*words, home, cuts=cuts)
+
+    assert env.read_bytes().endswith(crashing.EDIT)
+    assert crashing.journals(home)[-1]["state"] == "partly"
+    assert ended.code == 1, ended.said
+
+
 def test_a_file_that_was_never_reached(server: Server, sick: Path) -> None:
     """A file that was edited before the run came to it is not blamed on the run."""
     run = cut_off(server, sick, "staging")

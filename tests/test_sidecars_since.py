@@ -190,6 +190,24 @@ def test_an_undo_that_was_cut_off(server: Server, board: Path) -> None:
     assert titles(board) == ["a task", "since"]
 
 
+def test_a_connection_of_another_container(board: Path) -> None:
+    """Without a write-ahead log it holds no lock between its transactions: it is seen anyway."""
+    logging(board, "DELETE")
+    with crashing.serving(alone=True) as apart:
+        with contextlib.closing(sqlite3.connect(board, isolation_level=None)) as hermes:
+            assert hermes.execute("SELECT count(*) FROM tasks").fetchone() == (1,)
+            old = board.read_bytes()
+            refused = apart(*FIX, "--home", board.parent)
+            assert refused.code == 2, refused.said
+            assert (
+                "kanban.db is in use by" in refused.said and "Nothing was changed" in refused.said
+            )
+            assert board.read_bytes() == old
+            hermes.execute("UPDATE tasks SET title = 'goes on'")
+        assert apart(*FIX, "--home", board.parent).code == 0
+    assert titles(board) == ["goes on"]
+
+
 @pytest.mark.parametrize("moment", ["before", "after"])
 def test_hermes_is_still_running(server: Server, board: Path, moment: str) -> None:
     """A run is ended under a Hermes that has started since: its database stays where it is."""

@@ -11,12 +11,17 @@ from hermes_doctor.model import CannotFix, CouldNotLook, Trouble
 
 INTERRUPTED = 130
 _WHOLE = "Nothing is left half-done."
-_state = {"changed": False, "of command": False, "cut off": _WHOLE}
+_state = {"changed": False, "partial": False, "of command": False, "cut off": _WHOLE}
 
 
 def changed() -> None:
     """From here on the command has changed something, and its exit code must not deny it."""
     _state["changed"] = True
+
+
+def partial() -> None:
+    """A run was undone only in part: even if nothing more can be done, the exit code is 1."""
+    _state["partial"] = True
 
 
 def cut_off(text: str = _WHOLE) -> None:
@@ -50,7 +55,7 @@ def ended(run: Callable[[], object]) -> int:
     except KeyboardInterrupt:
         return _say(f"Interrupted. {_state['cut off']}", INTERRUPTED)
     except (Trouble, CouldNotLook, CannotFix) as trouble:
-        return _say(str(trouble), 2)
+        return _say(str(trouble), 1 if _state["partial"] else 2)
     except Exception as error:  # noqa: BLE001 (the last place where anything can be caught)
         return _other(error)
 

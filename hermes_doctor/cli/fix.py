@@ -78,7 +78,7 @@ def fix(
         with locked(where), recovered(where, loaded, json=json) as ended:
             said = [one.text for one in ended]
             code = _apply(session, said, vault=vault, yes=yes, json=json)
-            return code or int(any(one.partial for one in ended))
+            return 1 if any(one.partial for one in ended) else code
     return _show(session, json=json)
 
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 @contextmanager
 def recovered(home: Home, plugins: Plugins, *, json: bool) -> Iterator[list[Ended]]:
     """End runs that were cut off, and make sure that it is said whatever comes after."""
+    from hermes_doctor.cli import exits
     from hermes_doctor.model import Trouble
     from hermes_doctor.probes.probes import Probes
     from hermes_doctor.repair import recovery
@@ -30,6 +31,8 @@ def recovered(home: Home, plugins: Plugins, *, json: bool) -> Iterator[list[Ende
     from hermes_doctor.terminal.show import show
 
     ended = recovery.recover(home, verifier(lambda: Probes(home), plugins))
+    if any(one.partial for one in ended):
+        exits.partial()
     if not json:
         show([row(("! ", "warning"), one.text, hang=2) for one in ended])
     try:

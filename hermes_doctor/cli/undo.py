@@ -47,7 +47,9 @@ def undo(
     where = homes.find(home)
     with locked(where), recovered(where, shared_options.loaded(plugins), json=json) as ended:
         book = Journals(where)
-        gone = [one for one in ended if one.kind != "undo" and not one.finished]
+        gone = [
+            one for one in ended if one.kind != "undo" and not one.finished and not one.said_before
+        ]
         if gone and run is None:  # the last run is the one that was cut off, and is taken back
             _say([one.text for one in ended], json=json)
             return int(any(one.partial for one in ended))

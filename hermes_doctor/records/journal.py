@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -31,6 +32,8 @@ ROLLED_BACK = "rolled-back"
 ABANDONED = "abandoned"
 UNDONE = "undone"
 assert {DONE, PARTLY, ROLLED_BACK, ABANDONED, UNDONE} == FINAL
+_SWITCHING, _TAKEN_BACK = "switching", "taken-back"
+"""Two names of an empty file in the folder of a run that replaces files."""
 
 
 @dataclass()
@@ -59,6 +62,8 @@ class PathRecord:
     """Of a database: one file with the old content of the database and its log or journal."""
     joined_after: State | None = None
     """The same of the new content."""
+    database: State | None = None
+    """Of a log or journal that is changed without its database: what the database was then."""
 
 
 @dataclass()
@@ -217,6 +222,34 @@ class Journals:
                 continue
         return found
 
+    def announce_switch(self, journal: Journal) -> None:
+        """Make the file that `mark_taken_back` renames, while there still is room for it."""
+        with disk.fresh(self.folder(journal) / _SWITCHING):
+            pass
+        disk.sync_folder(self.folder(journal))
+
+    def mark_taken_back(self, journal: Journal) -> bool:
+        """Note that everything was taken back although the receipt cannot be saved; False if even
+        that fails. A rename needs no room on a full disk."""
+        folder = self.folder(journal)
+        try:
+            disk.rename(folder / _SWITCHING, folder / _TAKEN_BACK)
+            disk.sync_folder(folder)
+        except OSError:
+            return False
+        return True
+
+    def was_taken_back(self, journal: Journal) -> bool:
+        """Whether a run took everything back and could not save its receipt."""
+        switching = journal.state in (COMMITTING, VERIFYING)
+        return switching and os.path.lexists(self.folder(journal) / _TAKEN_BACK)
+
+    def remove_marks(self, journal: Journal) -> None:
+        """Remove these files; the saved receipt must already say how the run ended."""
+        for name in (_SWITCHING, _TAKEN_BACK):
+            with contextlib.suppress(OSError):
+                disk.remove(self.folder(journal) / name)
+
     def folder(self, journal: Journal) -> Path:
         """Where everything that belongs to a run lies, its backup aside."""
         return self.home.runs / journal.id
@@ -239,9 +272,10 @@ def _parse(document: dict[str, Any]) -> Journal:
 
 
 def _path_record(**fields: Any) -> PathRecord:
-    """The record of one path; only the joined states may be missing."""
-    joined = [name for name in ("joined_before", "joined_after") if fields.get(name) is not None]
-    states = {name: State(**fields[name]) for name in ("before", "after", *joined)}
+    """The record of one path; only its further states may be missing."""
+    further = ("joined_before", "joined_after", "database")
+    known = [name for name in further if fields.get(name) is not None]
+    states = {name: State(**fields[name]) for name in ("before", "after", *known)}
     return PathRecord(**fields | states)
 
 
@@ -272,7 +306,7 @@ def _insist(journal: Journal) -> None:
     texts += [t for a in journal.acts for t in (a.kind, *a.words, *a.words.values())]
     texts += [t for i in journal.items for t in (i.fix, i.code, i.subject, i.check, i.outcome)]
     states = [s for r in journal.paths for s in (r.before, r.after)]
-    states += [s for r in journal.paths for s in (r.joined_before, r.joined_after) if s]
+    states += [s for r in journal.paths for s in (r.joined_before, r.joined_after, r.database) if s]
     texts += [state.kind for state in states]
     if not all(isinstance(text, str) for text in texts):
         raise ValueError("a text is none")

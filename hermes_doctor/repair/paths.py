@@ -99,6 +99,10 @@ def used_since(home: Home, log: Journal, path: Path) -> bool:
     database = main_of(path)
     known = {home.path / record.path: record for record in log.paths}
     start = begun(log)
+    if database not in known:
+        beside = [known[one] for one in sidecars(database) if one in known]
+        if is_another_database(database, beside):
+            return True
     for one in (database, *sidecars(database)):
         record = known.get(one)
         if record is not None:
@@ -110,6 +114,27 @@ def used_since(home: Home, log: Journal, path: Path) -> bool:
             if taken.size and taken.ctime_ns >= start:  # else it lay there before the run
                 return True
     return False
+
+
+def is_another_database(database: Path, beside: Iterable[PathRecord]) -> bool:
+    """Whether a log or journal was changed by itself, and its database has another content now.
+
+    It belongs only to the database that it was taken from: SQLite would mix the two. Receipts of
+    earlier versions do not say what that was, and count as another one.
+    """
+    logs = [record for record in beside if is_log(record.path) and not only_mode(record)]
+    if not logs:
+        return False
+    was = next((record.database for record in logs if record.database), None)
+    if was is None:
+        return True
+    now = look(database, like=was.sha256)
+    return (now.kind, now.sha256) != (was.kind, was.sha256)
+
+
+def is_log(path: str | Path) -> bool:
+    """Whether a file is a write-ahead log or a rollback journal of a database."""
+    return is_database(path) and os.fspath(path).endswith(("-wal", "-journal"))
 
 
 def begun(log: Journal) -> float:

@@ -9,16 +9,16 @@ from pathlib import Path
 
 from hermes_doctor.backup.leftovers import tidy
 from hermes_doctor.backup.vault import PARTIAL, Backup, Vault
-from hermes_doctor.home import Home, is_database
+from hermes_doctor.home import Home, is_database, main_of
 from hermes_doctor.model import CouldNotLook, Trouble
 from hermes_doctor.records import home_lock, journal as journals
 from hermes_doctor.records.journal import Journal, Journals, PathRecord
-from hermes_doctor.repair import actions, paths
+from hermes_doctor.repair import actions, lone_logs, paths
 from hermes_doctor.repair.atomic_switch import Switch, switches
 from hermes_doctor.repair.cleanup import clean, try_again
 from hermes_doctor.repair.gateway import ASKED, bring_back, forget
 from hermes_doctor.repair.outcomes import files_left
-from hermes_doctor.repair.rollback import roll_back, used_after_switch
+from hermes_doctor.repair.rollback import is_alone, is_used_alone, roll_back, used_after_switch
 from hermes_doctor.repair.run import Verify, tell_left
 from hermes_doctor.system.signals import interruptible, uninterrupted
 
@@ -33,6 +33,8 @@ class Ended:
     kind: str
     partial: bool = False
     """Something of it is left that somebody has to look at; the text says what and where."""
+    said_before: bool = False
+    """The command that made the run said itself that nothing was changed."""
 
 
 def recover(home: Home, verify: Verify) -> list[Ended]:
@@ -78,8 +80,12 @@ def _end(home: Home, book: Journals, journal: Journal, verify: Verify) -> Ended:
     named = [*(record.path for record in journal.paths), *journal.outside]
     paths.distrust(home, named, f"The receipt of run {journal.id}")
     was_ending = journal.state == journals.ENDING  # else PARTLY means: reversed in part
+    was_taken_back = book.was_taken_back(journal)
     with interruptible(), uninterrupted():
-        text = _finish_or_take_back(home, journal, verify)
+        if was_taken_back:
+            text = _write_down(journal)
+        else:
+            text = _finish_or_take_back(home, journal, verify)
         book.save(journal)
         clean(home, journal, _backup_of(home, journal))
         text += files_left(home, journal)
@@ -88,9 +94,25 @@ def _end(home: Home, book: Journals, journal: Journal, verify: Verify) -> Ended:
             forget(book, journal)
             journal.close()
         book.save(journal)
+        book.remove_marks(journal)
     partial = journal.end == journals.PARTLY or journal.leaves_files
     finished = journal.state == journals.DONE or (was_ending and journal.state == journals.PARTLY)
-    return Ended(text, finished, journal.kind, partial)
+    return Ended(text, finished, journal.kind, partial, was_taken_back)
+
+
+def _write_down(journal: Journal) -> str:
+    """Complete the receipt of a run that took everything back, but could not save that."""
+    for record in journal.paths:
+        record.reverted = True
+    for act in journal.acts:
+        act.reverted = act.begun
+    for item in journal.items:
+        item.outcome, item.reason = "rolled-back", "the run failed"
+    journal.finish(journals.ROLLED_BACK, "rolled back; its receipt could be saved only later")
+    return (
+        f"Run {journal.id} ({journal.kind}) failed earlier and changed nothing: it was rolled back "
+        f"at once. Its receipt could not be saved then. It is saved now."
+    )
 
 
 def _backup_of(home: Home, journal: Journal) -> Backup | None:
@@ -107,6 +129,10 @@ def _finish_or_take_back(home: Home, journal: Journal, verify: Verify) -> str:
     started = f"Run {journal.id} ({journal.kind}) was cut off"
     if journal.gateway == ASKED and journal.state == journals.ENDING:
         return f"Run {journal.id} ({journal.kind}) waits for the end of the gateway."
+    if journal.state == journals.ENDING and journal.end == journals.ROLLED_BACK:
+        return f"{started} while it was cleaning up. Its changes were rolled back before."
+    if journal.state == journals.ENDING and journal.end == journals.ABANDONED:
+        return f"{started} while it was cleaning up. It had changed nothing."
     if journal.state == journals.ENDING:
         return f"{started} while it was cleaning up. It is finished."
     if journal.state in (journals.BACKING_UP, journals.STAGING):
@@ -135,13 +161,13 @@ def _finish_or_take_back(home: Home, journal: Journal, verify: Verify) -> str:
     ):
         for item in pending:
             item.outcome = "verified"
-        names = ", ".join(one.main.path for one in used)
+        names = ", ".join(dict.fromkeys(_database_of(home, one) for one in used))
         journal.finish(journals.DONE, f"cut off; finished later, because {names} was used since")
         return (
             f"{started} after all its changes. {names} was written to since, so it is not taken "
             f"back: the run is finished, and what was written is kept."
         )
-    left, written = roll_back(home, journal, backup, journal.paths)
+    left, written, logs = roll_back(home, journal, backup, journal.paths)
     actions.recover(home, journal)
     for item in journal.items:
         item.outcome, item.reason = "rolled-back", "the run was cut off"
@@ -150,17 +176,7 @@ def _finish_or_take_back(home: Home, journal: Journal, verify: Verify) -> str:
         journals.PARTLY if left else journals.ROLLED_BACK, "cut off, and taken back later"
     )
     if left:
-        kept = paths.given_back(backup)
-        return (
-            f"{started} half-way. It is undone only in part: {', '.join(left)} was changed after "
-            f"the run and stays as it is. Its previous version is in backup {backup.id} "
-            f"({backup.folder})"
-            + (
-                f", and what the run had written to other files is in {kept}."
-                if kept.exists()
-                else "."
-            )
-        )
+        return f"{started} half-way. {_only_in_part(home, journal, backup, left, logs)}"
     if written:
         return (
             f"{started} half-way. It is taken back: everything is as it was before, and what was "
@@ -169,12 +185,51 @@ def _finish_or_take_back(home: Home, journal: Journal, verify: Verify) -> str:
     return f"{started} half-way. It is taken back: everything is as it was before."
 
 
+def _only_in_part(
+    home: Home, journal: Journal, backup: Backup, left: Sequence[str], logs: Sequence[str]
+) -> str:
+    """Say what of a run stays, and why: files that were changed since, and logs."""
+    moved = [record for record in journal.paths if record.path in logs]
+    databases = {main_of(home.path / record.path) for record in moved}
+    explained = {file.path for record in moved for file in lone_logs.made_with(journal, record)}
+    others = [
+        name
+        for name in left
+        if name not in explained and main_of(home.path / name) not in databases
+    ]
+    text = "It is undone only in part:"
+    if others:
+        text += (
+            f" {', '.join(others)} was changed after the run and stays as it is. Its previous "
+            f"version is in backup {backup.id} ({backup.folder})."
+        )
+    if logs:
+        text += f" {lone_logs.kept_as(home, journal, logs, backup)}"
+    kept = paths.given_back(backup)
+    return text + (
+        f" What the run had written to other files is in {kept}." if kept.exists() else ""
+    )
+
+
+def _database_of(home: Home, one: Switch) -> str:
+    """What was used, if a switch was of a file beside a database: that database."""
+    return home.name_of(main_of(one.path)) if is_alone(one) else one.main.path
+
+
 def _stands(home: Home, journal: Journal, used: Sequence[Switch]) -> bool:
     """Whether the run had made all its changes; those that are `used` may differ since."""
     if any(not act.begun for act in journal.acts):
         return False
     changed = [record for one in used for record in one.records]
-    return _in_place(home, [record for record in journal.paths if record not in changed])
+    indexes = [main_of(one.path).with_name(f"{main_of(one.path).name}-shm") for one in used]
+    return _in_place(
+        home,
+        [
+            record
+            for record in journal.paths
+            if record not in changed and home.path / record.path not in indexes
+        ],
+    )
 
 
 def _refuse_holders(home: Home, journal: Journal) -> None:
@@ -185,10 +240,12 @@ def _refuse_holders(home: Home, journal: Journal) -> None:
     from hermes_doctor.processes import gateway_processes
 
     targets: list[Path] = []
-    for one in switches(home, journal, journal.paths):
+    found = list(switches(home, journal, journal.paths))
+    used = [one for one in found if one.is_used() or is_used_alone(home, journal, one)]
+    for one in found:
         members = [one.path, *(beside.path for beside in one.beside)]
         if is_database(one.path):
-            targets += [] if one.is_used() else members
+            targets += [] if one in used else [main_of(one.path), *members]
             targets += [link.place for link in one.chain]
             targets += [paths.kept(path, journal.id) for path in members]
     for path, pids in gateway_processes.holders(targets).items():

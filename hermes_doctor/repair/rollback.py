@@ -9,11 +9,13 @@ from pathlib import Path
 from hermes_doctor.backup.vault import Backup
 from hermes_doctor.home import Home, is_database, main_of
 from hermes_doctor.lazy import NamedTuple
+from hermes_doctor.model import Trouble
 from hermes_doctor.records.journal import Journal, PathRecord
 from hermes_doctor.repair import paths
 from hermes_doctor.repair.atomic_switch import AS_BEFORE, STAYS, Switch, switches
+from hermes_doctor.repair.lone_logs import made_with
+from hermes_doctor.sqlite.exclusive import alone
 from hermes_doctor.system import disk
-from hermes_doctor.system.files import snapshot
 
 
 class RolledBack(NamedTuple):
@@ -23,6 +25,8 @@ class RolledBack(NamedTuple):
     """Paths that stay as they are, because somebody changed them after the run did."""
     used: list[str]
     """Databases that hold everything they held before, and what was written to them since."""
+    logs: list[str]
+    """Of those that stay: logs that were moved by themselves, and whose database changed since."""
 
 
 def roll_back(
@@ -43,11 +47,13 @@ def roll_back(
     records = [record for record in records if not record.reverted]
     found = list(switches(home, log, records))
     modes = [record for record in records if paths.only_mode(record)]
-    stay = [one for one in found if one.is_done() and one.is_used(locked=locked)]
+    logs: list[str] = []
+    stay = [one for one in found if _has_changed(home, log, one, locked=locked)]
+    made = [file for one in stay if is_alone(one) for file in made_with(log, one.main)]
     foreign = [one for one in modes if not _is_ours(home, one)]
     if len(records) > 1 and (stay or foreign):
         for one in found:
-            if one not in stay and one.is_done():
+            if one not in stay and one.main not in made and one.is_done():
                 _keep_copy(one.path, one.main, backup)
     for record in reversed(modes):
         stays = record in foreign or paths.used_since(home, log, home.path / record.path)
@@ -55,11 +61,15 @@ def roll_back(
             record.reverted = True
         else:
             left.append(record.path)
-    for one in reversed(found):
-        alone = _is_used_alone(home, log, one)
-        outcome = STAYS if alone else one.back(backup, locked=locked)
+    made = []
+    moved = [one for one in found if paths.is_log(one.path)]
+    for one in (*reversed(moved), *reversed([one for one in found if one not in moved])):
+        outcome = STAYS if one.main in made else _back(home, log, one, backup, locked=locked)
         if outcome == STAYS:
             left += [record.path for record in one.records]
+            if paths.is_log(one.path):  # what keeps its rows stays as well
+                logs.append(one.main.path)
+                made += made_with(log, one.main)
             continue
         if outcome == AS_BEFORE and is_database(one.path):
             used.append(one.main.path)
@@ -68,24 +78,45 @@ def roll_back(
     for folder in sorted({(home.path / record.path).parent for record in records}):
         with contextlib.suppress(OSError):
             disk.sync_folder(folder)
-    return RolledBack(left, used)
+    return RolledBack(left, used, logs)
 
 
-def _is_used_alone(home: Home, log: Journal, one: Switch) -> bool:
-    """Whether a log or journal was moved by itself, and its database was used since.
+def _back(home: Home, log: Journal, one: Switch, backup: Backup, *, locked: bool) -> str:
+    """Reverse one switch; for a sidecar that was moved by itself, its database is locked too."""
+    if not is_alone(one):
+        return one.back(backup, locked=locked)
+    with contextlib.ExitStack() as guards:
+        try:
+            if not locked:
+                guards.enter_context(alone(main_of(one.path)))
+        except Trouble:
+            return STAYS if one.is_done() else AS_BEFORE
+        if is_used_alone(home, log, one):
+            return STAYS
+        return one.back(backup, locked=locked)
+
+
+def is_alone(one: Switch) -> bool:
+    """Whether a file beside a database was moved by itself."""
+    return is_database(one.path) and main_of(one.path) != one.path
+
+
+def is_used_alone(home: Home, log: Journal, one: Switch) -> bool:
+    """Whether a file beside a database was moved by itself, and the database was used since.
 
     It does not belong to that database any more.
     """
-    main = main_of(one.path)
-    if not is_database(one.path) or main == one.path or not one.is_done():
-        return False
-    written = snapshot(main).mtime_ns >= paths.begun(log)
-    return written or paths.used_since(home, log, one.path)
+    return is_alone(one) and one.is_done() and paths.used_since(home, log, one.path)
+
+
+def _has_changed(home: Home, log: Journal, one: Switch, *, locked: bool = False) -> bool:
+    """Whether a switch happened, and somebody has changed its database or file since."""
+    return one.is_done() and (one.is_used(locked=locked) or is_used_alone(home, log, one))
 
 
 def used_after_switch(home: Home, log: Journal) -> list[Switch]:
     """The switches that happened, and whose database or file somebody has changed since."""
-    return [one for one in switches(home, log, log.paths) if one.is_done() and one.is_used()]
+    return [one for one in switches(home, log, log.paths) if _has_changed(home, log, one)]
 
 
 def _is_ours(home: Home, record: PathRecord) -> bool:

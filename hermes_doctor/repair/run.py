@@ -105,6 +105,7 @@ class Run:
                     if snapshot(database).kind == "file":  # late: a gateway that starts must wait
                         guards.enter_context(alone(database))
                 preflight.refuse_holders(targets, excused=[])
+                book.announce_switch(log)
             except BaseException as error:
                 with uninterrupted():
                     self._abandon(log, book, gateway, guards, error)
@@ -128,7 +129,8 @@ class Run:
                     # Under our locks: a process that waits for them must find the old files again.
                     self._give_back(log, book, backup, gateway, acts, error, guards, locked=locked)
                 _note(items)
-                if isinstance(error, CannotFix | Trouble):
+                partly = isinstance(error, OSError) and log.end == journals.PARTLY
+                if partly or isinstance(error, CannotFix | Trouble):
                     return log
                 raise explained(error, log) from error
         return log
@@ -286,8 +288,13 @@ class Run:
         told = "rolled back" if changed else "not done"
         log.finish(state, f"{told}: {why(error)}" + left_alone(left))
         gateway.again(changed=changed)
-        with contextlib.suppress(OSError):
+        try:
             book.save(log)
+        except OSError:
+            complete = not left and all(act.reverted for act in acts.begun())
+            if not complete or not book.mark_taken_back(log):
+                log.close()  # the files beside the targets stay: they show how far the run came
+                return
         self._end(log, book, backup)
 
     def _end(self, log: Journal, book: Journals, backup: Backup | None = None) -> None:
@@ -301,6 +308,7 @@ class Run:
             log.close()
         with contextlib.suppress(OSError):
             book.save(log)
+            book.remove_marks(log)
 
 
 def _beforehand(log: Journal, verify: Verify) -> Verify:

@@ -39,6 +39,8 @@ def stage(home: Home, id: str, targets: Sequence[Target], log: Journal, book: Jo
     for switch in switches(home, log, log.paths):
         if is_database(switch.path):
             _join(switch, targets)
+        if paths.is_log(switch.path):  # by itself, so that it must not meet another database
+            switch.main.database = paths.look(main_of(switch.path))
     book.save(log)
 
 
@@ -69,8 +71,18 @@ def _join(switch: Switch, targets: Sequence[Target]) -> None:
         place = paths.joined_old(path, run)
         switch.main.joined_before = _joined(old, place, switch.main.before, found[path])
     if switch.main.after.kind == "file" and joined_copy.is_needed(new):
+        if switch.main.joined_before is None and _is_unchanged(switch):
+            return  # only a log comes, so that anybody sees the old or the new content
         place = paths.joined_new(path, run)
         switch.main.joined_after = _joined(new, place, switch.main.after, found[path])
+
+
+def _is_unchanged(switch: Switch) -> bool:
+    """Whether the new database has the content of the old one."""
+    new, known = paths.staged(switch.path, switch.run), switch.main.before.sha256
+    if known is None or snapshot(new).size != snapshot(switch.path).size:
+        return False
+    return paths.look(new, like=known).sha256 == known
 
 
 def _joined(parts: joined_copy.Parts, place: Path, alone: State, target: Target) -> State | None:

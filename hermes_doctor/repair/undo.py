@@ -10,11 +10,11 @@ from pathlib import Path
 from hermes_doctor.backup import entry_content
 from hermes_doctor.backup.entry import Entry
 from hermes_doctor.backup.vault import Backup, Vault
-from hermes_doctor.home import Home, is_database
+from hermes_doctor.home import Home, is_database, main_of
 from hermes_doctor.model import Trouble
 from hermes_doctor.records import journal as journals
 from hermes_doctor.records.journal import ItemRecord, Journal, Journals
-from hermes_doctor.repair import paths
+from hermes_doctor.repair import lone_logs, paths
 from hermes_doctor.repair.run import Item, Verify
 from hermes_doctor.sqlite.files import sidecars
 from hermes_doctor.steps import machine
@@ -84,20 +84,40 @@ class SetSidecarAside(Step):
         return [] if now.kind == "absent" else [Change(self.path, now, absent=True)]
 
 
-def items_for(home: Home, backup: Backup, entries: Sequence[Entry], why: str) -> list[Item]:
-    """One item an entry; a database brings the removal of today's sidecars along."""
+def items_for(
+    home: Home,
+    backup: Backup,
+    entries: Sequence[Entry],
+    why: str,
+    known: lone_logs.Known | None = None,
+) -> list[Item]:
+    """One item an entry; a database brings the removal of today's sidecars along.
+
+    A log comes without its database only in an undo, beside a database that is `known`, or beside
+    any if nothing is said of that one.
+    """
+    if why != "undo":
+        lone_logs.refuse(home, backup, entries)
+    lone = {main_of(home.path / entry.path) for entry in lone_logs.lone(home, entries)}
     named = {entry.path for entry in entries}
     items = []
     ordered = sorted(entries, key=lambda entry: entry.path.endswith(("-wal", "-shm", "-journal")))
     for entry in ordered:
         path = home.path / entry.path
         steps: list[Step] = []
+        database = main_of(path)
+        saves = paths.is_log(path) and database in lone and snapshot(database).kind == "file"
         if is_database(path) and entry.kind in ("file", "absent"):
             steps += [
                 SetSidecarAside(beside)
                 for beside in sidecars(path)
                 if home.name_of(beside) not in named and snapshot(beside).kind != "absent"
             ]
+        if saves:
+            logs = [one for one in sidecars(database) if paths.is_log(one)]
+            others = tuple(one for one in logs if home.name_of(one) not in named)
+            steps.append(lone_logs.SaveDatabase(database, (known or {}).get(database), others))
+            lone.remove(database)
         steps.append(Restore(path, backup, entry))
         record = ItemRecord(
             fix=why, code="", subject=entry.path, check="", steps=[s.sentence() for s in steps]
@@ -186,6 +206,10 @@ def undo_plan(home: Home, journal: Journal, *, force: bool) -> tuple[Backup, lis
     vault = Vault(home, journal.root(home))
     backup = vault.load(journal.id)
     records = [record for record in journal.paths if not record.reverted]
+    databases = {main_of(home.path / record.path) for record in records}
+    known = {one: snapshot(one) for one in databases if is_database(one)}
+    if not force and (reason := lone_logs.changed_since(home, journal, records)):
+        raise Trouble(reason)
     changed = [
         record.path
         for record in records
@@ -211,7 +235,7 @@ def undo_plan(home: Home, journal: Journal, *, force: bool) -> tuple[Backup, lis
     if wrong:
         raise Trouble(f"Backup {backup.id} is damaged: {wrong[0]}. Nothing was changed.")
     entries = [entry for record in records if (entry := backup.entry(record.path))]
-    items = items_for(home, backup, entries, "undo")
+    items = items_for(home, backup, entries, "undo", None if force else known)
     for record in journal.acts:
         act = machine.remade(home, record)
         if act is not None and record.begun and not record.reverted:

@@ -24,7 +24,14 @@ def alone(path: Path) -> Iterator[None]:
     The lock belongs to the descriptor (not to the process, as SQLite's own do), so that
     reading the file elsewhere in this process does not let go of it. Where the system has no
     such locks, only the look at open files stands guard.
+
+    A connection without a write-ahead log holds no lock between its transactions, so the kernel is
+    also asked whether anybody has the file open for writing (`has_writer`). What is not seen: such
+    a connection of another container on a drive without leases, or where we may not ask (another
+    user's file without the capability CAP_LEASE).
     """
+    if has_writer(path):
+        raise _in_use(path)
     try:
         fd = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError:  # read-only or gone: what follows will say so better
@@ -82,13 +89,29 @@ def has_writer(path: Path) -> bool | None:
         fcntl.fcntl(fd, deliver, signal.SIGURG)  # the usual one for a broken lease would end us
         fcntl.fcntl(fd, command, fcntl.F_RDLCK)
     except BlockingIOError:
-        return True
+        return None if _is_remote(path) else True
     except OSError:  # another user's file, or a drive without leases
         return None
     else:
         return False
     finally:
         os.close(fd)  # and the lease with it
+
+
+def _is_remote(path: Path) -> bool:
+    """Whether a file is on a network drive, which may refuse a lease although nobody writes."""
+    try:
+        number = os.stat(path).st_dev
+        table = Path("/proc/self/mountinfo").read_text(errors="replace")
+    except OSError:
+        return False
+    wanted = f"{os.major(number)}:{os.minor(number)}"
+    mounts = [line for line in table.splitlines() if line.split(" ")[2:3] == [wanted]]
+    return any(line.partition(" - ")[2].startswith(_REMOTE) for line in mounts)
+
+
+_REMOTE = ("nfs", "cifs", "smb", "ceph", "9p", "afs", "fuse")
+"""How the types of such drives begin."""
 
 
 def _lock(fd: int, path: Path) -> None:
@@ -99,9 +122,13 @@ def _lock(fd: int, path: Path) -> None:
     try:
         fcntl.fcntl(fd, command, wanted)
     except (BlockingIOError, PermissionError):
-        raise Trouble(
-            f"{path.name} is in use by another process. Nothing was changed. Stop the gateway "
-            f"(and any other Hermes on this home) first, then try again."
-        ) from None
+        raise _in_use(path) from None
     except OSError:  # a drive without locks
         return
+
+
+def _in_use(path: Path) -> Trouble:
+    return Trouble(
+        f"{path.name} is in use by another process. Nothing was changed. Stop the gateway "
+        f"(and any other Hermes on this home) first, then try again."
+    )

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 import shutil
+import sqlite3
 from pathlib import Path
 
 import pytest
 
-from tests import curing, damage, support
+from tests import crashing, curing, damage, support
 from tests.checks.test_foreign_log import damaged_log
 
 
@@ -71,6 +74,101 @@ def test_one_of_the_lives_was_vacuumed(home: Path, which: str) -> None:
     assert {code for code in support.check(home).codes if "DB" in code} <= {"DB-WAL-ROWS"}
     assert support.doctor("undo", "--yes", "--home", home).code == 0
     assert {name: data for name, data in support.contents(home).items() if name in sick} == sick
+
+
+NEW = "INSERT INTO messages (session_id, role, content, timestamp) VALUES ('s1', 'user', ?, 3e4)"
+
+
+def written_since(home: Path, how: str = "closed") -> tuple[Path, Path, str]:
+    """A history whose foreign log was set aside, and that Hermes has written to since."""
+    path = damage.foreign_log(curing.history(home / "state.db"), before=200, after=8)
+    assert curing.apply(home, "DB-WAL-STALE").code == 0
+    [aside] = home.glob("state.db-wal.aside-*")
+    run = crashing.journals(home)[-1]["id"]
+    left: dict[Path, bytes] = {}
+    with damage.opened(path) as db:
+        db.execute("PRAGMA wal_autocheckpoint=0")
+        for number in range(50):
+            db.execute(NEW, (f"new {number}",))
+        if how == "killed":
+            left = {one: one.read_bytes() for one in home.glob("state.db*") if one != aside}
+    for one, data in left.items():
+        one.write_bytes(data)
+    return path, aside, run
+
+
+@pytest.mark.parametrize("how", ["closed", "killed"])
+@pytest.mark.parametrize("command", ["undo", "restore"])
+def test_the_database_was_written_to_since(home: Path, command: str, how: str) -> None:
+    """The foreign log does not go back over new rows: it is refused, with a way to its rows."""
+    _, aside, run = written_since(home, how)
+    before = support.contents(home)
+    words = ("undo", run) if command == "undo" else ("backup", "restore", run)
+
+    done = support.doctor(*words, "--yes", "--home", home)
+
+    said = " ".join((done.out + done.err).split())
+    assert done.code == 2, said
+    assert "Nothing was changed" in said and aside.name in said, said
+    assert support.contents(home) == before
+    assert "DB-WAL-ROWS" in support.check(home).codes
+
+
+@pytest.mark.parametrize("how", ["closed", "killed"])
+def test_undo_by_force_saves_the_database(home: Path, how: str) -> None:
+    """The log goes back over new rows; the undo of that brings them back, also once it did harm."""
+    path, _, run = written_since(home, how)
+    before = support.contents(home)
+
+    forced = support.doctor("undo", run, "--force", "--yes", "--home", home)
+    assert forced.code == 0, forced.out + forced.err
+    second = crashing.journals(home)[-1]["id"]
+    with contextlib.closing(sqlite3.connect(path)) as db, contextlib.suppress(sqlite3.Error):
+        db.execute(NEW, ("into the mixed file",))
+        db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    back = support.doctor("undo", second, "--force", "--yes", "--home", home)
+
+    assert back.code == 0, back.out + back.err
+    now = support.contents(home)
+    assert {name: now.get(name) for name in before} == before
+    assert sum(text.startswith("new ") for text in _contents(path)) == 50
+    assert damage.sound(path)
+
+
+def test_undo_saves_the_database_that_is_the_same(home: Path) -> None:
+    """Nothing was written since: the log goes back, and the database is in the vault as well."""
+    path = damage.foreign_log(curing.history(home / "state.db"), before=200, after=8)
+    alone = path.read_bytes()
+    assert curing.apply(home, "DB-WAL-STALE").code == 0
+
+    done = support.doctor("undo", "--yes", "--home", home)
+
+    assert done.code == 0, done.out + done.err
+    assert path.read_bytes() == alone
+    undo = crashing.journals(home)[-1]["id"]
+    assert (home / "backups" / "doctor" / undo / "files" / "state.db").read_bytes() == alone
+
+
+def test_a_receipt_of_an_earlier_version(home: Path) -> None:
+    """It does not say what the database was: then it counts as changed."""
+    damage.foreign_log(curing.history(home / "state.db"), before=200, after=8)
+    assert curing.apply(home, "DB-WAL-STALE").code == 0
+    [receipt] = home.glob("backups/doctor/runs/*/run.json")
+    document = json.loads(receipt.read_text())
+    for record in document["paths"]:
+        del record["database"]
+    receipt.write_text(json.dumps(document))
+
+    done = support.doctor("undo", "--yes", "--home", home)
+
+    assert done.code == 2
+    assert "state.db changed since" in " ".join(done.err.split())
+    assert not (home / "state.db-wal").exists()
+
+
+def _contents(path: Path) -> list[str]:
+    with damage.opened(path) as db:
+        return [str(text) for (text,) in db.execute("SELECT content FROM messages")]
 
 
 def test_damaged_rows_in_its_own_log(home: Path) -> None:

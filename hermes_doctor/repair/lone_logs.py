@@ -1,0 +1,160 @@
+"""A write-ahead log or journal that goes back without its database.
+
+It belongs to the database that it was taken from, and SQLite mixes it into any other one. So it
+goes back only beside that one, or with `--force`, and the database that is there is saved before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from hermes_doctor.backup.vault import Backup, Entry
+from hermes_doctor.home import Home, main_of
+from hermes_doctor.model import Trouble
+from hermes_doctor.records.journal import Journal, Journals, PathRecord
+from hermes_doctor.repair import paths
+from hermes_doctor.steps.base import Change, Step
+from hermes_doctor.system import disk
+from hermes_doctor.system.file_swap import dress_like
+from hermes_doctor.system.files import Snapshot, snapshot
+
+Known = Mapping[Path, Snapshot]
+"""Databases that are the ones which logs were taken from, as they were when that was seen."""
+
+
+@dataclass(frozen=True)
+class SaveDatabase(Step):
+    """Save a database in the vault before a log is put beside it.
+
+    A copy takes its place. So the receipt knows all its files, and undo restores them together.
+    """
+
+    path: Path
+    known: Snapshot | None
+    """Nothing happens unless the database is still this; None if it may be any."""
+    beside: tuple[Path, ...] = ()
+    """A log or journal that is there now, and stays."""
+
+    def sentence(self) -> str:
+        return (
+            f"save {self.path.name} in the vault: SQLite will mix the log that comes back into it"
+        )
+
+    def changes(self) -> Sequence[Change]:
+        now = snapshot(self.path)
+        if self.known is not None and now != self.known:
+            raise Trouble(
+                f"Another program wrote to {self.path.name} just now. Nothing was changed; try "
+                f"again."
+            )
+        taken = [(self.path, now), *((one, snapshot(one)) for one in self.beside)]
+        return [
+            Change(path, was, make=partial(_copy, path), restored=True, room=was.size)
+            for path, was in taken
+            if was.kind == "file"
+        ]
+
+
+def _copy(path: Path, target: Path) -> None:
+    with disk.fresh(target) as fd:
+        disk.copy(path, fd)
+    dress_like(path, target)
+
+
+def lone(home: Home, entries: Sequence[Entry]) -> list[Entry]:
+    """Those of the entries that are logs with content, without their database."""
+    named = {home.path / entry.path for entry in entries if entry.kind in ("file", "absent")}
+    return [
+        entry
+        for entry in entries
+        if entry.kind == "file"
+        and entry.size
+        and paths.is_log(entry.path)
+        and main_of(home.path / entry.path) not in named
+    ]
+
+
+def refuse(home: Home, backup: Backup, entries: Sequence[Entry]) -> None:
+    """Refuse to restore a log without the database that it was taken from."""
+    found = lone(home, entries)
+    if not found:
+        return
+    log = found[0].path
+    database = home.name_of(main_of(home.path / log))
+    try:
+        run = Journals(home).load(backup.id)
+        [record] = [one for one in run.paths if one.path == log]
+        aside = _aside(home, run, record)
+    except (Trouble, ValueError):
+        aside = ""
+    raise Trouble(
+        f"Backup {backup.id} has {log} without its database, and beside the present {database} it "
+        f"could damage that. Nothing was changed. {_ways(aside, backup)} If {database} is still "
+        f"the same as then, this puts the log back: hermes-doctor undo {backup.id}"
+    )
+
+
+def changed_since(home: Home, journal: Journal, records: Sequence[PathRecord]) -> str:
+    """Why a log must not go back, if a run moved it by itself and its database changed since."""
+    mine = {home.path / record.path for record in records}
+    for record in records:
+        path = home.path / record.path
+        if not paths.is_log(path) or main_of(path) in mine or paths.only_mode(record):
+            continue
+        if paths.used_since(home, journal, path):
+            database = home.name_of(main_of(path))
+            backup = journal.root(home) / journal.id
+            kept = _ways(_aside(home, journal, record), backup)
+            return (
+                f"{database} changed since run {journal.id} moved {record.path} away, and putting "
+                f"that log back could damage it. Nothing was changed. {kept} With --force the log "
+                f"is put back all the same, and {database} is saved in the vault first."
+            )
+    return ""
+
+
+def kept_as(home: Home, journal: Journal, names: Sequence[str], backup: Backup) -> str:
+    """Say of logs that cannot go back why, and where they are."""
+    said = []
+    for record in journal.paths:
+        if record.path not in names:
+            continue
+        database = home.name_of(main_of(home.path / record.path))
+        aside = _aside(home, journal, record)
+        also = f" as {aside} and" if aside else ""
+        said.append(
+            f"{database} was written to since, so its old log {record.path} cannot go back beside "
+            f"it. The log is kept{also} in backup {backup.id} ({backup.folder})."
+        )
+    return " ".join(said)
+
+
+def _ways(aside: str, backup: Backup | Path) -> str:
+    """Where the rows of a log are."""
+    folder = backup if isinstance(backup, Path) else backup.folder
+    if aside:
+        return (
+            f"The log is kept as {aside}; hermes-doctor check says how to add the rows that are "
+            f"only in it."
+        )
+    return f"The log is in {folder / 'files'}."
+
+
+def _aside(home: Home, journal: Journal, record: PathRecord) -> str:
+    """The file in which a run kept a log that it took away; empty if there is none."""
+    for one in made_with(journal, record):
+        if snapshot(home.path / one.path).kind == "file":
+            return one.path
+    return ""
+
+
+def made_with(journal: Journal, record: PathRecord) -> list[PathRecord]:
+    """The files that the same items of a run made, such as the new name of a log."""
+    return [
+        one
+        for one in journal.paths
+        if one.before.kind == "absent" and set(one.items) & set(record.items)
+    ]
