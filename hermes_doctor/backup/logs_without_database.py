@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import contextlib
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from hermes_doctor.backup.row_comparison import Contents, Counted, row_of, sums_of
 from hermes_doctor.home import Home
 from hermes_doctor.model import CannotFix, CouldNotLook
 from hermes_doctor.system.files import MEGABYTE, size, snapshot
+
+if TYPE_CHECKING:
+    from hermes_doctor.sqlite.blueprint import Blueprint
 
 LARGEST = 32 * MEGABYTE
 """Bytes of a log whose rows are read: they are all in memory at once."""
@@ -19,8 +23,6 @@ def contents(home: Home, log: Path, name: str, counted: Counted, key: bytes) -> 
 
     Raises CouldNotLook if not every row can be read.
     """
-    from hermes_doctor.planning import database_rungs
-    from hermes_doctor.probes.probes import Probes
     from hermes_doctor.sqlite.salvage import log_rows
 
     if counted.table != log_rows.MESSAGES:
@@ -28,8 +30,7 @@ def contents(home: Home, log: Path, name: str, counted: Counted, key: bytes) -> 
     if (length := snapshot(log).size) > LARGEST:
         raise CouldNotLook(f"the rows of a log of {size(length)} are not read")
     try:
-        with contextlib.closing(Probes(home)) as probes:
-            found = log_rows.read(log, database_rungs.plan_of(probes, home.path / name))
+        found = log_rows.read(log, _blueprint(home, name))
     except CannotFix as why:
         raise CouldNotLook(str(why).rstrip(".")) from None
     if found.partial:
@@ -38,3 +39,24 @@ def contents(home: Home, log: Path, name: str, counted: Counted, key: bytes) -> 
         )
     rows = [row_of(one, counted, key) for one in found.messages.values()]
     return Contents(sums_of(rows), lambda: contextlib.nullcontext(rows))
+
+
+def _blueprint(home: Home, name: str) -> Blueprint:
+    """What the database is made of, by its own columns, or else as the newest known release."""
+    from hermes_doctor.knowledge import atlas
+    from hermes_doctor.sqlite import schema
+
+    kind = atlas.kind_of(name)
+    if kind is None:
+        raise CouldNotLook(f"what {name} is made of is not known here")
+    try:
+        found = schema.read(home.path / name)
+    except (CouldNotLook, FileNotFoundError):  # its own list of tables is damaged or gone
+        plan = atlas.at_or_below(kind, None)
+    else:
+        if atlas.is_newer(kind, found):
+            raise CouldNotLook(f"{name} is from a newer Hermes than this tool knows")
+        plan = atlas.richest(kind, None, found)
+    if plan is None:
+        raise CouldNotLook(f"what {name} is made of is not known here")
+    return plan
