@@ -14,6 +14,6 @@ if TYPE_CHECKING:
 @fix(id="add-saved-rows", codes=["DB-SAVED-ROWS"], safety=Safety.CONFIRM, optional=True)
 def add_saved_rows(probes: Probes, finding: Finding) -> Iterator[Step]:
     """Add the saved messages to a copy of the database; no message that is there changes."""
-    from hermes_doctor import api
+    from hermes_doctor.api import add_saved_rows as added
 
-    yield api.add_saved_rows(probes, finding.data["backup"], finding.data["database"])
+    yield added(probes, finding.data["backup"], finding.data["database"])
