@@ -14,8 +14,8 @@ from hermes_doctor.home import Home
 from hermes_doctor.knowledge import releases
 from hermes_doctor.model import CheckResult, Finding, Status
 from hermes_doctor.plugins import load
+from hermes_doctor.probes import effective_settings
 from hermes_doctor.probes.probes import Probes
-from hermes_doctor.settings import variables as settings_variables
 from tests import support
 
 PLUGINS = load.load()
@@ -75,7 +75,7 @@ class Scene:
 
     def started_with(self, variables: Mapping[str, str]) -> None:
         """Let the gateway be started with these variables."""
-        self.monkeypatch.setattr(settings_variables, "started_with", lambda _: dict(variables))
+        self.monkeypatch.setattr(effective_settings, "started_with", lambda _: dict(variables))
 
 
 def look(home: Path, id: str) -> tuple[CheckResult, list[Finding]]:

@@ -921,7 +921,7 @@ def test_modules_of_check_beside_a_gateway(home: Path, tmp_path: Path) -> None:
 
 def loaded_after(code: str) -> set[str]:
     """The modules that are loaded in a new process after some code."""
-    code = f"import sys; from hermes_doctor import plugins; {code}; print(*sys.modules)"
+    code = f"import sys; from hermes_doctor.plugins import load; {code}; print(*sys.modules)"
     done = subprocess.run(
         [sys.executable, "-P", "-c", code], env=environ(), capture_output=True, text=True
     )
@@ -933,7 +933,7 @@ def test_loading_the_checks_loads_only_what_they_use(home: Path) -> None:
     """No check imports at its top what the check of a healthy home never uses."""
     quiet = "import hermes_doctor.processes.gateway_processes as p; p.every = lambda: []"
 
-    loaded = loaded_after("plugins.load()")
+    loaded = loaded_after("load.load()")
 
     assert "hermes_doctor.checks.env_encoding" in loaded
     assert loaded - imported("check", "--home", str(home), patch=quiet) == set()
@@ -941,7 +941,7 @@ def test_loading_the_checks_loads_only_what_they_use(home: Path) -> None:
 
 def test_loading_the_fixes_loads_nothing_else() -> None:
     """A report names the fixes on offer, which does not take what they would do."""
-    loaded = loaded_after("plugins.load().fixes") - loaded_after("plugins.load()")
+    loaded = loaded_after("load.load().fixes") - loaded_after("load.load()")
 
     assert "hermes_doctor.fixes.rewrite_env" in loaded
     assert {name for name in loaded if not name.startswith("hermes_doctor.fixes")} == set()
@@ -955,7 +955,7 @@ def test_modules_of_help() -> None:
         assert not {m for m in loaded if m.startswith(("hermes_doctor.checks", "yaml", "sqlite3"))}
 
 
-IMPATIENT = "from hermes_doctor.cli.main import copying; copying.LARGE = 0; " + COMMAND
+IMPATIENT = "from hermes_doctor.cli import progress_bars; progress_bars.LARGE = 0; " + COMMAND
 """The command, to which nothing is too small for a bar."""
 
 

@@ -202,7 +202,7 @@ def fill(disk, free):
         file.write(bytes(max(0, st.f_bavail * st.f_frsize - free)))
 
 def doctor(*args):
-    code = "from hermes_doctor import vault; vault.MARGIN = %s; " % margin
+    code = "from hermes_doctor.backup import free_space; free_space.MARGIN = %s; " % margin
     code += "from hermes_doctor.cli.main import main; main()"
     done = subprocess.run(
         [sys.executable, "-c", code, *map(str, args)], capture_output=True, text=True,

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from hermes_doctor.backup import scope, vault as vaults
+from hermes_doctor.backup import free_space, scope, vault as vaults
 from hermes_doctor.backup.vault import MANIFEST, Backup, Source, Vault, seal
 from hermes_doctor.home import Home
 from hermes_doctor.model import Trouble
@@ -274,7 +274,7 @@ def test_failure_leaves_no_partial(home: Path, monkeypatch: pytest.MonkeyPatch) 
 
 def test_no_room(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Too little space is said before anything is written."""
-    monkeypatch.setattr(vaults, "MARGIN", 1 << 60)
+    monkeypatch.setattr(free_space, "MARGIN", 1 << 60)
 
     with pytest.raises(Trouble, match="Nothing was changed"):
         backup_of(home, ".env")

@@ -114,7 +114,7 @@ def test_ended_process() -> None:
 def test_missing_rights() -> None:
     """Another user's process: a clear reason, not an empty list."""
     look = (
-        "import os, sys; from hermes_doctor.probes.probes import processes, sockets, tcpinfo\n"
+        "import os, sys; from hermes_doctor.processes import gateway_processes, sockets, tcp_info\n"
         "os.setuid(65534); sockets.of(int(sys.argv[1]))"
     )
     with subprocess.Popen(["cat"], stdin=subprocess.PIPE) as other:

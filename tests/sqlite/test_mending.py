@@ -129,7 +129,7 @@ def test_killed_in_the_middle(home: Path) -> None:
     sick = support.contents(home)
     script = (
         "import os, signal\n"
-        "from hermes_doctor.sqlite import salvage\n"
+        "from hermes_doctor.sqlite.salvage import salvage\n"
         "whole = salvage.salvage\n"
         "def dies(*args, **more):\n"
         "    whole(*args, **more)\n"
