@@ -337,9 +337,26 @@ def test_readme() -> None:
 
 def test_readme_links() -> None:
     """Every local link of the documents leads somewhere."""
-    for document in (ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md"):
+    names = ("README.md", "CONTRIBUTING.md", "ARCHITECTURE.md", "CHANGELOG.md")
+    for document in (ROOT / name for name in names):
         for target in re.findall(r"\]\(([^)#:]+)\)", document.read_text()):
             assert (ROOT / target).exists(), f"{document.name}: {target}"
+
+
+def test_architecture() -> None:
+    """ARCHITECTURE.md shows all layers in the order of the contract, and names existing files."""
+    text = (ROOT / "ARCHITECTURE.md").read_text()
+    contract = (ROOT / ".importlinter").read_text()
+    layers = contract.partition("layers =\n")[2].partition("\n\n")[0].replace("|", " ").split()
+    picture = text.partition("```\n")[2].partition("```")[0]
+    places = [
+        re.search(rf"^ {{4}}(\w+( \| |  ))*{layer}\b", picture, re.MULTILINE) for layer in layers
+    ]
+    assert [layer for layer, place in zip(layers, places, strict=True) if place is None] == []
+    starts = [place.start() for place in places if place]
+    assert starts == sorted(starts), "from the highest layer to the lowest"
+    for name in re.findall(r"`([a-z_/]+\.py)`", text):
+        assert (ROOT / "hermes_doctor" / name).exists(), name
 
 
 def test_contributing_example(home: Path, tmp_path: Path) -> None:
