@@ -57,15 +57,12 @@ if TYPE_CHECKING:
     from hermes_doctor.planning.add_saved_rows import add_saved_rows
     from hermes_doctor.planning.allow_user import admit_user, mirror_user
     from hermes_doctor.planning.carried_edits import do_edits
-    from hermes_doctor.planning.database_repair import (
-        bring_back,
-        compact,
-        database_repair,
-        evict,
-        mend_rows,
-        release_claims,
-        take_back,
-    )
+    from hermes_doctor.planning.database_repair import database_repair, take_back
+    from hermes_doctor.sqlite.repairs.claims import release as release_claims
+    from hermes_doctor.sqlite.repairs.from_copy import bring_back
+    from hermes_doctor.sqlite.repairs.indexes import compact
+    from hermes_doctor.sqlite.repairs.responses import evict
+    from hermes_doctor.sqlite.repairs.rows import mend as mend_rows
     from hermes_doctor.planning.deleted_logs import save_deleted_logs
     from hermes_doctor.planning.install_service import service_installation
     from hermes_doctor.planning.logs_set_aside import add_rows, set_log_aside

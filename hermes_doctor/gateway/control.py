@@ -26,7 +26,7 @@ _known: WeakKeyDictionary[Probes, Owned] = WeakKeyDictionary()
 """Asking a manager takes a while, and several fixes of one plan want the same answer."""
 
 
-def of(probes: Probes) -> Owned:
+def gateway_service(probes: Probes) -> Owned:
     """Whatever owns the gateway of this home; CannotFix where that is not for us to steer."""
     if probes not in _known:
         _known[probes] = _of(probes)
@@ -62,7 +62,6 @@ def _of(probes: Probes) -> Owned:
     return service
 
 
-gateway_service = of
 """The name under which fixes know it."""
 
 

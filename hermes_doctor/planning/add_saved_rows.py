@@ -62,11 +62,11 @@ def _open(path: Path, opened: ExitStack) -> int:
 
 def add_saved_rows(probes: Probes, id: str, name: str) -> AddSaved:
     """Add the messages to a history that a backup of its deleted log has and it lacks."""
-    from hermes_doctor.planning import database_rungs
+    from hermes_doctor.planning import database_repair
     from hermes_doctor.sqlite.repairs import saved_rows as mending
 
     path = probes.home / name
-    plan = database_rungs.plan_of(probes, path)
+    plan = database_repair.plan_of(probes, path)
     root = next((one.root for one in probes.saved_logs() if one.id == id), None)
     if root is None:
         raise CannotFix(f"backup {id} is not needed any more: check again")

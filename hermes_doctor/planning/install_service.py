@@ -28,7 +28,7 @@ _PASSING = ("/tmp", "/var/tmp", "/dev/shm")
 
 def service_installation(probes: Probes) -> Iterator[Step]:
     """The steps that install a user unit and move the gateway under it."""
-    alone = control.of(probes)
+    alone = control.gateway_service(probes)
     found = probes.supervision()
     if not isinstance(alone, Detached) or found.units:
         raise CannotFix(f"it has an owner already: {alone.describe()}")

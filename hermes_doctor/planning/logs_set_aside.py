@@ -198,10 +198,10 @@ def _rows(probes: Probes, path: Path, log: Path) -> str:
 
 def add_rows(probes: Probes, path: Path, log: Path) -> ReplaceDatabase:
     """Add the rows to a history that exist only in a log that was set aside."""
-    from hermes_doctor.planning import database_rungs
+    from hermes_doctor.planning import database_repair
     from hermes_doctor.sqlite.repairs import log_rows
 
-    plan = database_rungs.plan_of(probes, path)
+    plan = database_repair.plan_of(probes, path)
     reader = probes.condition(path).reader
     if reader is None:
         raise CannotFix(f"{path.name} must be sound first")
@@ -219,10 +219,10 @@ def add_rows(probes: Probes, path: Path, log: Path) -> ReplaceDatabase:
 
 
 def _compared(probes: Probes, path: Path, log: Path, ask: Ask) -> OnlyInLog:
-    from hermes_doctor.planning import database_rungs
+    from hermes_doctor.planning import database_repair
     from hermes_doctor.sqlite.salvage import log_rows
 
-    return log_rows.compare(log_rows.read(log, database_rungs.plan_of(probes, path)), ask)
+    return log_rows.compare(log_rows.read(log, database_repair.plan_of(probes, path)), ask)
 
 
 @contextmanager

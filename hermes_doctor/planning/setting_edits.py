@@ -93,7 +93,7 @@ def reload(probes: Probes, *what: str) -> Iterator[Step]:
     if late:
         with contextlib.suppress(CannotFix):
             why = f"it reads its {_SAID[late[0]]} only when it starts"
-            yield GatewayStep(control.of(probes), restart=True, why=why)
+            yield GatewayStep(control.gateway_service(probes), restart=True, why=why)
 
 
 _SAID = {

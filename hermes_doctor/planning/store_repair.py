@@ -31,7 +31,7 @@ def replaced_store(
     )
     if file.store.read == "start" and probes.gateways():
         reason = f"it reads {file.path.name} when it starts, and would write its own over it"
-        yield GatewayStep(control.of(probes), restart=True, why=reason)
+        yield GatewayStep(control.gateway_service(probes), restart=True, why=reason)
 
 
 def entry_lines(file: StoreFile, values: object, changed: str) -> tuple[str, ...]:

@@ -26,7 +26,7 @@ _LIMIT = 64 * 1024
 
 def unit_of(probes: Probes) -> SystemdUnit:
     """The unit that runs the gateway of this home."""
-    service = control.of(probes)
+    service = control.gateway_service(probes)
     if not isinstance(service, SystemdUnit):
         raise CannotFix(
             f"only a unit of systemd can be given settings; this is {service.describe()}"

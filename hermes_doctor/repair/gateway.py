@@ -133,7 +133,7 @@ def bring_back(home: Home, book: Journals, log: Journal) -> str:
     if log.gateway not in (STOPPED, ASKED):
         return ""
     try:
-        service = control.of(Probes(home))
+        service = control.gateway_service(Probes(home))
         service.recall(book.folder(log) / ORIGIN)
         pid = service.settled(STOP_LIMIT)
         if pid is not None and pid == log.asked:

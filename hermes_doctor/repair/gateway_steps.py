@@ -56,7 +56,7 @@ def _with_gateway(probes: Probes, steps: Sequence[Step]) -> list[Step]:
     from hermes_doctor.gateway import control
 
     try:
-        service = control.of(probes)
+        service = control.gateway_service(probes)
     except CannotFix as why:
         raise CannotFix(
             f"{names[0]} is in use by the gateway (process {gateways[0].pid}), and that cannot "
@@ -100,7 +100,7 @@ def _with_stores(probes: Probes, items: Sequence[Item]) -> None:
     if not gateways:
         return
     try:
-        service = control.of(probes)
+        service = control.gateway_service(probes)
     except CannotFix as error:
         raise Trouble(
             f"The gateway (process {gateways[0].pid}) must not run while "
@@ -123,7 +123,7 @@ def _back(probes: Probes, steps: Sequence[Step]) -> list[Step]:
             return [*steps, removal(probes, step.act)]
         if isinstance(step.act, machine.ReloadUnits):
             why = "it gets its settings when it starts"
-            return [*steps, GatewayStep(control.of(probes), restart=True, why=why)]
+            return [*steps, GatewayStep(control.gateway_service(probes), restart=True, why=why)]
     return _with_gateway(probes, steps)
 
 

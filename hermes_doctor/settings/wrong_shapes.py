@@ -10,7 +10,6 @@ from hermes_doctor.settings import provider_entries
 from hermes_doctor.settings.document import Path
 from hermes_doctor.settings.inputs import World, section
 
-_KEYS = (*provider_entries.URLS, "api_key", "key_env", "api_key_env")
 CHAIN = "fallback_providers"
 
 

@@ -29,8 +29,6 @@ VALID = 3600.0
 """Seconds for which a code is good."""
 _CONTENT_COUNTS = (0, 18)
 """From this release on an empty old folder does not count."""
-HEALS = (0, 18, 1)
-"""From this release on a start brings together what two folders hold."""
 
 
 class Kept(NamedTuple):

@@ -261,7 +261,7 @@ def _gateway(home: Home, before: int | None, tell: Tell) -> tuple[str, bool]:
     if not running and before is None and not _loops(probes):
         return "No gateway ran before, and none runs now.", True
     try:
-        service = None if is_new else control.of(probes)
+        service = None if is_new else control.gateway_service(probes)
         if service is None or (not running and service.restless()):
             tell(f"waiting until {name} is up")
             new, _ = startup_proof.up(
@@ -283,7 +283,7 @@ def _gateway(home: Home, before: int | None, tell: Tell) -> tuple[str, bool]:
 def _loops(probes: Probes) -> bool:
     """Whether the owner of a gateway that is not up starts it over and over: so it should be."""
     try:
-        return control.of(probes).loops()
+        return control.gateway_service(probes).loops()
     except (CannotFix, CouldNotLook):
         return False
 

@@ -112,7 +112,7 @@ def halts(home: Home, update: Update) -> list[Halt]:
 def _service(home: Home, update: Update, *, known: bool) -> Owned | None:
     """Who owns the gateway of a home; CannotFix where that must be known and is not."""
     try:
-        return control.of(Probes(home))
+        return control.gateway_service(Probes(home))
     except CannotFix:
         if known or _is_needed(home, update):
             raise

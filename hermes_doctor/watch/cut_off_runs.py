@@ -66,7 +66,7 @@ def _gateway(home: Home, journal: Journal) -> str | None:
         running = [gateway.pid for gateway in probes.gateways()]
         if journal.asked in running:
             return f"waits for process {journal.asked} to end"
-        if running or not os.environ.get(SERVICE) or control.of(probes).keeps:
+        if running or not os.environ.get(SERVICE) or control.gateway_service(probes).keeps:
             return None
     except (CannotFix, CouldNotLook):  # ending it will say so, and leaves the gateway as it is
         return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from hermes_doctor.planning.database_repair import release_claims
+from hermes_doctor.sqlite.repairs.claims import release as release_claims
 from tests.claimed import claim
 from tests.curing import cure, rows
 

@@ -100,7 +100,7 @@ def alive() -> Iterator[int]:
 def test_owner(kind: str, name: str, said: str, home: Path, alive: int) -> None:
     """Whatever owns it is asked, by its own name."""
     manager = 0 if kind == SYSTEMD_USER else None
-    found = control.of(Told(home, [alive], unit(kind, name, manager=manager)))
+    found = control.gateway_service(Told(home, [alive], unit(kind, name, manager=manager)))
     assert found.describe().startswith(said)
 
 
@@ -108,7 +108,7 @@ def test_nobody(home: Path, alive: int) -> None:
     """A gateway that nobody owns is a process of its own, with the proxies of a unit beside it."""
     proxy = {"HTTPS_PROXY": "http://proxy", "OTHER": "x"}
     idle = unit(SYSTEMD_USER, "hermes-gateway.service", "inactive", environment=proxy)
-    found = control.of(Told(home, [alive], idle, owner=False))
+    found = control.gateway_service(Told(home, [alive], idle, owner=False))
     assert isinstance(found, Detached)
     made = found.environment(accounts.account(os.geteuid()))
     assert made["HTTPS_PROXY"] == "http://proxy" and "OTHER" not in made
@@ -122,8 +122,8 @@ def test_a_container_that_left_no_trace(
     engine = Engine(tmp_path, mounts=[{"Source": str(home), "Destination": "/opt/data"}])
     monkeypatch.setenv("PATH", f"{engine.bin}:{os.environ['PATH']}")
     monkeypatch.setenv("DOCKER_HOST", "unix:///nowhere")
-    assert control.of(Told(home, [])).describe() == "its container chat-gateway-0"
-    assert isinstance(control.of(Told(home, [alive])), Detached)
+    assert control.gateway_service(Told(home, [])).describe() == "its container chat-gateway-0"
+    assert isinstance(control.gateway_service(Told(home, [alive])), Detached)
 
     once = {"Config": {"Image": "x", "Env": [], "Labels": {"com.docker.compose.oneoff": "True"}}}
     for more, said in ((once, "its container chat-gateway-0"), ({}, None)):
@@ -131,42 +131,42 @@ def test_a_container_that_left_no_trace(
         held["containers"][1] |= more
         engine.file.write_text(json.dumps(held))
         if said:
-            assert control.of(Told(home, [])).describe() == said
+            assert control.gateway_service(Told(home, [])).describe() == said
         else:
             with pytest.raises(CannotFix, match="2 containers have this home"):
-                control.of(Told(home, []))
+                control.gateway_service(Told(home, []))
     Engine(tmp_path, mounts=[{"Source": str(home), "Destination": "/srv"}])
-    assert isinstance(control.of(Told(home, [])), Detached)
+    assert isinstance(control.gateway_service(Told(home, [])), Detached)
 
     support.put(engine.bin / "docker", "#!/bin/sh\nexit 1\n", 0o755)
-    assert isinstance(control.of(Told(home, [])), Detached)
+    assert isinstance(control.gateway_service(Told(home, [])), Detached)
     monkeypatch.setattr(docker, "PATIENCE", 0.1)
     support.put(engine.bin / "docker", "#!/bin/sh\nexec sleep 1000\n", 0o755)
     with pytest.raises(CannotFix, match="cannot be told: docker did not answer"):
-        control.of(Told(home, []))
+        control.gateway_service(Told(home, []))
 
 
 @pytest.mark.parametrize("kind", [OTHER, NOBODY])
 def test_strange_owners(kind: str, home: Path, alive: int) -> None:
     """A supervisor that this tool knows by name only is not steered."""
     with pytest.raises(CannotFix, match="cannot steer"):
-        control.of(Told(home, [alive], unit(kind, "supervisord")))
+        control.gateway_service(Told(home, [alive], unit(kind, "supervisord")))
 
 
 def test_ambiguous(home: Path, alive: int) -> None:
     """Two gateways, two units at work, or two that would start one: nobody is asked."""
     with pytest.raises(CannotFix, match="2 gateways run"):
-        control.of(Told(home, [alive, 2**22], unit(S6, "gateway-default")))
+        control.gateway_service(Told(home, [alive, 2**22], unit(S6, "gateway-default")))
     two = [unit(SYSTEMD_USER, "hermes.service"), unit(SYSTEMD_SYSTEM, "hermes-gateway.service")]
     with pytest.raises(CannotFix, match=r"hermes\.service and hermes-gateway\.service all claim"):
-        control.of(Told(home, [alive], *two))
+        control.gateway_service(Told(home, [alive], *two))
     on = {"UnitFileState": "enabled"}
     idle = [one._replace(state="inactive", settings=on) for one in two]
     with pytest.raises(CannotFix, match="would each start it"):
-        control.of(Told(home, [], *idle))
+        control.gateway_service(Told(home, [], *idle))
     by_hand = unit(SYSTEMD_USER, "hermes.service", "activating")
     with pytest.raises(CannotFix, match=rf"process {alive} and hermes\.service all claim"):
-        control.of(Told(home, [alive], by_hand, owner=False))
+        control.gateway_service(Told(home, [alive], by_hand, owner=False))
 
 
 def test_not_known(home: Path, alive: int) -> None:
@@ -174,26 +174,26 @@ def test_not_known(home: Path, alive: int) -> None:
     probes = Told(home, [alive])
     probes.told = probes.told._replace(unsure=("its manager does not answer",))
     with pytest.raises(CannotFix, match="cannot be told: its manager does not answer"):
-        control.of(probes)
+        control.gateway_service(probes)
     mute = unit(DOCKER, "this container", silence="it cannot be seen from inside")
     with pytest.raises(CannotFix, match="this container cannot be steered"):
-        control.of(Told(home, [alive], mute))
+        control.gateway_service(Told(home, [alive], mute))
 
 
 def test_inside(home: Path, alive: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """An agent does not stop what it answers through: by its variables, and by its ancestors."""
     with pytest.raises(CannotFix, match="inside the gateway"):
-        control.of(Told(home, [os.getppid()], unit(S6, "gateway-default")))
+        control.gateway_service(Told(home, [os.getppid()], unit(S6, "gateway-default")))
     monkeypatch.setenv("_HERMES_GATEWAY", "1")
     with pytest.raises(CannotFix, match="inside the gateway"):
-        control.of(Told(home, [alive], unit(S6, "gateway-default")))
+        control.gateway_service(Told(home, [alive], unit(S6, "gateway-default")))
 
 
 def test_rights(home: Path, alive: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Another user's home and the system's units are for others."""
     monkeypatch.setattr(os, "geteuid", lambda: 12345)
     with pytest.raises(CannotFix, match="run it as that user, or with sudo"):
-        control.of(Told(home, [alive], unit(S6, "gateway-default")))
+        control.gateway_service(Told(home, [alive], unit(S6, "gateway-default")))
     with pytest.raises(CannotFix, match="run it with sudo"):
         systemd.Manager(None).refuse()
     with pytest.raises(CannotFix, match="run it as that user"):

@@ -15,7 +15,7 @@ import pytest
 from hermes_doctor.home import Home
 from hermes_doctor.knowledge import atlas
 from hermes_doctor.model import CannotFix, Copy
-from hermes_doctor.planning import database_rungs
+from hermes_doctor.planning import database_repair
 from hermes_doctor.probes.probes import Probes
 from hermes_doctor.sqlite.blueprint import Blueprint
 from hermes_doctor.sqlite.catalog import SHADOWS
@@ -403,7 +403,7 @@ def test_what_nobody_knows(home: Path) -> None:
     """A database of a name that the atlas does not have has no plan."""
     probes = Probes(Home(home))
     with contextlib.closing(probes), pytest.raises(CannotFix, match="is not known here"):
-        database_rungs.plan_of(probes, home / "retaindb_queue.db")
+        database_repair.plan_of(probes, home / "retaindb_queue.db")
 
 
 def test_plan_of_an_older_file(home: Path) -> None:
@@ -411,6 +411,6 @@ def test_plan_of_an_older_file(home: Path) -> None:
     curing.history(home / "state.db", 60, "0.13.0")
     probes = Probes(Home(home))
     with contextlib.closing(probes):
-        found = database_rungs.plan_of(probes, home / "state.db")
+        found = database_repair.plan_of(probes, home / "state.db")
 
     assert (found.database, found.version) == ("state.db", 11)

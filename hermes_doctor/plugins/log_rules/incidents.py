@@ -53,11 +53,6 @@ class Incident(NamedTuple):
     doubtful: float = 0.0
     """The log that would tell of its end begins only then, which is later; 0: it reaches back."""
 
-    @property
-    def rate(self) -> float:
-        """How many an hour, while it lasted."""
-        return self.number * 3600 / max(self.last - self.first, 3600.0)
-
 
 class _Open:
     """An incident as it grows."""
