@@ -70,7 +70,7 @@ def an_update(home: Home, gateway: int | None) -> Update:
 
 def owned(monkeypatch: pytest.MonkeyPatch, keeper: Keeper) -> None:
     """From here on this is the owner."""
-    monkeypatch.setattr(control, "of", lambda _: keeper)
+    monkeypatch.setattr(control, "gateway_service", lambda _: keeper)
     monkeypatch.setattr(Probes, "gateways", lambda _: [])
 
 
@@ -115,7 +115,7 @@ def test_nobody_can_tell_who_owns_it(home: Home, monkeypatch: pytest.MonkeyPatch
     def unknown(_: Probes) -> Owned:
         raise CannotFix("two claim it")
 
-    monkeypatch.setattr(control, "of", unknown)
+    monkeypatch.setattr(control, "gateway_service", unknown)
     update = an_update(home, 42)
     assert downtime.halts(home, update) == []
     update.down = [str(home.path)]

@@ -59,7 +59,7 @@ class Service:
 @pytest.fixture
 def service(monkeypatch: pytest.MonkeyPatch) -> Service:
     made = Service()
-    monkeypatch.setattr(control, "of", lambda _: made)
+    monkeypatch.setattr(control, "gateway_service", lambda _: made)
     return made
 
 
