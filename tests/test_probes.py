@@ -142,9 +142,9 @@ def test_files_are_read_once(home: Path, monkeypatch: pytest.MonkeyPatch) -> Non
 
     def counted(path: Path, limit: int) -> object:
         reads.append(path)
-        return files.read(path, limit)
+        return files.read_if_there(path, limit)
 
-    monkeypatch.setattr("hermes_doctor.settings.config_file.read_file", counted)
+    monkeypatch.setattr("hermes_doctor.settings.config_file.read_if_there", counted)
     probes = Probes(Home(home))
     for _ in range(5):
         probes.config()

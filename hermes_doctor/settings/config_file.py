@@ -10,8 +10,7 @@ import yaml
 
 from hermes_doctor.home import Home
 from hermes_doctor.lazy import NamedTuple, pattern
-from hermes_doctor.model import CouldNotLook
-from hermes_doctor.system.files import MEGABYTE, Snapshot, read as read_file, snapshot
+from hermes_doctor.system.files import MEGABYTE, Snapshot, read_if_there
 
 NAME = "config.yaml"
 LIMIT = 4 * MEGABYTE
@@ -48,14 +47,11 @@ class ConfigFile(NamedTuple):
 
 def read(home: Home) -> ConfigFile | None:
     """config.yaml of this home, or None when there is none."""
-    path = home / NAME
-    try:
-        data, taken = read_file(path, LIMIT)
-    except FileNotFoundError:
-        if snapshot(path).kind == "symlink":
-            raise CouldNotLook(f"{NAME}: is a symlink that leads nowhere") from None
+    found = read_if_there(home / NAME, LIMIT)
+    if found is None:
         return None
-    return ConfigFile(path, data, taken, *_parsed(data))
+    data, taken = found
+    return ConfigFile(home / NAME, data, taken, *_parsed(data))
 
 
 def parse(data: bytes) -> tuple[dict[Any, Any] | None, Fault | None]:

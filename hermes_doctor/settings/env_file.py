@@ -7,8 +7,7 @@ from pathlib import Path
 
 from hermes_doctor.home import Home
 from hermes_doctor.lazy import NamedTuple, pattern
-from hermes_doctor.model import CouldNotLook
-from hermes_doctor.system.files import MEGABYTE, Snapshot, read as read_file, snapshot
+from hermes_doctor.system.files import MEGABYTE, Snapshot, read_if_there
 
 NAME = ".env"
 _NAME = pattern(r"[A-Z][A-Z0-9_]{0,63}")
@@ -94,11 +93,5 @@ class EnvFile(NamedTuple):
 
 def read(home: Home) -> EnvFile | None:
     """.env of this home, or None when there is none."""
-    path = home / NAME
-    try:
-        data, taken = read_file(path, LIMIT)
-    except FileNotFoundError:
-        if snapshot(path).kind == "symlink":
-            raise CouldNotLook(f"{NAME}: is a symlink that leads nowhere") from None
-        return None
-    return EnvFile(path, data, taken)
+    found = read_if_there(home / NAME, LIMIT)
+    return EnvFile(home / NAME, *found) if found else None

@@ -119,6 +119,16 @@ def read(path: Path, limit: int) -> tuple[bytes, Snapshot]:
     raise CouldNotLook(f"{path.name}: is being written just now")
 
 
+def read_if_there(path: Path, limit: int) -> tuple[bytes, Snapshot] | None:
+    """The content of a file, or None when there is none; a symlink must lead somewhere."""
+    try:
+        return read(path, limit)
+    except FileNotFoundError:
+        if snapshot(path).kind == "symlink":
+            raise CouldNotLook(f"{path.name}: is a symlink that leads nowhere") from None
+        return None
+
+
 def read_json(path: Path, limit: int = 4 * MEGABYTE) -> object:
     """What a JSON file holds; ValueError when it is none, FileNotFoundError when it is not there.
 
