@@ -87,7 +87,7 @@ def test_they_are_used(folder: str) -> None:
 
     found = {p.name for p in (ROOT / folder).rglob("*.py") if theirs.search(p.read_text())}
 
-    assert found <= {"values.py"}
+    assert found <= {"lazy.py"}
 
 
 def test_named_tuple_refuses_what_theirs_refuse() -> None:
