@@ -32,7 +32,7 @@ from hermes_doctor.plugins.log_rules import folder as signatures, source
 from hermes_doctor.plugins.log_rules.incidents import Ledger
 from hermes_doctor.plugins.log_rules.rule import Rule
 from hermes_doctor.system.files import MEGABYTE
-from tests import support
+from tests.helpers import support
 
 BAR, GREP_BAR = 1.2, 3.0
 RULES = builtin("checks") / "signatures"

@@ -12,8 +12,8 @@ from hermes_doctor.probes.probes import Probes
 from hermes_doctor.system import mounts
 from hermes_doctor.system.files import snapshot
 from hermes_doctor.system.mounts import Mount, User
-from tests import damage
-from tests.looking import ask
+from tests.helpers import damage
+from tests.helpers.one_check import ask
 
 GATEWAY = User(4242, frozenset({4242}))
 

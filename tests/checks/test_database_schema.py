@@ -17,7 +17,7 @@ from hermes_doctor.knowledge import atlas
 from hermes_doctor.model import CheckResult, CouldNotLook, Finding, Gateway, Severity, Status
 from hermes_doctor.plugins import load
 from hermes_doctor.probes.probes import Probes
-from tests import damage, support
+from tests.helpers import damage, support
 
 PLAN = atlas.newest_blueprint("kanban.db")
 NEWEST = PLAN.release

@@ -29,8 +29,8 @@ from hermes_doctor.sqlite import (
 from hermes_doctor.sqlite.reader import Answer, Reader
 from hermes_doctor.system import time_limits
 from hermes_doctor.system.files import Snapshot
-from tests import damage
-from tests.looking import ask, codes
+from tests.helpers import damage
+from tests.helpers.one_check import ask, codes
 
 FRAME = damage.PAGE + 24
 

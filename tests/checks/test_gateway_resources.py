@@ -9,8 +9,8 @@ import pytest
 from hermes_doctor.model import Severity, Status
 from hermes_doctor.processes import cgroup_memory, process_stat
 from hermes_doctor.processes.cgroup_memory import Group
-from tests import sham
-from tests.looking import ask
+from tests.helpers import fake_gateway
+from tests.helpers.one_check import ask
 
 CHECK = "gateway-resources"
 
@@ -18,7 +18,7 @@ CHECK = "gateway-resources"
 def test_healthy(home: Path) -> None:
     """Some files open are fine; without a gateway there is nothing to ask."""
     assert ask(CHECK, home)[0].status is Status.SKIPPED
-    with sham.gateway(home, open=20):
+    with fake_gateway.gateway(home, open=20):
         result, findings = ask(CHECK, home)
     assert (result.status, findings) == (Status.OK, [])
 
@@ -28,7 +28,7 @@ def test_healthy(home: Path) -> None:
 )
 def test_descriptors(home: Path, limit: int, severity: Severity | None) -> None:
     """Seventy and ninety per cent; what they lead to is named."""
-    with sham.gateway(home, open=40, limit=limit):
+    with fake_gateway.gateway(home, open=40, limit=limit):
         findings = ask(CHECK, home)[1]
 
     assert [one.severity for one in findings] == ([severity] if severity else [])
@@ -39,7 +39,7 @@ def test_descriptors(home: Path, limit: int, severity: Severity | None) -> None:
 
 def test_leak(home: Path) -> None:
     """More than sixty on one database, however far the limit is."""
-    with sham.gateway(home, open=70):
+    with fake_gateway.gateway(home, open=70):
         [finding] = ask(CHECK, home)[1]
 
     assert (finding.code, finding.severity) == ("GW-FD-EXHAUST", Severity.WARNING)
@@ -56,7 +56,7 @@ def test_memory(
     gigabyte = 1024**3
     group = Group(gigabyte, gigabyte * used // 100, 0)
     monkeypatch.setattr(cgroup_memory, "group_of", lambda _: group)
-    with sham.gateway(home):
+    with fake_gateway.gateway(home):
         findings = ask(CHECK, home)[1]
 
     assert [(one.code, one.severity) for one in findings] == (

@@ -11,9 +11,9 @@ import pytest
 
 from hermes_doctor.installation import git_checkout, missing_files
 from hermes_doctor.supervisors.find import Unit
-from tests import support
-from tests.looking import ask as look
-from tests.supervised import ask, codes, unit
+from tests.helpers import support
+from tests.helpers.fake_supervision import ask, codes, unit
+from tests.helpers.one_check import ask as look
 
 GIT = shutil.which("git") or "git"
 START = ("-m", "hermes_cli.main", "gateway", "run")

@@ -9,7 +9,7 @@ import pytest
 from hermes_doctor.probes.network.reach import Reached, Target
 from hermes_doctor.settings.platforms import Endpoint
 from hermes_doctor.settings.proxies import Proxy
-from tests.connecting import QQ, TELEGRAM, Scene, ask
+from tests.helpers.gateway_home import QQ, TELEGRAM, Scene, ask
 
 PROXY = Proxy("HTTPS_PROXY", "http", "10.0.0.5", 3128, "user:s3cr3t")
 

@@ -9,8 +9,8 @@ import pytest
 
 from hermes_doctor.model import Status
 from hermes_doctor.probes import oversized_files
-from tests import support
-from tests.looking import ask
+from tests.helpers import support
+from tests.helpers.one_check import ask
 
 M = 1024**2
 

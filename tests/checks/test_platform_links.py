@@ -8,8 +8,8 @@ import pytest
 
 from hermes_doctor.model import CouldNotLook
 from hermes_doctor.processes.connection import Connection
-from tests import support
-from tests.connecting import QQ, TELEGRAM, Scene, ask, claim, to
+from tests.helpers import support
+from tests.helpers.gateway_home import QQ, TELEGRAM, Scene, ask, claim, to
 
 DISCORD = {"DISCORD_BOT_TOKEN": "x"}
 WEIXIN = {"WEIXIN_TOKEN": "x", "WEIXIN_ACCOUNT_ID": "y"}

@@ -14,7 +14,7 @@ from hermes_doctor.home import Home
 from hermes_doctor.model import CheckResult, Finding, Severity, Status
 from hermes_doctor.plugins import load
 from hermes_doctor.probes.probes import Probes
-from tests import support
+from tests.helpers import support
 
 
 @pytest.fixture

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from hermes_doctor.supervisors import windows
 from hermes_doctor.supervisors.find import TASK, Unit
-from tests.looking import ask as look
-from tests.supervised import ask, codes, unit
+from tests.helpers.fake_supervision import ask, codes, unit
+from tests.helpers.one_check import ask as look
 
 GOOD = """<?xml version="1.0" encoding="UTF-16"?>
 <Task version="1.4" xmlns="http://schemas.microsoft.com/windows/2004/02/mit/task">

@@ -14,8 +14,8 @@ from hermes_doctor.probes.database_users import Held
 from hermes_doctor.probes.probes import Probes
 from hermes_doctor.processes import sqlite_library
 from hermes_doctor.processes.sqlite_library import Library
-from tests import damage
-from tests.looking import ask
+from tests.helpers import damage
+from tests.helpers.one_check import ask
 
 RISKY = ["3.7.0", "3.40.1", "3.44.5", "3.45.0", "3.50.6", "3.51.0", "3.51.2"]
 SOUND = ["3.6.23", "3.44.6", "3.50.7", "3.51.3", "3.52.0", "4.0.0"]

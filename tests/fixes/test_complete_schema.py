@@ -22,7 +22,7 @@ from hermes_doctor.sqlite import (
 from hermes_doctor.sqlite.blueprint import Blueprint
 from hermes_doctor.sqlite.changed_parts import Changed
 from hermes_doctor.sqlite.missing_parts import Missing
-from tests import support
+from tests.helpers import support
 from tools import schema_lesson
 
 KANBAN = atlas.newest_blueprint("kanban.db")

@@ -11,8 +11,8 @@ from hermes_doctor.home import Home
 from hermes_doctor.model import CannotFix
 from hermes_doctor.probes.probes import Probes
 from hermes_doctor.steps.files import ReplaceFile
-from tests.curing import SECRET
-from tests.planned import Steady, finding, owned, plan, sentences
+from tests.helpers.fix_cycle import SECRET
+from tests.helpers.planned_steps import Steady, finding, owned, plan, sentences
 
 FOUND = finding("PROXY-SERVICE", "give-proxy", names=("HTTPS_PROXY",))
 

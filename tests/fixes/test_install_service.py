@@ -10,8 +10,8 @@ from hermes_doctor.gateway.detached import Detached
 from hermes_doctor.home import Home
 from hermes_doctor.model import CannotFix
 from hermes_doctor.planning import install_service
-from tests.planned import Steady, finding, owned, sentences
-from tests.supervised import Told, unit
+from tests.helpers.fake_supervision import Told, unit
+from tests.helpers.planned_steps import Steady, finding, owned, sentences
 
 FOUND = finding("GW-UNSUPERVISED", "install-service")
 

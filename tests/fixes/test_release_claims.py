@@ -6,8 +6,8 @@ import os
 from pathlib import Path
 
 from hermes_doctor.sqlite.repairs.claims import release as release_claims
-from tests.claimed import claim
-from tests.curing import cure, rows
+from tests.helpers.claimed_tasks import claim
+from tests.helpers.fix_cycle import cure, rows
 
 
 def test_cures_and_undoes(home: Path) -> None:

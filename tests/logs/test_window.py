@@ -13,7 +13,7 @@ from hermes_doctor.logs import hermes, rotated
 from hermes_doctor.logs.entry import Unread
 from hermes_doctor.logs.formats import Span
 from hermes_doctor.system.files import MEGABYTE
-from tests.logged import NOON, entries, line, reading, refuse, texts, unread, write
+from tests.helpers.log_lines import NOON, entries, line, reading, refuse, texts, unread, write
 
 GIGABYTE = 1024 * MEGABYTE
 

@@ -10,7 +10,7 @@ from hermes_doctor.processes.connection import Connection
 from hermes_doctor.settings import platforms
 from hermes_doctor.settings.platforms import Endpoint
 from hermes_doctor.settings.variables import Settings
-from tests.connecting import QQ, TELEGRAM, to
+from tests.helpers.gateway_home import QQ, TELEGRAM, to
 
 DISCORD = {"DISCORD_BOT_TOKEN": "x"}
 WEIXIN = {"WEIXIN_TOKEN": "x", "WEIXIN_ACCOUNT_ID": "y"}

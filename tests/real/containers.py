@@ -22,7 +22,7 @@ from pathlib import Path
 from hermes_doctor.home import Home
 from hermes_doctor.probes.probes import Probes
 from hermes_doctor.processes.lineage import place_of
-from tests import needing, support
+from tests.helpers import requirements, support
 from tests.real import gateways
 from tools import compose_plugin, releases
 
@@ -230,4 +230,4 @@ def _need() -> None:
     except (OSError, RuntimeError, KeyError, subprocess.CalledProcessError) as error:
         why = f"Docker Compose cannot be had: {error}"
     if why:
-        needing.missing(why)
+        requirements.missing(why)

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from hermes_doctor.home import Home
 from hermes_doctor.probes.probes import Probes
-from tests import support
+from tests.helpers import support
 from tests.real.gateways import Running, answers, gateway, until
 from tests.real.patients import Patient
 

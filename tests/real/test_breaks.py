@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from hermes_doctor.knowledge.data import load_knowledge
-from tests import support
 from tests.conftest import need_release
+from tests.helpers import support
 from tests.real.patients import MakeHome, Patient
 from tools import learn_breaks
 

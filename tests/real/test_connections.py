@@ -17,7 +17,7 @@ from hermes_doctor.probes import links
 from hermes_doctor.probes.probes import Probes
 from hermes_doctor.processes import sockets
 from hermes_doctor.system import time_limits
-from tests import connecting, support
+from tests.helpers import gateway_home, support
 from tests.real import qq
 from tests.real.gateways import gateway, until
 from tests.real.patients import MakeHome, Patient
@@ -84,7 +84,7 @@ def test_one_life(hermes_home: MakeHome, tmp_path: Path, monkeypatch: pytest.Mon
 
 def quiet(pid: int, home: Path) -> list[str]:
     """What this very process finds: the threshold is changed here only."""
-    _, findings = connecting.ask("platform-links", Probes(Home(home)))
+    _, findings = gateway_home.ask("platform-links", Probes(Home(home)))
     [row] = links.assign(Probes(Home(home)).platforms(), sockets.of(pid))
     assert row.how == "proxy"
     return [one.code for one in findings]

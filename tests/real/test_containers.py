@@ -19,8 +19,8 @@ from hermes_doctor.probes.probes import Probes
 from hermes_doctor.processes import gateway_processes
 from hermes_doctor.records.updates import Records, Update
 from hermes_doctor.updates import images
-from tests import support
 from tests.conftest import need_release
+from tests.helpers import support
 from tests.real import gateways
 from tests.real.containers import IMAGE, OUTSIDE, Engine, Project, engine
 from tests.real.patients import ROWS

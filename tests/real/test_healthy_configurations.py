@@ -13,9 +13,9 @@ from hermes_doctor.installation.find import Installation
 from hermes_doctor.knowledge.data import load_knowledge
 from hermes_doctor.model import Finding, Gateway, Severity
 from hermes_doctor.probes.probes import Probes
-from tests import support
 from tests.conftest import RELEASES, need_release
-from tests.looking import PLUGINS
+from tests.helpers import support
+from tests.helpers.one_check import PLUGINS
 from tests.real import resolving
 from tests.real.healthy_homes import HEALTHY, Healthy
 from tools import real_home, releases

@@ -14,8 +14,8 @@ import pytest
 from hermes_doctor.logs import time_zones
 from hermes_doctor.logs.entry import Entry
 from hermes_doctor.processes import process_stat
-from tests import support
-from tests.logged import reading
+from tests.helpers import support
+from tests.helpers.log_lines import reading
 from tests.real.gateways import gateway, until
 from tests.real.systemd import Machine, systemd
 

@@ -17,12 +17,12 @@ import pytest
 from hermes_doctor.home import Home
 from hermes_doctor.probes.probes import Probes
 from hermes_doctor.processes import process_stat
-from tests import damage, support
 from tests.conftest import need_release
+from tests.helpers import damage, support
+from tests.helpers.fake_managers import STRAW
 from tests.real.gateways import answers, end, free_port, sealed, until
 from tests.real.steering import freeze, obeying
 from tests.real.systemd import Machine, systemd
-from tests.services.faking import STRAW
 from tools import releases
 
 pytestmark = pytest.mark.real

@@ -11,9 +11,9 @@ from hermes_doctor.provider_switch.plan import Switch
 from hermes_doctor.provider_switch.target import Wish
 from hermes_doctor.settings.resolved import Route
 from tests.conftest import need_release
+from tests.helpers.provider_scenes import ENV, KEY, RELAY, ROUTER, Installed, carry_out
 from tests.real import resolving
 from tests.real.made_homes import Made
-from tests.switching.scenes import ENV, KEY, RELAY, ROUTER, Installed, carry_out
 
 pytestmark = pytest.mark.real
 OWN = "model:\n  provider: custom\n  base_url: https://old.example/v1\n  default: m\n"

@@ -15,7 +15,7 @@ from hermes_doctor.home import Home
 from hermes_doctor.schedule import systemd as schedule_systemd
 from hermes_doctor.schedule.jobs import Job
 from hermes_doctor.watch.store import Store
-from tests import support
+from tests.helpers import support
 from tests.real.gateways import until
 from tests.real.systemd import need_systemd, systemd
 
