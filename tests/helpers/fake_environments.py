@@ -45,7 +45,7 @@ def updating(root: Path, version: str, *requires: str, then: str = "") -> list[s
     """A command that does it, and something more."""
     what = f"environments.become(pathlib.Path({str(root)!r}), {version!r}, *{list(requires)!r})"
     code = f"import pathlib, sys; sys.path.insert(0, {str(HERE)!r})\n"
-    code += f"from tests.updating import environments; {what}\n{then}"
+    code += f"from tests.helpers import fake_environments as environments; {what}\n{then}"
     return [sys.executable, "-c", code]
 
 

@@ -242,7 +242,7 @@ def test_a_gateway_that_a_killed_rollback_had_stopped_is_started(
 ) -> None:
     """As it had been, variables and all; one that nobody stopped is left alone."""
     done: list[str] = []
-    monkeypatch.setattr("hermes_doctor.gateway.control.of", lambda _: Service(done))
+    monkeypatch.setattr("hermes_doctor.gateway.control.gateway_service", lambda _: Service(done))
     records = Records(Home(home))
     made = before_update.record(Home(home), None, None, before_update.Moment((), ()))
     with downtime.down(Home(home), made, lambda _: None) as up:
@@ -271,7 +271,7 @@ def test_the_gateways_of_profiles_are_down_and_up_again(
     records = Records(Home(home))
     made = before_update.record(Home(home), None, None, before_update.Moment((), ()))
     monkeypatch.setattr(
-        "hermes_doctor.gateway.control.of", lambda probes: owned[str(probes.home.path)]
+        "hermes_doctor.gateway.control.gateway_service", lambda probes: owned[str(probes.home.path)]
     )
     running = [SimpleNamespace(pid=4_000_000)]  # higher than Linux counts by default
     monkeypatch.setattr("hermes_doctor.probes.probes.Probes.gateways", lambda _: running)
