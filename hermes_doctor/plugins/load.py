@@ -145,7 +145,7 @@ def builtin(kind: str) -> Path:
     here = Path(__file__).parent.parent
     if (here / kind).is_dir():
         return here / kind
-    if (here.parent / "pyproject.toml").is_file():  # in site-packages, folders next to us are not ours
+    if (here.parent / "pyproject.toml").is_file():  # what is next to site-packages is not ours
         return here.parent / kind
     raise FileNotFoundError(f"this installation of hermes-doctor lacks its {kind}/; reinstall it")
 

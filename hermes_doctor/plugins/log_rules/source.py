@@ -42,7 +42,7 @@ _OTHERS = (
 )
 """The starts of lines that contain words of strangers, tools or models."""
 _ANYWHERE = rf"^(?!{_OTHERS})(?=.{{0,400}}?(?:%s))\W{{0,8}}[\w. -]{{1,40}}"
-"""Shows only the first words of the line: those are Hermes' own, the words up to the match may not be."""
+"""Shows only the first words of the line, which are Hermes' own; later ones may not be."""
 
 
 class Fault(NamedTuple):
