@@ -66,7 +66,7 @@ class InstalledProbes(GatewayProbes):
 
     @once(limit=2)
     def guarded_update(self) -> Update | None:
-        """The last update of Hermes that was made with `hermes-doctor update`."""
+        """The last update of Hermes that was made with `hermes-doctor update-guard`."""
         if not os.path.isdir(self.home.vault / "updates"):
             return None
         from hermes_doctor.records.updates import Records

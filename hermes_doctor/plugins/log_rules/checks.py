@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 ID = "log-rules"
 GROUP = "logs"
 STARTS = "gateway-starts.log"
-"""The one log outside of logs/; for profiles, it is in the root home."""
+"""The only record outside of logs/; a profile's s6-log output is in the root home."""
 QUESTION = "Do the logs tell of a fault that is not over?"
 
 
