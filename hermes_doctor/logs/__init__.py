@@ -1,4 +1,4 @@
-"""Everything that was written down about a gateway, read as one stream of entries.
+"""Read all logs and records about a gateway as one stream of entries.
 
-`plugins.log_rules` says what the entries mean.
+`plugins.log_rules` interprets the entries.
 """

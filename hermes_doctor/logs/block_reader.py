@@ -1,4 +1,4 @@
-"""A log file in blocks of lines, from anywhere in it: nothing is held, nothing can run away."""
+"""Read a log file in blocks of lines from any position, with limited memory."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ from hermes_doctor.system.files import MEGABYTE, open_regular, reason, size as s
 
 BLOCK = MEGABYTE // 4
 LONGEST = MEGABYTE
-"""A line longer than this is cut; the rest of it is passed over."""
+"""Longer lines are cut; the rest is skipped."""
 UNPACKED = 64 * MEGABYTE
-"""What is read of a packed file at most."""
+"""The maximum number of bytes read from a compressed file."""
 _REST = 64 * 1024
 _PIECE = 1024
 
 Lines = Iterator[tuple[int, list[bytes]]]
-"""Where the first line of each block begins, and the lines."""
+"""Where the first line of each block starts, and the lines."""
 
 
 class Place(NamedTuple):
-    """Which file it is, whatever its name is by now."""
+    """A file's device and inode, which survive a rename."""
 
     dev: int
     ino: int
 
 
 class Opened:
-    """One file as it was when it was opened, under whatever name it lies by now."""
+    """An open log file, which stays the same file if it is renamed."""
 
     def __init__(self, path: Path, name: str) -> None:
         self._fd = open_regular(path)
@@ -43,7 +43,7 @@ class Opened:
         self._trouble = ""
 
     def read(self, start: int, length: int) -> bytes:
-        """Some bytes; fewer where the file ends or was cut meanwhile, none where it broke."""
+        """Read some bytes: fewer if the file ends or was truncated, none after an error."""
         try:
             return os.pread(self._fd, length, start)
         except OSError as error:
@@ -51,23 +51,23 @@ class Opened:
             return b""
 
     def past_hole(self, start: int) -> int:
-        """Where the next bytes lie that were ever written."""
+        """Return where the next data after a hole in a sparse file starts."""
         try:
             return os.lseek(self._fd, start, os.SEEK_DATA)
         except (OSError, AttributeError):
             return start
 
     def lacks(self) -> str:
-        """Why not all of it was read, once it was read to its end; empty when it was."""
+        """Return why not all of it was read; empty if it was. Call it after reading to the end."""
         return self._trouble
 
     def close(self) -> None:
-        """Let go of it."""
+        """Close the file."""
         os.close(self._fd)
 
 
 class Packed(Opened):
-    """A file that was rotated and packed with gzip: it can only be read from its beginning."""
+    """A rotated file compressed with gzip, which can only be read from the start."""
 
     def __init__(self, path: Path, name: str) -> None:
         super().__init__(path, name)
@@ -77,7 +77,7 @@ class Packed(Opened):
         self._again()
 
     def claims(self) -> int:
-        """How many bytes are in it, as its end says; that may be a lie, so `size` bounds it."""
+        """Return the size of its content according to its last bytes, which `size` bounds."""
         last = super().read(max(0, self._on_disk - 4), 4)
         return max(int.from_bytes(last, "little"), self._on_disk)
 
@@ -89,7 +89,7 @@ class Packed(Opened):
         self._ready = b""
 
     def read(self, start: int, length: int) -> bytes:
-        """Some bytes of what is in it."""
+        """Read some bytes of the decompressed content."""
         if start < self._start:
             self._again()
         while self._start + len(self._ready) < start + length and self._more():
@@ -103,7 +103,7 @@ class Packed(Opened):
         return data
 
     def _more(self) -> bool:
-        """Unpack some more; several packed pieces may lie behind one another."""
+        """Decompress some more; a file may consist of several gzip members."""
         if not self._packed:
             self._packed = super().read(self._next, _PIECE)
             self._next += len(self._packed)
@@ -123,11 +123,11 @@ class Packed(Opened):
         return not self.damaged
 
     def past_hole(self, start: int) -> int:
-        """There are no holes in there."""
+        """Return the position, because compressed files have no holes."""
         return start
 
     def lacks(self) -> str:
-        """The same; what is packed may be damaged, or be endless."""
+        """Return why not all of it was read: an error, damage or the size limit."""
         if self.damaged:
             return "it is damaged; what follows the damage was not read"
         full = self._start + len(self._ready) >= self.size
@@ -135,15 +135,15 @@ class Packed(Opened):
 
 
 def blocks(file: Opened, start: int, size: int = BLOCK) -> Lines:
-    """The lines from a place where one begins to what was the end when it was opened."""
+    """Yield the lines from a line start to what was the end when the file was opened."""
     begin = position = start
     carry = b""
     while position < file.size:
         data = file.read(position, min(size, file.size - position))
         if not data:
-            break  # it was cut while it was read
+            break  # it was truncated while it was read
         position += len(data)
-        if len(data) == data.count(0):  # what a machine leaves that lost its power
+        if len(data) == data.count(0):  # left behind by a power cut
             if carry:
                 yield begin, [_clean(carry)]
             carry = b""
@@ -158,7 +158,7 @@ def blocks(file: Opened, start: int, size: int = BLOCK) -> Lines:
             carry = b""
             begin = position = next_line(file, position, size)
     if carry:
-        carry += file.read(position, _REST).partition(b"\n")[0]  # perhaps it is whole by now
+        carry += file.read(position, _REST).partition(b"\n")[0]  # it may be complete by now
         yield begin, [_clean(carry)]
 
 
@@ -173,12 +173,12 @@ def _lines(begin: int, whole: bytes) -> Lines:
 
 
 def _clean(line: bytes) -> bytes:
-    """Without what Windows ends a line with, and the zeros that a lost machine left before it."""
+    """Remove a trailing CR and leading NUL bytes, which a power cut leaves."""
     return line.lstrip(b"\0").rstrip(b"\r")
 
 
 def next_line(file: Opened, position: int, size: int) -> int:
-    """Where the line after this position begins; the end, if none does."""
+    """Return where the line after this position starts; the end of the file if there is none."""
     while data := file.read(position, size):
         found = data.find(b"\n")
         if found >= 0:

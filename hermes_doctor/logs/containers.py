@@ -1,4 +1,4 @@
-"""What a container engine keeps of a gateway's output."""
+"""Read the output of a gateway from its container engine."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 
 SOURCE = "stderr"
 MOST = 5000
-"""Lines that are asked for when the look is a quick one."""
+"""The number of lines that a quick check asks for."""
 _PATIENCE = 5.0
 _STAMP = pattern(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(\.\d{1,9})?(Z|[+-]\d\d:\d\d) ?")
 
 
 def entries(unit: Unit, span: Span, most: int | None, tell: Tell) -> Iterator[Entry]:
-    """What the container of a unit has printed since then, under compose or not."""
+    """Yield what the container of a unit has printed since then, with or without compose."""
     from hermes_doctor.supervisors import docker
     from hermes_doctor.system import commands
 

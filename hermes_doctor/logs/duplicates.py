@@ -1,4 +1,4 @@
-"""One event, written into two files, told once."""
+"""Remove entries that Hermes wrote to two log files."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from collections.abc import Container, Iterator
 from hermes_doctor.logs.entry import Entry
 
 _REMEMBERED = 10.0
-"""Seconds that an entry is remembered for: files of one process agree to the millisecond."""
+"""Seconds for which an entry is remembered; files of one process agree to the millisecond."""
 _MOST = 50_000
 
 
 def once(entries: Iterator[Entry], levels: Container[str]) -> Iterator[Entry]:
-    """The entries without those of Hermes' own files that another of them had already.
+    """Yield the entries without those that another of Hermes' own files already had.
 
-    Only what has one of these levels stands in several. A line that stands twice in one file was
+    Only entries of these levels are in several files. A line that occurs twice in one file was
     written twice.
     """
     told: dict[int, dict[str, int]] = {}
@@ -24,7 +24,7 @@ def once(entries: Iterator[Entry], levels: Container[str]) -> Iterator[Entry]:
         if entry.level not in levels or entry.kind != "log":
             yield entry
             continue
-        key = hash(entry[:4])  # texts may be long, and many
+        key = hash(entry[:4])  # texts may be long, and there may be many
         counts = told.get(key)
         if counts is None:
             told[key] = {_log(entry.source): 1}
@@ -41,5 +41,5 @@ def once(entries: Iterator[Entry], levels: Container[str]) -> Iterator[Entry]:
 
 
 def _log(source: str) -> str:
-    """Which log a file belongs to, however often it was rotated."""
+    """Return the name of the log that a rotated file belongs to."""
     return source.partition(".log")[0]

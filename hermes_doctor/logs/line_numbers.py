@@ -1,4 +1,4 @@
-"""Where an entry stands, as a person can find it: the file and the number of the line."""
+"""Find the line number of an entry in its file."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from hermes_doctor.model import CouldNotLook
 from hermes_doctor.system.files import MEGABYTE, listing
 
 FAR = 64 * MEGABYTE
-"""Lines are counted up to here; further on the byte is named."""
+"""Lines are counted up to this offset; beyond it the byte offset is shown."""
 
 
 class Places:
-    """The files that entries were read from, by the names that they had then."""
+    """The files that entries were read from, by the names they had then."""
 
     def __init__(self) -> None:
         self._files: dict[str, tuple[Path, Place]] = {}
         self._counted: dict[str, tuple[int, int]] = {}
 
     def noting(self, paths: Mapping[str, Path]) -> rotated.Note:
-        """Whom to tell which file bore one of these names when it was read."""
+        """Return a callback that records which file had one of these names when it was read."""
         files = self._files
 
         def note(name: str, place: Place) -> None:
@@ -39,7 +39,7 @@ class Places:
         return f"{entry.source}@{entry.offset}" if number is None else f"{entry.source}:{number}"
 
     def _line(self, name: str, offset: int) -> int | None:
-        """The number of the line that begins there, counted on from one that is known."""
+        """Return the number of the line that starts there, counting from the last known one."""
         start, number = self._counted.get(name, (0, 1))
         if start > offset:
             start, number = 0, 1
@@ -50,7 +50,7 @@ class Places:
             while start < offset:
                 data = file.read(start, min(BLOCK, offset - start))
                 if not data:
-                    return None  # it was cut meanwhile
+                    return None  # it was truncated in the meantime
                 number += data.count(b"\n")
                 start += len(data)
         finally:
@@ -59,7 +59,7 @@ class Places:
         return number
 
     def _open(self, name: str) -> Opened | None:
-        """The file that was read, also where it was rotated since."""
+        """Open the file that was read, even if it was rotated since."""
         path, place = self._files[name]
         try:
             names = rotated.names(path.name, listing(path.parent))

@@ -1,4 +1,4 @@
-"""A log with the files that it was rotated into, read as one, only as far back as is asked."""
+"""Read a log and its rotated files as one, only as far back as needed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from hermes_doctor.model import CouldNotLook
 from hermes_doctor.system.files import size as shown
 
 _AGE = 300.0
-"""Seconds by which a file's time may be wrong: that of a network's disk is another machine's."""
+"""Seconds by which a file's mtime may be wrong, e.g. on a network file system."""
 MOST_FILES = 100
 _FEW = 8 * 1024
 _ROTATED = pattern(r"(?:\.(?P<number>\d{1,4})|(?P<day>-\d{8}(?:-\d{1,10})?))(?:\.gz)?")
@@ -25,7 +25,7 @@ _ARCHIVED = pattern(r"@[0-9a-f]{24}\.[su]")
 
 
 class Part(NamedTuple):
-    """One file of a series that is to be read."""
+    """A file of a rotated log that must be read."""
 
     file: Opened
     start: int
@@ -37,7 +37,7 @@ Note = Callable[[str, Place], None]
 
 
 def names(name: str, present: Iterable[str]) -> list[str]:
-    """The files of a log among those present, newest first."""
+    """Return the files of a log among those present, newest first."""
     numbered: list[tuple[int, str]] = []
     dated: list[str] = []
     for one in present:
@@ -51,7 +51,7 @@ def names(name: str, present: Iterable[str]) -> list[str]:
 
 
 def archives(present: Iterable[str]) -> list[str]:
-    """The same of a folder of s6-log, whose archives bear the time of their end."""
+    """Return the files in an s6-log folder, whose archives are named after their end time."""
     old = (name for name in present if _ARCHIVED.fullmatch(name))
     return ["current", *sorted(old, reverse=True)][:MOST_FILES]
 
@@ -68,10 +68,11 @@ def entries(
     covers: Callable[[float], None] | None = None,
     size: int = BLOCK,
 ) -> Iterator[Entry]:
-    """The entries of a series, oldest first; the files come newest first, each with its name.
+    """Yield the entries of a rotated log, oldest first; `files` are given newest first.
 
-    A rotation while this runs hides nothing and shows nothing twice: what was opened stays open,
-    and is known again under its new name. `covers` is told from when on nothing is missing.
+    A rotation in the meantime neither hides nor repeats anything: open files stay open and are
+    recognised under their new name. `covers` is called with the time from which on nothing is
+    missing.
     """
     with ExitStack() as stack:
         parts = _parts(files, form, span.since, most, zone, tell, stack)
@@ -87,7 +88,7 @@ def entries(
 
 
 def _begin(oldest: Part, form: Format, since: float) -> float:
-    """When the first line was written that is read, if that is later than what was asked for."""
+    """Return when the first line that is read was written, if that is after `since`."""
     first = next(_shown(oldest.file, oldest.start, form), None)
     at = since if first is None else oldest.clock.latest(first)
     return since if at > oldest.file.written + _AGE else max(since, at)
@@ -102,7 +103,7 @@ def _parts(
     tell: Tell,
     stack: ExitStack,
 ) -> list[Part]:
-    """What must be read of which files, newest first."""
+    """Return what must be read of which files, newest first."""
     parts: list[Part] = []
     seen: set[Place] = set()
     left = most
@@ -122,7 +123,7 @@ def _parts(
             break
         holds = file.claims() if isinstance(file, Packed) else file.size
         if isinstance(file, Packed) and left is not None:
-            file.size = left  # the last lines of a packed file cost as much as all of it
+            file.size = left  # the end of a compressed file costs as much as all of it
             if holds > file.size:
                 tell(Unread(name, "it is packed, and only `--deep` unpacks so much", partly=True))
                 break

@@ -1,4 +1,4 @@
-"""Everything that was written down about a gateway, as one stream in the order of time.
+"""Read everything that was recorded about a gateway as one stream in order of time.
 
     reading = read(home, since=time.time() - 7200)
     for entry in reading:
@@ -6,10 +6,10 @@
     reading.unread          # what could not be read, once the stream has ended
     reading.where(entry)    # logs/gateway.log:8812
 
-The order inside one file is that of the file, even where its clock went back. A level is what the
-source says; words without one (a plain line of output, a record of the journal without priority)
-are INFO, the beginning of a traceback is ERROR. What systemd says in the journal has the logger
-`systemd`; that a process exited with a failure is INFO there, since it is a notice.
+Within one file, the order of the lines is kept, even where its clock went back. The level is the
+one of the source; text without a level (a plain line of output, a journal record without priority)
+is INFO, and the start of a traceback is ERROR. Messages of systemd in the journal have the logger
+`systemd`; a process that exited with a failure is INFO there, because it is a notice.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ if TYPE_CHECKING:
     from hermes_doctor.supervisors.unit import Unit
 
 QUICK = MEGABYTE
-"""What a quick look reads of one log."""
+"""Bytes of one log that a quick check reads."""
 _LOGS = ("gateway.log", "errors.log")
-"""All of the gateway's own loggers from INFO on, and of all others from WARNING on."""
+"""The gateway's own loggers from INFO on, and all others from WARNING on."""
 _SERIOUS = ("WARNING", "ERROR", "CRITICAL")
 WHOLE = "agent.log"
-"""Everything, most of it a second time."""
+"""Contains everything, most of it a second time."""
 GATEWAY = ("gateway", "hermes_plugins", "plugins.platforms")
-"""How the loggers begin that have a log of their own."""
+"""The prefixes of the loggers that have a log of their own."""
 _RECORDS = {
     "logs/gateway-exit-diag.log": records.DIARY,
     "logs/gateway-shutdown-watchdog.log": records.DIARY,
@@ -59,7 +59,7 @@ class Reading:
         self.unread: list[Unread] = []
         """What could not be read; complete when the iteration has ended."""
         self.covered: dict[str, float] = {}
-        """From when on a log is all there, by its name; known once the iteration has begun."""
+        """The time since which each log is complete, by name; known once iteration has started."""
         self._tell = self.unread.append
         self._home = home
         self._span = span
@@ -78,21 +78,21 @@ class Reading:
         return self._merged
 
     def where(self, entry: Entry) -> str:
-        """Where an entry stands: `logs/gateway.log:8812`."""
+        """Return the position of an entry: `logs/gateway.log:8812`."""
         return self._places.where(entry)
 
     def reach(self, since: float) -> None:
-        """How far back the sources go that are added from now on."""
+        """Set how far back the sources go that are added from now on."""
         self._span = self._span._replace(since=since)
 
     def add(self, stream: Iterator[Entry]) -> None:
-        """One more source, oldest first."""
+        """Add a source whose entries are in order of time."""
         self._streams.append(stream)
 
     def add_logs(self, folder: Path, logs: Sequence[Sequence[str]], whole: bool) -> None:
-        """Hermes' own logs, each with its files; what stands in two of them is told once.
+        """Add Hermes' own logs; an entry that is in two of them is yielded once.
 
-        Of the one that holds everything only that is taken which stands in no other.
+        From the log that contains everything, only entries that are in no other are taken.
         """
         asked = self._span
         for names in logs:
@@ -104,7 +104,7 @@ class Reading:
             self._doubled = LEVELS if whole else _SERIOUS
 
     def add_series(self, folder: Path, names: Sequence[str], form: Format) -> None:
-        """A log with what it was rotated into, newest first."""
+        """Add a log and its rotated files, newest first."""
         files = [(folder / name, self._home.name_of(folder / name)) for name in names]
         note = self._places.noting({name: path for path, name in files})
         self.add(
@@ -119,7 +119,7 @@ class Reading:
         )
 
     def add_undated(self, path: Path) -> None:
-        """Output that was taken down without times."""
+        """Add output that was recorded without times."""
         name = self._home.name_of(path)
         note = self._places.noting({name: path})
         self.add(undated.entries(path, name, self._span, self._tell, note))
@@ -137,13 +137,13 @@ def read(
     zone: tzinfo | None = None,
     units: Iterable[Unit] = (),
 ) -> Reading:
-    """What was written about this home since then.
+    """Return a stream of what was written about this home since then.
 
-    The small records of starts, ends and updates may be asked for from further back.
-    `most` bounds the bytes of one log, the newest first; None reads all of the window. `whole`
-    takes every line from the log that holds everything, instead of what is only there. `zone` is
-    that of the gateway's process, if one runs (`logs.zones`). `units` are asked for what their
-    manager keeps: a command each.
+    The small records of starts, ends and updates may be requested from further back. `most` limits
+    the bytes of one log, the newest first; None reads the whole window. `whole` takes every line
+    from the log that contains everything, instead of only what is in no other. `zone` is that of
+    the gateway's process, if one runs (`logs.time_zones`). `units` are the units whose supervisor
+    is asked for their output, with one command each.
     """
     span = Span(since, float("inf") if until is None else until, wanted)
     reading = Reading(home, span, most, zone)
@@ -152,7 +152,7 @@ def read(
         present = listing(folder)
     except CouldNotLook as why:
         reading.unread.append(Unread("logs", str(why)))
-        present = [*_LOGS, WHOLE]  # what may not be listed may still be opened by its name
+        present = [*_LOGS, WHOLE]  # its files may be readable even if it cannot be listed
     logs = [
         rotated.names(name, present)
         for name in (*_LOGS, WHOLE)
@@ -173,14 +173,14 @@ def read(
 
 
 def _alone(wanted: Wanted | None, level: str, logger: str) -> bool:
-    """Whether an entry of the log that holds everything stands in no other, and is asked for."""
+    """Tell whether an entry of the log with everything is in no other log, and is wanted."""
     if level in _SERIOUS or logger.startswith(GATEWAY):
         return False
     return wanted is None or wanted(level, logger)
 
 
 def _slots(home: Home, present: Sequence[str], unread: list[Unread]) -> list[Path]:
-    """The folders in which s6-log keeps what this home's gateway prints."""
+    """Return the folders in which s6-log keeps the output of this home's gateway."""
     if home.profile:
         return [home.path.parent.parent / "logs" / "gateways" / home.profile]
     if "gateways" not in present:

@@ -1,4 +1,4 @@
-"""The end of one of Hermes' logs, for those who ask about the latest only."""
+"""Read the end of one of Hermes' logs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from hermes_doctor.system.files import listing
 def entries(
     home: Home, name: str, most: int, *, since: float = 0.0, wanted: Wanted | None = None
 ) -> Iterator[Entry]:
-    """What stands in the last bytes, oldest first; CouldNotLook when they cannot be read."""
+    """Yield the entries in the last bytes, oldest first; CouldNotLook if they cannot be read."""
     folder = home / "logs"
     files = [(folder / one, f"logs/{one}") for one in rotated.names(name, listing(folder))]
     span = Span(since, wanted=wanted)

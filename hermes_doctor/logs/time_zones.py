@@ -1,4 +1,4 @@
-"""The time zone that a process lives in."""
+"""Find the time zone of a process."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _LOCAL = Path("etc/localtime")
 
 
 def of_process(pid: int, environment: Mapping[str, str] | None) -> tzinfo | None:
-    """The zone of a running process, by its variables and what lies in its own root folder.
+    """Return the zone of a running process, from its variables and its root file system.
 
-    None when it cannot be told; the files that it writes then tell.
+    None if it is unclear; then it is derived from the files that the process writes.
     """
     if environment is None:
         return None
@@ -29,7 +29,7 @@ def of_process(pid: int, environment: Mapping[str, str] | None) -> tzinfo | None
 
 
 def of_name(name: str, root: Path = Path("/")) -> tzinfo | None:
-    """What a value of TZ means: `Asia/Shanghai`, `:/etc/localtime`, `CST-8`; None: no telling."""
+    """Return the zone of a TZ value: `Asia/Shanghai`, `:/etc/localtime`, `CST-8`; else None."""
     name = name.removeprefix(":")
     if not name:
         return UTC
@@ -39,7 +39,7 @@ def of_name(name: str, root: Path = Path("/")) -> tzinfo | None:
         return found
     if match := _FIXED.fullmatch(name):
         away = timedelta(hours=int(match[2]), minutes=int(match[3] or 0))
-        if away < timedelta(hours=24):  # written as west of Greenwich
+        if away < timedelta(hours=24):  # POSIX counts positive offsets to the west
             return timezone(away if match[1] == "-" else -away)
     return _known(name)
 
@@ -55,7 +55,7 @@ def _file(path: Path) -> tzinfo | None:
 
 
 def _known(name: str) -> tzinfo | None:
-    """What the tables that come with Python know, where the machine has none."""
+    """Look the zone up in Python's own tables, if the machine has none."""
     from zoneinfo import ZoneInfo
 
     try:

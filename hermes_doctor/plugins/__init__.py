@@ -1,4 +1,4 @@
-"""What a check, a fix and a log rule are, and how folders of them are found and loaded.
+"""Checks, fixes and log rules: how they are declared, found and loaded.
 
 `examination` runs the checks and `repair` the fixes.
 """

@@ -1,4 +1,4 @@
-"""What a check and a fix are, and the two decorators that declare them."""
+"""The classes `Check` and `Fix`, and the decorators that declare them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _CODE = re.compile(r"[A-Z][A-Z0-9]*(-[A-Z0-9]+)*")
 
 
 class Check(NamedTuple):
-    """One question about a home."""
+    """A check: a function that answers one question about a home with findings."""
 
     id: str
     group: str
@@ -30,11 +30,11 @@ class Check(NamedTuple):
     look: Look
     limit: float
     by_release: tuple[str, ...] = ()
-    """The codes that rest on knowledge about releases of Hermes: not judged on newer ones."""
+    """The codes that depend on knowledge about Hermes releases; skipped on newer releases."""
 
 
 class Fix(NamedTuple):
-    """One repair."""
+    """A fix: a function that plans the steps that repair one finding."""
 
     id: str
     codes: tuple[str, ...]
@@ -42,15 +42,15 @@ class Fix(NamedTuple):
     title: str
     plan: Plan
     then: str | None = None
-    """The fix that comes next where this one turns out not to be enough."""
+    """The id of the fix to try next when this one is not enough."""
     unattended: bool = False
-    """Although it asks a person, a watch that heals may do it by itself, within its budget."""
+    """`watch --heal` may apply it without asking, within its budget, although `fix` asks first."""
     personal: bool = False
-    """It lets somebody in: done only for the person who is named, whatever else was agreed to."""
+    """Grants access; applied only when this subject is named explicitly."""
     optional: bool = False
-    """A choice that nothing needs: applied only when its code is named."""
+    """Not needed by anything; applied only when its code is named explicitly."""
     structural: bool = False
-    """It changes what a database is made of: refused on a Hermes newer than this tool knows."""
+    """Changes a database's structure; refused on a Hermes release newer than this tool knows."""
 
 
 def check(
@@ -61,10 +61,10 @@ def check(
     limit: float = 5.0,
     by_release: bool | Sequence[str] = False,
 ) -> Callable[[Look], Check]:
-    """Make a function a check; its docstring's first line is the question it answers.
+    """Declare a function as a check; the first line of its docstring is the question it answers.
 
-    `by_release` names the codes that rest on what this tool knows about releases of Hermes; True
-    means all of them. On a release newer than that, they are not judged.
+    `by_release` lists the codes that depend on what this tool knows about Hermes releases; True
+    means all of them. On a release newer than that, they are skipped.
     """
     _names(id, group, codes)
     rest = tuple(codes if by_release is True else by_release or ())
@@ -88,10 +88,10 @@ def fix(
     optional: bool = False,
     structural: bool = False,
 ) -> Callable[[Plan], Fix]:
-    """Make a function a fix; its docstring's first line says what it does.
+    """Declare a function as a fix; the first line of its docstring says what it does.
 
-    A fix does no more than its `safety` announces. Where that turns out not to be enough, `then`
-    names the one to go on with, which asks for itself.
+    A fix does no more than its `safety` announces. When that turns out not to be enough, `then`
+    names the fix to try next, which asks for its own confirmation.
     """
     _names(id, then or id, codes)
 
@@ -131,7 +131,7 @@ def _first_line(function: Callable[..., object]) -> str:
 
 
 def _docstring_in_source(function: Callable[..., object]) -> str:
-    """The first line of a docstring as the file has it; empty if there is none."""
+    """Read the first line of a docstring from the source file; empty if there is none."""
     import linecache
 
     code = function.__code__

@@ -1,4 +1,4 @@
-"""Finds checks and fixes in folders: the built-in ones and an operator's own, by one code."""
+"""Load checks, fixes and log rules: built-in ones, those of packages and the operator's own."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _FOLDERS: dict[type[Check] | type[Fix], str] = {Check: "checks", Fix: "fixes"}
 
 
 class Loaded(Generic[T]):
-    """What the folders held, in file order, with what failed set apart."""
+    """The checks or fixes that were loaded, in file order, and the files that failed."""
 
     def __init__(self) -> None:
         self.items: list[T] = []
@@ -42,7 +42,7 @@ class Loaded(Generic[T]):
 
 
 class Plugins:
-    """Everything that was loaded for one command."""
+    """All checks, fixes and log rules that were loaded for one command."""
 
     def __init__(
         self,
@@ -55,40 +55,40 @@ class Plugins:
         self.checks = (*checks.items, *signatures.checks)
         self._folders = signatures.folders
         self.pages = tuple(pages)
-        """The folders that hold a page a code."""
+        """The folders that hold one page per code."""
         self._broken = [*broken, *checks.broken, *signatures.broken]
         self._load_fixes = fixes
 
     @cached_property
     def fixes(self) -> tuple[Fix, ...]:
-        """The fixes, loaded when first asked for: a healthy home needs none."""
+        """The fixes, loaded on first use because a healthy home needs none."""
         loaded = self._load_fixes()
         self._broken += loaded.broken
         return tuple(loaded.items)
 
     @property
     def rules(self) -> tuple[Rule, ...]:
-        """What lines of a log mean."""
+        """The log rules of all folders."""
         return tuple(rule for folder in self._folders for rule in folder.held.rules)
 
     @property
     def causes(self) -> tuple[Cause, ...]:
-        """Which finding explains which."""
+        """The causes of all folders: which finding explains which."""
         return tuple(cause for folder in self._folders for cause in folder.held.causes)
 
     @property
     def broken(self) -> tuple[Broken, ...]:
-        """What was not loaded."""
+        """The files and folders that were not loaded."""
         return tuple(self._broken)
 
     def fix(self, id: str) -> Fix | None:
-        """The fix of that id."""
+        """Return the fix with this id."""
         return next((one for one in self.fixes if one.id == id), None)
 
 
 def load(folders: Sequence[Path] = ()) -> Plugins:
-    """The built-in checks and fixes, those of installed packages, and those of the operator."""
-    with redirect_stdout(sys.stderr):  # what a plugin prints is not part of our answer
+    """Load the built-in plugins, those of installed packages and those of the operator."""
+    with redirect_stdout(sys.stderr):  # what a plugin prints is not part of our output
         roots, broken = _roots(folders)
         loaded = _load(Check, roots)
     pages = [builtin("docs/failures"), *(root / "docs" / "failures" for _, root in roots)]
@@ -100,12 +100,12 @@ def load(folders: Sequence[Path] = ()) -> Plugins:
         _signatures(roots),
     )
     if len(roots) > 1:
-        _ = found.fixes  # an operator is told at once that his fix does not load
+        _ = found.fixes  # report broken fixes of an operator at once
     return found
 
 
 class Signatures(NamedTuple):
-    """The log rules of all folders: each folder is one check."""
+    """The log rules of all folders, with one check per folder."""
 
     checks: tuple[Check, ...]
     folders: tuple[Folder, ...]
@@ -113,7 +113,7 @@ class Signatures(NamedTuple):
 
 
 def _signatures(roots: Sequence[tuple[str, Path]]) -> Signatures:
-    """The log rules that come with the tool, and those of each root."""
+    """Load the built-in log rules and those of each root."""
     found: list[Folder] = []
     made: list[Check] = []
     broken: list[Broken] = []
@@ -141,17 +141,17 @@ def _fixes(roots: Sequence[tuple[str, Path]]) -> Loaded[Fix]:
 
 
 def builtin(kind: str) -> Path:
-    """Where the built-in `kind` lies: inside the package in a wheel, beside it in a checkout."""
+    """Return the path of the built-in `kind`: in the package (wheel) or next to it (checkout)."""
     here = Path(__file__).parent.parent
     if (here / kind).is_dir():
         return here / kind
-    if (here.parent / "pyproject.toml").is_file():  # in site-packages, beside us is not ours
+    if (here.parent / "pyproject.toml").is_file():  # what is next to site-packages is not ours
         return here.parent / kind
     raise FileNotFoundError(f"this installation of hermes-doctor lacks its {kind}/; reinstall it")
 
 
 def _roots(folders: Sequence[Path]) -> tuple[list[tuple[str, Path]], list[Broken]]:
-    """The folders to load from, each with the package name it is mounted as."""
+    """Return the folders to load from, each with the package name it is mounted as."""
     roots: list[tuple[str, Path]] = []
     broken: list[Broken] = []
     for name, folder in installed_folders(broken):
@@ -169,7 +169,7 @@ def _roots(folders: Sequence[Path]) -> tuple[list[tuple[str, Path]], list[Broken
 
 
 def _load(kind: type[T], roots: Sequence[tuple[str, Path]]) -> Loaded[T]:
-    """Every `kind` of the built-in folder, then of each root's folder of that name."""
+    """Load every `kind` from the built-in folder, then from each root's folder of that name."""
     name = _FOLDERS[kind]
     found: Loaded[T] = Loaded()
     folders = [("hermes_doctor", builtin(name), True)]

@@ -1,4 +1,4 @@
-"""Mount a folder of plugins as a package, and never run bytecode that others could write."""
+"""Mount a plugin folder as a package, without using bytecode that others could have written."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from hermes_doctor.system.once import Cell
 from hermes_doctor.system.trust import distrust
 
 IMPORT_LIMIT = 5.0
-"""Seconds that a file of an operator's may take to load."""
+"""Seconds that importing an operator's file may take."""
 
 
 def _refused(folder: Path) -> dict[Path, str]:
-    """What in the folder must not be imported, not even by a file that may: with the reason."""
+    """Map the paths that must not be imported, even indirectly, to the reason."""
     found = {}
     for path in sorted(folder.iterdir()):
-        if path.name == "__pycache__":  # never read from
+        if path.name == "__pycache__":  # never read
             continue
         inside = sorted(path.rglob("*")) if path.is_dir() and not path.is_symlink() else []
         why = next((why for one in (path, *inside) if (why := distrust(one))), None)
@@ -35,20 +35,22 @@ def _refused(folder: Path) -> dict[Path, str]:
 
 
 def _only_source(folder: Path) -> None:
-    """Import from here without any bytecode, also later, when a check runs: who may write to a
-    __pycache__ could replace the code."""
+    """Import from this folder without bytecode, also later, when a check runs.
+
+    Another user with write access to a __pycache__ could otherwise replace the code.
+    """
     from importlib.machinery import FileFinder, SourceFileLoader
 
     class Source(SourceFileLoader):
         def path_stats(self, path: object) -> NoReturn:  # noqa: ARG002
-            raise OSError  # without a time of the source no bytecode is read or written
+            raise OSError  # without the source's mtime, no bytecode is read or written
 
     for place in (folder, *(one for one in folder.rglob("*") if one.is_dir())):
         sys.path_importer_cache[str(place)] = FileFinder(str(place), (Source, [".py"]))
 
 
 def mount(folder: Path, package: str) -> None:
-    """Make `folder` importable as `package`, so that its files can import one another."""
+    """Make `folder` importable as `package`, so that its files can import each other."""
     mounted = sys.modules.get(package)
     if mounted is not None:
         if list(getattr(mounted, "__path__", [])) == [str(folder)]:
@@ -66,9 +68,9 @@ def mount(folder: Path, package: str) -> None:
 
 @contextmanager
 def _bytecode(allowed: bool) -> Iterator[None]:
-    """Loading must write nothing into an operator's folder."""
+    """Forbid reading and writing bytecode in an operator's folder."""
     before = sys.dont_write_bytecode, sys.pycache_prefix
-    if not allowed:  # nor is any read: who may write to a __pycache__ could replace the code
+    if not allowed:  # nor read: another user could have written to a __pycache__
         sys.dont_write_bytecode, sys.pycache_prefix = True, os.devnull
     try:
         yield
@@ -84,7 +86,7 @@ class Broken(NamedTuple):
 
 
 def import_plugin(name: str, *, patient: bool) -> ModuleType:
-    """Import one file; an operator's that never ends is left behind in its thread."""
+    """Import one file; one that takes too long is abandoned in its thread unless `patient`."""
     if patient:
         return importlib.import_module(name)
     cell = Cell()
@@ -94,7 +96,7 @@ def import_plugin(name: str, *, patient: bool) -> ModuleType:
     thread.start()
     if not time_limits.Stopwatch(cell.began).wait(cell.done, IMPORT_LIMIT):
         raise TimeoutError
-    if isinstance(cell.error, KeyboardInterrupt):  # not ours: nobody pressed a key in there
+    if isinstance(cell.error, KeyboardInterrupt):  # raised by the plugin, not by the user
         raise ImportError(name=name)
     if cell.error is not None:
         raise cell.error
@@ -103,7 +105,7 @@ def import_plugin(name: str, *, patient: bool) -> ModuleType:
 
 
 def short_reason(error: BaseException) -> str:
-    """One line for an error of somebody else's code."""
+    """Describe an error of a plugin in one line."""
     if isinstance(error, SyntaxError):
         return f"SyntaxError at line {error.lineno}: {error.msg}"
     if isinstance(error, ImportError) and error.name:

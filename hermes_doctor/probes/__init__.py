@@ -1,4 +1,4 @@
-"""The facts of one home, each read once in a run and without changing anything.
+"""Probes: read-only questions about one home, each answered once per run.
 
-Checks and fixes ask the class `Probes`; the other modules are what only it needs.
+Checks and fixes use the class `Probes`; the other modules are only used by it.
 """

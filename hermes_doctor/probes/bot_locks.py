@@ -1,4 +1,4 @@
-"""Who holds a bot's identity on this machine: Hermes' lock files, one for each token."""
+"""Read Hermes' lock files, which show which process uses a bot's token on this machine."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ IDENTITIES = {
     "signal-phone": "SIGNAL_ACCOUNT",
     "feishu-app-id": "FEISHU_APP_ID",
 }
-"""Whose value each lock is named after."""
+"""The variable whose value each kind of lock is named after."""
 
 
 class Holder(NamedTuple):
-    """A process that lives and holds an identity."""
+    """A running process that holds the lock of a bot."""
 
     scope: str
     pid: int
@@ -33,7 +33,7 @@ class Holder(NamedTuple):
 
 
 def holders(settings: Settings, uid: int) -> list[Holder]:
-    """Who holds the identities that these settings use; `uid` is whom the gateway runs as."""
+    """Find the holders of the bots in these settings; `uid` is the gateway's user."""
     folder = _folder(settings, uid)
     there = set(listing(folder))
     found = []
@@ -70,7 +70,7 @@ def _digest(value: str) -> str:
 
 
 def _holder(path: Path) -> int | None:
-    """The process that a lock names, if it still is that process."""
+    """Return the process that a lock names, if it is still the same process."""
     import json
 
     try:
@@ -82,5 +82,5 @@ def _holder(path: Path) -> int | None:
         return None
     seen = process_stat.stat(pid)
     if seen is None or (began is not None and seen.start_time != began):
-        return None  # it has ended, and somebody else may have its number by now
+        return None  # it has ended, and another process may have its pid by now
     return pid

@@ -1,4 +1,4 @@
-"""The part of `Probes` about settings: what the gateway goes by."""
+"""The part of `Probes` about the settings that the gateway uses."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ if TYPE_CHECKING:
 
 
 class ConfiguredProbes(InstalledProbes):
-    """The settings that the gateway goes by, and what follows from them."""
+    """The settings that the gateway uses, and what follows from them."""
 
     @once(limit=4)
     def settings(self) -> Settings:
-        """What the gateway goes by: its variables, and config.yaml. Holds secrets."""
+        """The gateway's variables and config.yaml. Contains secrets."""
         from hermes_doctor.probes import effective_settings
 
         return effective_settings.read(self)
 
     @once(limit=4)
     def resolved(self) -> Resolved:
-        """What the next message would really use, and where each value comes from."""
+        """The settings that the next message would use, and where each value comes from."""
         from hermes_doctor.probes import setting_inputs
         from hermes_doctor.settings import resolved
 
@@ -47,7 +47,7 @@ class ConfiguredProbes(InstalledProbes):
 
     @once(limit=2)
     def doors(self) -> list[Entrance]:
-        """The platforms that ask who somebody is, with who would be let in."""
+        """The platforms that check users, with the users they would let in."""
         from hermes_doctor.settings import admission
 
         return list(admission.doors(self.resolved()))
@@ -62,7 +62,7 @@ class ConfiguredProbes(InstalledProbes):
 
     @once(limit=2)
     def breaks(self) -> list[Break]:
-        """The platforms that are set up and that the installed release cannot start at all."""
+        """The configured platforms that the installed release cannot start."""
         from hermes_doctor.installation import known_breaks
         from hermes_doctor.settings import platforms
 
@@ -72,13 +72,13 @@ class ConfiguredProbes(InstalledProbes):
         return known_breaks.find(found, [one.name for one in platforms.find(self.settings(), None)])
 
     def is_sandboxed(self) -> bool:
-        """Whether the commands of the bot run elsewhere than on this machine itself."""
+        """Whether the bot's commands run somewhere else than on this machine."""
         from hermes_doctor.settings import admission
 
         return admission.is_sandboxed(self.resolved().world)
 
     def unread_lists(self, platform: str, user: str) -> list[str]:
-        """Places in config.yaml that name somebody without letting them in."""
+        """Places in config.yaml that name a user but do not let them in."""
         from hermes_doctor.settings import admission
 
         return [one.place for one in admission.unread(self.resolved().world, platform, user)]
@@ -92,21 +92,21 @@ class ConfiguredProbes(InstalledProbes):
 
     @once(limit=3)
     def open_dashboards(self) -> list[Dashboard]:
-        """Dashboards of this home that others can use without a password."""
+        """Dashboards of this home that other machines can use without a password."""
         from hermes_doctor.probes import dashboards
 
         return dashboards.exposed(self.home)
 
     @once(limit=2)
     def shared_tokens(self) -> list[Shared]:
-        """Bots of this home that another home under the same root has, too."""
+        """Bots of this home that another home under the same root also uses."""
         from hermes_doctor.probes import siblings
 
         return siblings.shared(self.home, self.settings())
 
     @once(limit=2)
     def in_config(self) -> list[Clear]:
-        """Keys and tokens that stand in config.yaml as they are."""
+        """Keys and tokens in plain text in config.yaml."""
         from hermes_doctor.settings import plain_secrets
 
         config = self.config()
@@ -116,21 +116,21 @@ class ConfiguredProbes(InstalledProbes):
 
     @once(limit=2)
     def bot_holders(self) -> list[Holder]:
-        """Who holds the identities of the bots that are set up here."""
+        """The processes that hold the locks of this home's bots."""
         from hermes_doctor.probes import bot_locks
 
         return bot_locks.holders(self.settings(), self.gateway_user().uid)
 
     @once(limit=6)
     def program(self, name: str) -> Program:
-        """Where the gateway finds a program that it starts."""
+        """Where the gateway finds a program that it runs."""
         from hermes_doctor.probes import programs
 
         return programs.find(self, name)
 
     @once(limit=2)
     def bundle_fault(self, path: str) -> str | None:
-        """What is wrong with a file that is to hold certificates; None when nothing is."""
+        """What is wrong with a certificate file; None if nothing is."""
         from hermes_doctor.probes.network import bundles
 
         gateways = self.gateways()
@@ -138,14 +138,14 @@ class ConfiguredProbes(InstalledProbes):
 
     @once(limit=2)
     def logs(self) -> list[LogFile]:
-        """The files among the logs, largest first."""
+        """The log files, largest first."""
         from hermes_doctor.probes import oversized_files
 
         return oversized_files.logs(self.home)
 
     @once(limit=2)
     def dumps(self) -> Dumps:
-        """The requests that Hermes dumped."""
+        """The requests that Hermes dumped to files."""
         from hermes_doctor.probes import oversized_files
 
         return oversized_files.dumps(self.home)
@@ -159,38 +159,38 @@ class ConfiguredProbes(InstalledProbes):
 
     @once(limit=2)
     def refusals(self) -> list[Refusal]:
-        """Who wrote to the bot within a day and was turned away, the latest first."""
+        """The users whose messages the bot rejected within the last day, latest first."""
         from hermes_doctor.probes import refusals
 
         return refusals.find(self.home)
 
     @once(limit=4)
     def in_logs(self) -> list[Leak]:
-        """Secrets of this home that stand in its logs."""
+        """Secrets of this home that its logs contain."""
         from hermes_doctor.probes import leaks
 
         return leaks.find(self.home, self.settings(), deep=self.deep)
 
     @once(limit=2)
     def secrets(self) -> list[SecretFile]:
-        """The files that hold secrets, with who may read them."""
+        """The files that contain secrets, with who may read them."""
         from hermes_doctor.probes import secrets
 
         return secrets.find(self.home)
 
     def secret_config(self) -> SecretFile | None:
-        """config.yaml, where it holds secrets as they are, with who may read it."""
+        """config.yaml and who may read it, if it contains plain secrets and others may."""
         from hermes_doctor.probes import secrets
 
         file = secrets.look(self.home / "config.yaml")
         try:
             return file if file and file.wide and self.in_config() else None
-        except CouldNotLook:  # said by the checks that are about it
+        except CouldNotLook:  # reported by other checks
             return None
 
     @once(limit=2)
     def open_to(self) -> tuple[bool, bool]:
-        """Whether every user of the machine, and whether the group, gets into the home."""
+        """Whether all users of the machine and whether the group can enter the home."""
         from hermes_doctor.probes import secrets
 
         try:
@@ -200,7 +200,7 @@ class ConfiguredProbes(InstalledProbes):
 
     @once(limit=2)
     def tracked(self) -> list[str]:
-        """Files with secrets that a git repository in the home keeps."""
+        """Files with secrets that are tracked by a git repository in the home."""
         from hermes_doctor.probes import git_secrets
 
         return git_secrets.find(self.home)

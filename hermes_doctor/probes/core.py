@@ -1,4 +1,4 @@
-"""The part of `Probes` that every other part builds on: files, machine and processes."""
+"""The part of `Probes` that all others build on: files, the machine and processes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class CoreProbes:
-    """Files of the home, and what the machine says of processes and sockets."""
+    """The home's files, and what the kernel reports about processes and sockets."""
 
     def __init__(
         self,
@@ -38,18 +38,18 @@ class CoreProbes:
     ) -> None:
         self.home = home
         self.alone = alone
-        """No other home is looked at beside it, so that what our environment says is meant here."""
+        """Only this home is examined, so our environment variables apply to it."""
         self.deep = deep
         self.network = network
         self.spends = spends
-        """Whether a question may be asked that somebody has to pay for."""
+        """Whether requests that cost money are allowed."""
         self.cells: dict[tuple[object, ...], Cell] = {}
         self.guard = threading.Lock()
         self.shares: dict[str, Callable[[], float]] = {}
 
     @once(limit=2)
     def config(self) -> ConfigFile | None:
-        """config.yaml, parsed or with the place where it fails; None when there is none."""
+        """config.yaml, parsed or with the position of the error; None if it is missing."""
         from hermes_doctor.settings import config_file
 
         return config_file.read(self.home)
@@ -63,28 +63,28 @@ class CoreProbes:
 
     @once(limit=2)
     def env(self) -> EnvFile | None:
-        """.env as bytes and how they are encoded; None when there is none."""
+        """.env as bytes with its encoding; None if it is missing."""
         from hermes_doctor.settings import env_file
 
         return env_file.read(self.home)
 
     @once(limit=2)
     def old_settings(self) -> OldSettings | None:
-        """gateway.json of an older set-up; None when there is none."""
+        """gateway.json of an older set-up; None if it is missing."""
         from hermes_doctor.settings import gateway_json
 
         return gateway_json.read(self.home)
 
     @once(limit=2)
     def kind(self, path: Path) -> str | None:
-        """What lies in the place of a file and is none; None for a file, or where none is."""
+        """What is at a path instead of a file, e.g. a folder; None for a file or for nothing."""
         from hermes_doctor.probes import databases
 
         return databases.kind_of(path)
 
     @once(limit=2)
     def mount(self, path: Path) -> Mount | None:
-        """The file system that a path lies on."""
+        """The file system that a path is on."""
         from hermes_doctor.system import mounts
 
         return mounts.mount_of(path)
@@ -96,7 +96,7 @@ class CoreProbes:
         return stuck_locks.command(pid)
 
     def close(self) -> None:
-        """Let go of every database; what was learnt stays known."""
+        """Close every database; the answers are kept."""
         with self.guard:
             found = [cell.answer for key, cell in self.cells.items() if key[0] == "condition"]
         for condition in found:
@@ -104,24 +104,24 @@ class CoreProbes:
                 condition.reader.close()
 
     def progress(self) -> str:
-        """How far the looks at large databases have come."""
+        """The progress of the examinations of large databases."""
         return ", ".join(f"{name} {share():.0%}" for name, share in list(self.shares.items()))
 
     def process(self, pid: int) -> Stat | None:
-        """What the kernel says of any process, in short."""
+        """A few facts from the kernel about a process."""
         from hermes_doctor.processes import process_stat
 
         return process_stat.stat(pid)
 
     def exists(self, pid: int) -> bool:
-        """Whether there is a process of that number, also one that is hidden from us."""
+        """Whether a process with this pid exists, even if it is hidden from us."""
         from hermes_doctor.processes import process_stat
 
         return process_stat.exists(pid)
 
     @once(limit=2)
     def vitals(self, pid: int) -> Vitals:
-        """One process as the kernel sees it."""
+        """The state of one process, from the kernel."""
         from hermes_doctor.processes import process_stat
 
         return process_stat.take(pid)
@@ -135,34 +135,34 @@ class CoreProbes:
 
     @once(limit=2)
     def listeners(self, pid: int) -> list[Connection]:
-        """Whatever listens in the network that a process lives in, whoever's it is."""
+        """All listening sockets in the network namespace of a process, also those of others."""
         from hermes_doctor.processes import sockets
 
         return sockets.listeners(pid)
 
     @once(limit=3)
     def socket_owner(self, inode: int) -> int | None:
-        """The process that has a socket open, as far as we may see."""
+        """The process that has a socket open, if we may see it."""
         from hermes_doctor.processes import sockets
 
         return sockets.owner(inode)
 
     @once(limit=3)
     def kill(self, pid: int, began: datetime) -> Kill | None:
-        """Whether the kernel killed this process for want of memory."""
+        """How the kernel killed this process because memory ran out; None if it did not."""
         from hermes_doctor.processes import oom_kills
 
         return oom_kills.find(pid, began)
 
     @once(limit=2)
     def memory_kills(self) -> int:
-        """How many processes of our own control group the kernel killed so."""
+        """How many processes of our control group the kernel killed because memory ran out."""
         from hermes_doctor.processes import oom_kills
 
         return oom_kills.here()
 
     def rebooted_since(self, moment: datetime) -> bool:
-        """Whether the machine was started after that moment."""
+        """Whether the machine was booted after that moment."""
         from hermes_doctor.processes import process_stat
 
         try:
@@ -178,14 +178,14 @@ class CoreProbes:
 
     @once(limit=2)
     def space(self) -> Space:
-        """What is left on the disk of this home for ordinary processes."""
+        """The space left for ordinary processes on this home's disk."""
         from hermes_doctor.system import space
 
         return space.of(self.home.path)
 
     @once(limit=2)
     def sessions(self) -> int:
-        """How many files of sessions there are beside the database."""
+        """The number of session files besides the database."""
         from hermes_doctor.backup import copies
 
         return copies.sessions(self.home)

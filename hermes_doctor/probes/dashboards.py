@@ -1,6 +1,6 @@
-"""Dashboards of a home that listen to others than this machine without asking for a password.
+"""Find dashboards of a home that other machines can use without a password.
 
-From 0.18 on there is none: Hermes refuses to listen so.
+From 0.18 on there are none, because Hermes refuses to listen like this.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from hermes_doctor.settings.api_server import is_local
 
 
 class Dashboard(NamedTuple):
-    """One that runs."""
+    """A running dashboard."""
 
     pid: int
     host: str
 
 
 def exposed(home: Home) -> list[Dashboard]:
-    """Those of this home that anybody on the network can use."""
+    """Return the dashboards of this home that anyone on the network can use."""
     found = []
     for pid in gateway_processes.every():
         argv = gateway_processes.words_of(pid)

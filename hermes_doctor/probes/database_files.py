@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class DatabaseProbes(ConfiguredProbes):
-    """The databases of a home: their files, their schema, their condition."""
+    """The databases of a home: their files, schemas and condition."""
 
     @once(limit=2)
     def databases(self) -> Databases:
@@ -34,20 +34,20 @@ class DatabaseProbes(ConfiguredProbes):
 
     @once(limit=2)
     def header(self, path: Path) -> Header:
-        """The first page of a database, judged."""
+        """The first page of a database, checked."""
         from hermes_doctor.sqlite import header
 
         return header.read(path)
 
     @once(limit=2)
     def schema(self, path: Path) -> Schema:
-        """What a database is made of, read page by page without opening it."""
+        """The schema of a database, read from its pages without opening it."""
         from hermes_doctor.sqlite import schema
 
         return schema.read(path)
 
     def structure(self, path: Path) -> Structure:
-        """The schema of a database beside that of the installed Hermes; told from other probes."""
+        """Compare the schema of a database with that of the installed Hermes."""
         from hermes_doctor.probes import structure
 
         name = self.home.name_of(path)
@@ -62,7 +62,7 @@ class DatabaseProbes(ConfiguredProbes):
 
     @once(limit=2)
     def lost_files(self) -> list[Lost]:
-        """Files of databases that a process uses although they are no longer in their place."""
+        """Database files that a process still uses although they were deleted or replaced."""
         from hermes_doctor.probes import database_users
 
         try:
@@ -74,14 +74,14 @@ class DatabaseProbes(ConfiguredProbes):
 
     @once(limit=3)
     def stuck_locks(self) -> list[Stuck]:
-        """Write locks that are held and not used."""
+        """Write locks that are held without being used."""
         from hermes_doctor.probes import stuck_locks
 
         return stuck_locks.stuck(self.databases().paths, self.held().locked)
 
     @once(limit=4)
     def condition(self, path: Path) -> Condition:
-        """One whole examination of a database, which all checks share."""
+        """The full examination of a database, shared by all checks."""
         from hermes_doctor.probes import database_users, databases
         from hermes_doctor.sqlite import condition, examine
 
@@ -95,9 +95,9 @@ class DatabaseProbes(ConfiguredProbes):
         )
 
     def conditions(self) -> Iterator[tuple[str, Path, Condition]]:
-        """Every database that can be looked at, by its name in the home.
+        """Every database that can be read, with its name in the home.
 
-        Those that cannot are one check's business, so that one cause is not told many times.
+        Those that cannot be read are reported by one check only, so that a cause is not repeated.
         """
         for path in self.databases().paths:
             try:
@@ -106,7 +106,7 @@ class DatabaseProbes(ConfiguredProbes):
                 continue
 
     def ask(self, path: Path, sql: str) -> Answer:
-        """What a database says to one statement; a quick look waits only a moment for it."""
+        """Run one query on a database; a quick check waits only a moment for the answer."""
         found = self.condition(path)
         if found.reader is None or not found.readable:
             raise CouldNotLook(f"{self.home.name_of(path)}: {found.doubt or 'cannot be read'}")
@@ -114,14 +114,14 @@ class DatabaseProbes(ConfiguredProbes):
 
     @once(limit=2)
     def copies(self, path: Path) -> list[Copy]:
-        """Other files that hold this database, newest first."""
+        """Backups and copies of this database, newest first."""
         from hermes_doctor.backup import copies
 
         return copies.of(self.home, path)
 
     @once(limit=2)
     def leftovers(self, path: Path) -> list[Copy]:
-        """What Hermes put aside each time it met this database damaged."""
+        """The copies that Hermes made each time it found this database damaged."""
         from hermes_doctor.backup import copies
 
         return copies.leftovers(path)

@@ -1,4 +1,4 @@
-"""Which processes have the databases of a home open, deleted and renamed ones included."""
+"""Find the processes that have databases of a home open, even deleted or renamed ones."""
 
 from __future__ import annotations
 
@@ -16,27 +16,27 @@ from hermes_doctor.sqlite import inspector
 
 
 class OpenFile(NamedTuple):
-    """One file that a process has open."""
+    """A file that a process has open."""
 
     pid: int
     fd: str
     path: Path
-    """Where it lies, or lay before it was deleted."""
+    """Its path, or the path it had before it was deleted."""
     deleted: bool
     identity: tuple[int, int]
     """Device and inode."""
 
 
 class Held(NamedTuple):
-    """Everything that other processes have to do with a home's databases."""
+    """The open files and locks that other processes have on a home's databases."""
 
     open: tuple[OpenFile, ...] = ()
     locked: tuple[file_locks.Lock, ...] = ()
 
     def holders(self, path: Path) -> tuple[int, ...]:
-        """Who has this very database, or a file beside it, open or locked.
+        """Return the pids that have this database or one of its sidecar files open or locked.
 
-        0 is somebody whom we may not see.
+        0 stands for a process that we may not see.
         """
         path = _real(path)
         names = {path.with_name(path.name + suffix) for suffix in ("", *SIDECARS)}
@@ -47,7 +47,7 @@ class Held(NamedTuple):
 
 
 def find(paths: Iterable[Path]) -> Held:
-    """Look once at every process and at the table of locks."""
+    """Scan all processes and the kernel's lock table once."""
     real = {_real(path) for path in paths}
     folders = {path.parent for path in real}
     own = os.getpid()
@@ -74,7 +74,7 @@ def _of(pid: int) -> Iterator[OpenFile]:
 
 
 def _ours(pid: int) -> bool:
-    """Whether the process is one by which another run of this tool looks."""
+    """Tell whether the process is a database worker of another run of this tool."""
     try:
         with open(f"/proc/{pid}/cmdline", "rb") as file:
             return os.fsencode(inspector.__file__) in file.read(4096)
@@ -83,7 +83,7 @@ def _ours(pid: int) -> bool:
 
 
 def writers(paths: Iterable[Path]) -> dict[Path, list[int]]:
-    """Which processes have these files open to write into them."""
+    """Return which processes have these files open for writing."""
     names = {str(_real(path)): path for path in paths}
     found: dict[Path, list[int]] = {}
     for pid in gateway_processes.every() if names else ():
@@ -96,7 +96,7 @@ def writers(paths: Iterable[Path]) -> dict[Path, list[int]]:
 
 
 def _writes(pid: int, fd: str) -> bool:
-    """Whether a descriptor was opened for writing; where that cannot be told, it may have been."""
+    """Tell whether a descriptor was opened for writing; True if unsure."""
     try:
         with open(f"/proc/{pid}/fdinfo/{fd}") as file:
             flags = next(line for line in file if line.startswith("flags:"))
@@ -106,7 +106,7 @@ def _writes(pid: int, fd: str) -> bool:
 
 
 def still(file: OpenFile) -> bool:
-    """Whether the process still has that file open, and it is still deleted if it was."""
+    """Tell whether the process still has the file open, and still deleted if it was."""
     try:
         target = os.readlink(f"/proc/{file.pid}/fd/{file.fd}")
         st = os.stat(f"/proc/{file.pid}/fd/{file.fd}")
@@ -124,7 +124,7 @@ def _real(path: Path) -> Path:
 
 
 def identity(path: Path) -> tuple[int, int] | None:
-    """The device and inode of the file at a path; None if there is none."""
+    """Return the device and inode of the file at a path; None if there is none."""
     try:
         st = os.stat(path)
     except OSError:
@@ -133,20 +133,20 @@ def identity(path: Path) -> tuple[int, int] | None:
 
 
 class Lost(NamedTuple):
-    """A file that a process goes on using although it is no longer in its place."""
+    """A file that a process still uses although it is no longer at its path."""
 
     database: Path
     pid: int
     fd: str
     path: Path
     kind: str
-    """database or log."""
+    """"database" or "log"."""
     fate: str
-    """deleted, replaced, or renamed."""
+    """"deleted", "replaced" or "renamed"."""
 
 
 def lost(held: Held, paths: Iterable[Path], gateways: Iterable[int]) -> list[Lost]:
-    """What is used although it is gone; looked at twice, since closing a file looks like it."""
+    """Return the lost files; checked twice, because a file being closed looks the same."""
     seen = [found for path in paths for found in _lost(held, path, set(gateways))]
     if seen:
         time.sleep(0.05)

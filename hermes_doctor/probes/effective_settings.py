@@ -1,4 +1,4 @@
-"""The settings that the gateway of a home goes by: its variables, .env and config.yaml."""
+"""Read the settings that the gateway of a home uses: its variables, .env and config.yaml."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def read(probes: GatewayProbes) -> Settings:
-    """The settings of the running gateway, or of the one that would be started."""
+    """Return the settings of the running gateway, or of the one that would be started."""
     unsure = []
     try:
         before = started_with(probes)
@@ -37,21 +37,21 @@ def read(probes: GatewayProbes) -> Settings:
 
 
 def started_with(probes: GatewayProbes) -> Mapping[str, str]:
-    """The environment that the gateway was, or would be, started with."""
+    """Return the environment that the gateway was, or would be, started with."""
     gateways = probes.gateways()
     if gateways:
         environment = probes.vitals(gateways[0].pid).environment
         if environment is None:
             raise CouldNotLook(f"you may not see the environment of process {gateways[0].pid}")
         return environment
-    if not probes.network:  # who asks managers pays for it; a quick look has no use for this
+    if not probes.network:  # asking supervisors takes time, and a quick check does not need this
         return {}
     owner = probes.supervision().owner
     return owner.environment if owner else {}
 
 
 def is_managed(probes: GatewayProbes) -> bool:
-    """Whether a package manager writes this home, as Hermes tells it."""
+    """Tell whether a package manager writes this home, according to Hermes' own marks."""
     if snapshot(probes.home / ".managed").kind != "absent":
         return True
     return bool(started_with(probes).get("HERMES_MANAGED", "").strip())

@@ -1,4 +1,4 @@
-"""Files of a home that the gateway may not read or write, whoever left them there."""
+"""Find files of a home that the gateway may not read or write."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hermes_doctor.system.files import Snapshot, listing
 from hermes_doctor.system.mounts import User
 
 DEPTH, MOST = 2, 4000
-"""How far a quick look goes; a deep one goes everywhere."""
+"""How deep and how far a quick check goes; a deep one goes everywhere."""
 _DEEPEST, _ALL = 12, 200_000
 _SKIPPED = frozenset(
     (
@@ -21,11 +21,11 @@ _SKIPPED = frozenset(
         *("cache", "image_cache", "audio_cache", "checkpoints", "state-snapshots", "lost+found"),
     )
 )
-"""Code, caches and copies: not the gateway's to write, or a home of their own."""
+"""Code, caches and copies, which the gateway does not write, and other homes."""
 
 
 class Closed(NamedTuple):
-    """A file or folder that is closed to the gateway."""
+    """A file or folder that the gateway's user may not read or write."""
 
     path: Path
     snapshot: Snapshot
@@ -33,16 +33,16 @@ class Closed(NamedTuple):
 
 
 class Owners(NamedTuple):
-    """What the look at a home's owners brought."""
+    """The result of the search for files that the gateway may not use."""
 
     closed: tuple[Closed, ...]
     seen: int
     whole: bool
-    """Whether it went as far as it was to."""
+    """Whether the search was completed."""
 
 
 def find(home: Home, user: User, *, deep: bool) -> Owners:
-    """Everything that the gateway's user cannot read or write; databases are told elsewhere."""
+    """Find everything that the gateway's user may not read or write, except databases."""
     if user.uid == 0:
         return Owners((), 0, True)
     depth, most = (_DEEPEST, _ALL) if deep else (DEPTH, MOST)
@@ -79,7 +79,7 @@ def find(home: Home, user: User, *, deep: bool) -> Owners:
 
 
 def _may(user: User, taken: Snapshot, right: int) -> bool:
-    """Whether the mode gives a right; what one owns one can open at any time, so it counts."""
+    """Tell whether the mode grants a permission; an owner can always change the mode."""
     if taken.uid == user.uid:
         return True
     return bool(taken.mode & (right << 3 if taken.gid in user.gids else right))

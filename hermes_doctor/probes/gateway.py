@@ -1,4 +1,4 @@
-"""The part of `Probes` about the gateway: its processes, its owner, what it writes about itself."""
+"""The part of `Probes` about the gateway: its processes, supervisor and state files."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class GatewayProbes(CoreProbes):
-    """The gateway of a home: its processes, its owner, and what it writes about itself."""
+    """The gateway of a home: its processes, its supervisor and its state files."""
 
     @once(limit=3)
     def gateways(self) -> list[Gateway]:
@@ -36,14 +36,14 @@ class GatewayProbes(CoreProbes):
 
     @once(limit=6)
     def supervision(self) -> Supervision:
-        """Who would start the gateway of this home again."""
+        """The supervisor that would restart this home's gateway."""
         from hermes_doctor.supervisors import find
 
         return find.find(self.home, self.gateways)
 
     @once(limit=4)
     def runtime(self) -> Runtime:
-        """What the gateway of this home writes about itself, its processes by our own numbers."""
+        """The state files of this home's gateway, with pids as we see them."""
         from hermes_doctor.probes import visibility
         from hermes_doctor.processes import gateway_processes, runtime_files
 
@@ -63,14 +63,14 @@ class GatewayProbes(CoreProbes):
 
     @once(limit=4)
     def served_by(self) -> Gateway | None:
-        """The root home's gateway, where that works for this profile, which has none of its own."""
+        """The root home's gateway if it serves this profile, which has none of its own."""
         from hermes_doctor.probes import shared_gateway
 
         return None if self.gateways() else shared_gateway.server_of(self.home)
 
     @once(limit=2)
     def diary(self) -> list[Life]:
-        """The latest lives of gateways on this home, oldest first."""
+        """The latest gateway processes of this home and how they ended, oldest first."""
         from hermes_doctor.processes import exit_diary, process_stat
 
         running = {process_stat.own_number(gateway.pid): gateway.pid for gateway in self.gateways()}
@@ -78,14 +78,14 @@ class GatewayProbes(CoreProbes):
 
     @once(limit=2)
     def cut_off(self) -> dict[int, datetime]:
-        """Gateways whose own watchdog ended them while they shut down."""
+        """Gateways that their own watchdog killed during shutdown, by pid."""
         from hermes_doctor.processes import exit_diary
 
         return exit_diary.cut_off(self.home)
 
     @once(limit=2)
     def gateway_user(self) -> User:
-        """As whom the gateway runs, or would most likely."""
+        """The user that the gateway runs as, or most likely would."""
         from hermes_doctor.system import mounts
 
         try:
@@ -103,14 +103,14 @@ class GatewayProbes(CoreProbes):
 
     @once(limit=2)
     def sqlite_library(self) -> Library | None:
-        """The SQLite of the running gateway."""
+        """The SQLite library of the running gateway."""
         from hermes_doctor.processes import sqlite_library
 
         found = (sqlite_library.of(gateway.pid, deep=self.deep) for gateway in self.gateways())
         return next((one for one in found if one), None)
 
     def claims(self, gateway: Gateway) -> Mapping[str, PlatformState] | None:
-        """What a running gateway says of its platforms; None when the file is not its own."""
+        """The platform states of a running gateway; None if another process wrote the file."""
         from hermes_doctor.probes import claims
 
         return claims.valid(self.runtime(), gateway)
@@ -124,14 +124,14 @@ class GatewayProbes(CoreProbes):
 
     @once(limit=2)
     def left_down(self) -> LeftDown | None:
-        """The run of this tool that stopped the gateway last and could not start it again."""
+        """The last run of this tool that stopped the gateway and could not start it again."""
         from hermes_doctor.records import unfinished
 
         return unfinished.left_down(self.home)
 
     @once(limit=2)
     def unfinished_runs(self) -> list[UnfinishedRun]:
-        """Runs of this tool that were cut off."""
+        """Runs of this tool that were interrupted."""
         from hermes_doctor.records import unfinished
 
         return unfinished.unfinished(self.home)

@@ -1,4 +1,4 @@
-"""Whether a git repository in the home keeps files with secrets. No git is run."""
+"""Find files with secrets that a git repository in the home tracks, without running git."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _LIMIT = 32 * MEGABYTE
 
 
 def find(home: Home) -> list[str]:
-    """The names among them that the index of the repository lists."""
+    """Return the secret files that the repository's index lists."""
     try:
         data, _ = read(home / ".git" / "index", _LIMIT)
     except (FileNotFoundError, CouldNotLook):
@@ -22,5 +22,5 @@ def find(home: Home) -> list[str]:
 
 
 def _lists(data: bytes, name: bytes) -> bool:
-    """An entry ends its flags with the length of the name, and the name with a NUL."""
+    """In the index, an entry's flags end with the length of the name, and the name with a NUL."""
     return (b"\0" + bytes([len(name)]) + name + b"\0") in data

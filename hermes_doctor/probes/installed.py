@@ -22,21 +22,21 @@ class InstalledProbes(GatewayProbes):
 
     @once(limit=3)
     def installation(self) -> Installation | None:
-        """The Hermes that runs here, or the newest one installed; None when there is none."""
+        """The Hermes that runs here, or the newest one installed; None if there is none."""
         from hermes_doctor.installation import find
 
         return find.find(self.home, self.gateways)
 
     @once(limit=3)
     def environments(self) -> Environments:
-        """The virtual environments that the gateway is, or would be, started from."""
+        """The virtual environments that the gateway was, or would be, started from."""
         from hermes_doctor.installation import virtualenv
 
         return virtualenv.find(self.supervision(), self.installation(), deep=self.deep)
 
     @once(limit=2)
     def packages(self) -> Packages | None:
-        """The packages beside the installed Hermes; None where its environment is not known."""
+        """The packages installed with Hermes; None if its environment is unknown."""
         from hermes_doctor.installation import packages
 
         found = self.installation()
@@ -44,14 +44,14 @@ class InstalledProbes(GatewayProbes):
 
     @once(limit=2)
     def library_path(self, name: str) -> Path | None:
-        """Where the installed Hermes has a library; None when it has none, or cannot be found."""
+        """The path of a library in the installed Hermes; None if it was not found."""
         found = self.installation()
         places = found.where.glob(f"lib/python3*/site-packages/{name}") if found else iter(())
         return next(places, None)
 
     @once(limit=2)
     def code_change(self) -> Change | None:
-        """When the code that the gateway of this home runs was last changed on disk."""
+        """When the code that this home's gateway runs was last changed on disk."""
         from hermes_doctor.installation import changes
 
         found = self.installation()
@@ -66,7 +66,7 @@ class InstalledProbes(GatewayProbes):
 
     @once(limit=2)
     def guarded_update(self) -> Update | None:
-        """The last update of Hermes that was made under the guard."""
+        """The last update of Hermes that was made with `hermes-doctor update-guard`."""
         if not os.path.isdir(self.home.vault / "updates"):
             return None
         from hermes_doctor.records.updates import Records

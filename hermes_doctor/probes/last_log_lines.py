@@ -1,7 +1,7 @@
-"""The latest lines that the running gateway wrote into its log.
+"""Read the latest lines that the running gateway wrote to its log.
 
-A bounded look at the end of logs/gateway.log, for what the state file does not keep: with which
-code a platform closed a connection, and whether it came back.
+They tell what the state file does not keep: with which code a platform closed a connection, and
+whether the connection came back. Only the end of logs/gateway.log is read.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _START = "Starting Hermes Gateway"
 
 
 class Word(NamedTuple):
-    """One line. Its text may hold anything: never shown, only matched."""
+    """A log line. Its text may contain anything: it is matched, but never shown."""
 
     at: datetime
     logger: str
@@ -25,7 +25,7 @@ class Word(NamedTuple):
 
 
 def read(home: Home, started_at: datetime) -> list[Word]:
-    """What the process that began then has written last, oldest first."""
+    """Return the latest lines of the process that started then, oldest first."""
     found: list[Word] = []
     for entry in tail.entries(home, "gateway.log", TAIL, since=started_at.timestamp()):
         if entry.text.startswith(_START):

@@ -1,4 +1,4 @@
-"""Whether the Hermes of a home is newer than the newest release that this tool knows."""
+"""Tell whether a home's Hermes is newer than the newest release that this tool knows."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ if TYPE_CHECKING:
     from hermes_doctor.probes.database_files import DatabaseProbes
 
 MOST = 10_000
-"""No release will have counted its versions further than this; more is damage, not a release."""
+"""No release will have a higher version number; a higher one is damage."""
 
 
 def reason(probes: DatabaseProbes) -> str | None:
-    """Why knowledge about releases does not apply to this home; None if it does.
+    """Return why knowledge about releases does not apply to this home; None if it does.
 
-    The installed release tells, and what it has written: the Hermes that works on a home may be
-    in a container, or not the one that was found here.
+    The files that Hermes wrote count too, because the Hermes that uses a home may be in a container
+    or not the one that was found here.
     """
     installed = probes.installation()
     if installed is not None and installed.release > NEWEST:

@@ -1,7 +1,7 @@
-"""Processes that an earlier gateway of this home left behind: MCP servers and browsers.
+"""Find processes that an earlier gateway of this home left behind: MCP servers and browsers.
 
-Only what is certain counts. An MCP server writes its errors into the home's own log for them; a
-browser's folder names the process that started it, and the diary knows that one as a gateway.
+Only certain ones count. An MCP server's stderr is the home's own log for them; a browser's folder
+names the process that started it, and the exit diary lists that process as a gateway.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ MCP, BROWSER = "mcp", "browser"
 
 
 class Orphan(NamedTuple):
-    """One such process."""
+    """A process that was left behind."""
 
     pid: int
     name: str
     kind: str
-    """One of the constants above."""
+    """MCP or BROWSER."""
     began: datetime
     proof: str
-    """Where it is written that it belongs to this home."""
+    """The file that proves that it belongs to this home."""
 
 
 def servers(home: Home, now: Iterable[int]) -> list[Orphan]:
-    """MCP servers of this home without a Hermes above them; `now` are the gateways that run."""
+    """Find MCP servers of this home without a Hermes parent; `now` are the running gateways."""
     log = home / "logs" / "mcp-stderr.log"
     try:
         known = os.stat(log)
@@ -62,7 +62,7 @@ def servers(home: Home, now: Iterable[int]) -> list[Orphan]:
 
 
 def _has_hermes_above(parent: int, log: Path) -> bool:
-    """Whether it hangs on a process that is Hermes, or on another server of it."""
+    """Tell whether one of its ancestors is Hermes or another of its MCP servers."""
     for _ in range(process_stat.MOST_PARENTS):
         if parent <= 1:
             return False
@@ -78,7 +78,7 @@ def _has_hermes_above(parent: int, log: Path) -> bool:
 
 
 def browsers(lives: Iterable[Life]) -> list[Orphan]:
-    """Browsers of gateways that the diary of this home knows and that are no more."""
+    """Find browsers of gateways in this home's exit diary that no longer run."""
     dead = {life.pid: life for life in lives if life.how != "alive"}
     found = []
     for folder in _folders() if dead else ():
@@ -96,7 +96,7 @@ def browsers(lives: Iterable[Life]) -> list[Orphan]:
 
 
 def _folders() -> Iterator[Path]:
-    """The folders of browser sessions that belong to whoever looks, or to anybody for root."""
+    """Yield the folders of browser sessions of this user, or of all users for root."""
     for place in {Path(os.environ.get("TMPDIR") or "/tmp"), Path("/tmp")}:
         try:
             for entry in folder_entries(place, MOST):
@@ -107,7 +107,7 @@ def _folders() -> Iterator[Path]:
 
 
 def _number(path: Path) -> int | None:
-    """A process id out of a file in a folder where anybody may write."""
+    """Read a pid from a file in a folder that everyone may write to."""
     try:
         text = read(path, 64)[0].strip() if stat.S_ISREG(os.lstat(path).st_mode) else b""
     except (OSError, CouldNotLook):
@@ -116,7 +116,7 @@ def _number(path: Path) -> int | None:
 
 
 def _is_browser(pid: int, session: str) -> bool:
-    """The process says itself that it is that session's; a planted number proves nothing."""
+    """Tell whether the process itself names that session; a planted pid proves nothing."""
     words = b""
     for name in ("cmdline", "environ"):
         try:
@@ -133,7 +133,7 @@ def _in_life(began: datetime, life: Life) -> bool:
 
 
 def _alive(life: Life) -> bool:
-    """Whether that very gateway is still there, by its start and not by its number alone."""
+    """Tell whether that gateway still runs; its start time is compared too."""
     seen = process_stat.stat(life.pid)
     if seen is None or seen.doing == "Z":
         return False

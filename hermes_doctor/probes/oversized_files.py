@@ -1,4 +1,4 @@
-"""What piles up in a home: logs without an end, and the requests that Hermes dumps on failures."""
+"""Measure what grows in a home: logs, and the requests that Hermes dumps on failures."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from hermes_doctor.model import CouldNotLook
 from hermes_doctor.system.files import folder_entries, reason
 
 MOST = 50_000
-"""Entries of one folder that are looked at."""
+"""The maximum number of entries read from one folder."""
 WEIGHED = 4_000
-"""Dumps whose size is asked for; the rest is reckoned from them."""
+"""The number of dumps that are measured; the total is extrapolated from them."""
 
 
 class LogFile(NamedTuple):
-    """One file among the logs."""
+    """A log file."""
 
     path: Path
     size: int
@@ -27,18 +27,18 @@ class LogFile(NamedTuple):
 
 
 class Dumps(NamedTuple):
-    """The dumped requests of a home."""
+    """The number and size of a home's dumped requests."""
 
     number: int
     size: int
-    """Of all of them, reckoned from the first where there are very many."""
+    """The total size, extrapolated if there are very many."""
     newest: datetime | None
     more: bool
-    """There are more than were counted."""
+    """Whether there are more than were counted."""
 
 
 def logs(home: Home) -> list[LogFile]:
-    """Every file among the logs, the largest first."""
+    """Return all log files, largest first."""
     folder = home / "logs"
     places = [folder, folder / "gateways"]
     places += [folder / "gateways" / entry.name for entry in _entries(folder / "gateways")]
@@ -53,7 +53,7 @@ def logs(home: Home) -> list[LogFile]:
 
 
 def dumps(home: Home) -> Dumps:
-    """How many requests were dumped, and how large they are."""
+    """Count the dumped requests and add up their sizes."""
     seen = count = weighed = total = 0
     newest = 0.0
     for entry in _entries(home / "sessions"):
@@ -79,7 +79,7 @@ def _entries(folder: Path) -> Iterator[os.DirEntry[str]]:
 
 
 def _stat(entry: os.DirEntry[str]) -> os.stat_result | None:
-    """What a regular file is; links, folders and what has just gone do not count."""
+    """Return the stat of a regular file; None for links, folders and deleted files."""
     try:
         return entry.stat(follow_symlinks=False) if entry.is_file(follow_symlinks=False) else None
     except OSError:

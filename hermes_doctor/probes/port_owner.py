@@ -1,4 +1,4 @@
-"""Whose door an address of this machine is."""
+"""Tell whether a local address belongs to the gateway of another home."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hermes_doctor.processes.home_of import is_same
 
 
 def is_of_another(url: str, home: Path) -> bool:
-    """Whether a gateway of another home, that we can see, listens at this address."""
+    """Tell whether a visible gateway of another home listens at this address."""
     place = health.parse(url) if url else None
     if place is None or not place.loopback:
         return False

@@ -1,4 +1,4 @@
-"""The facts of one home: the class that checks and fixes ask."""
+"""The class `Probes`, which answers the questions of checks and fixes about one home."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
 
 class Probes(StoreProbes):
-    """All that a check may ask about one home.
+    """All facts that a check or a fix may ask for about one home.
 
-    Every method answers from memory the second time, may be called from any thread, and
-    raises `CouldNotLook` with the reason when there is no answer.
+    Every method caches its answer, may be called from any thread, and raises `CouldNotLook` with
+    the reason when there is no answer.
     """
 
     @once(limit=4)
@@ -37,7 +37,7 @@ class Probes(StoreProbes):
 
     @once(limit=8)
     def unrestored(self) -> list[Unrestored | CouldNotLook]:
-        """Rows of such backups that the live databases lack."""
+        """Rows that backups of deleted write-ahead logs have and the live databases lack."""
         logs = self.saved_logs()
         if not logs:
             return []
@@ -47,7 +47,7 @@ class Probes(StoreProbes):
 
     @once(limit=6)
     def links(self, pid: int, held: frozenset[str]) -> list[Link]:
-        """Which platform has which connections, with some patience for those that are `held`."""
+        """The connections of each platform; waits a moment for the platforms in `held`."""
         from hermes_doctor.probes import links
         from hermes_doctor.processes import sockets
         from hermes_doctor.settings import provider_hosts
@@ -66,7 +66,7 @@ class Probes(StoreProbes):
 
     @once(limit=8)
     def reach(self) -> list[Reached]:
-        """Whether every host that the gateway needs can be reached; asked only with --network."""
+        """Whether each host that the gateway needs can be reached; requires --network."""
         from hermes_doctor.probes.network import provider_trial, reach
         from hermes_doctor.settings import provider_hosts
 
@@ -81,7 +81,7 @@ class Probes(StoreProbes):
 
     @once(limit=18)
     def trials(self) -> list[Trial]:
-        """How each provider that a message may use answers; asked only with --network."""
+        """The answers of each provider that a message may use; requires --network."""
         from hermes_doctor.probes.network import provider_trial
 
         if not self.network:
@@ -92,7 +92,7 @@ class Probes(StoreProbes):
 
     @once(limit=8)
     def pulse(self) -> Pulse:
-        """Whether the event loop of the gateway turns; without one nobody can be asked."""
+        """Whether the event loop of the gateway is running."""
         gateways = self.gateways()
         from hermes_doctor.probes import pulse
         from hermes_doctor.processes import listeners
@@ -115,8 +115,11 @@ class Probes(StoreProbes):
         )
 
     def _health_url(self) -> str:
-        """The address of a gateway elsewhere, if it is this home's: its own .env names it, or our
-        environment while no other home is looked at; and no gateway of another home is there."""
+        """Return the health URL of this home's gateway on another machine; empty if there is none.
+
+        It is this home's if its .env names it, or if our environment does and no other home is
+        examined; and if no local gateway of another home listens there.
+        """
         from hermes_doctor.probes import port_owner
         from hermes_doctor.settings import variables
 
@@ -134,12 +137,12 @@ class Probes(StoreProbes):
         records_since: float | None = None,
         most: int | None,
     ) -> Reading:
-        """What was written down about the gateway since then; read anew each time."""
+        """The log entries about the gateway since then; read again on each call."""
         from hermes_doctor.logs import stream
 
         try:
             owner = self.supervision().owner
-        except CouldNotLook:  # said by the checks that are about it
+        except CouldNotLook:  # reported by other checks
             owner = None
         return stream.read(
             self.home,
@@ -152,7 +155,7 @@ class Probes(StoreProbes):
         )
 
     def _zone(self) -> tzinfo | None:
-        """The time zone of the gateway that runs; None: what it wrote tells."""
+        """The running gateway's time zone; None if it must be derived from the logs."""
         from hermes_doctor.logs import time_zones
 
         try:

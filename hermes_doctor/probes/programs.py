@@ -1,4 +1,4 @@
-"""Programs that the gateway starts: whether it finds them where it looks."""
+"""Find programs that the gateway runs on the gateway's own PATH."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ if TYPE_CHECKING:
 
 
 class Program(NamedTuple):
-    """What came of the search for a program."""
+    """Where a program was found."""
 
     where: str | None
     sure: bool
-    """Whether it was looked for where the gateway looks; else it was our own PATH."""
+    """Whether the gateway's PATH was searched; otherwise it was our own."""
 
 
 def find(probes: GatewayProbes, name: str) -> Program:
-    """A program on the PATH of the gateway, or in what Hermes keeps for itself in the home."""
+    """Find a program on the gateway's PATH or among Hermes' own programs in the home."""
     environment = _environment(probes)
     path = environment.get("PATH")
     gateways = probes.gateways()
@@ -41,7 +41,7 @@ def find(probes: GatewayProbes, name: str) -> Program:
 
 
 def _environment(probes: GatewayProbes) -> Mapping[str, str]:
-    """What the gateway is, or would be, started with."""
+    """Return the environment that the gateway was, or would be, started with."""
     try:
         found = started_with(probes)
         if not found and not probes.gateways():

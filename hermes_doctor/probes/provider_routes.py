@@ -1,4 +1,4 @@
-"""The ways to a model, as checks look at them: what is written of each, and what hangs on it."""
+"""The routes to a model as checks need them: where each is set and how much depends on it."""
 
 from __future__ import annotations
 
@@ -26,26 +26,26 @@ _PLUGINS = "plugins/model-providers"
 
 
 class Way(NamedTuple):
-    """The main model or an entry of the fallback chain."""
+    """A route in config.yaml: the main model or an entry of the fallback chain."""
 
     route: Route
     path: Path
-    """Where it stands: `model`, or an entry of the chain."""
+    """Its path in config.yaml: `model`, or an entry of the chain."""
     own: Own | None
-    """The operator's own provider that it goes to."""
+    """The custom provider that it uses."""
     provider: Path
-    """Where its provider is written, or would be."""
+    """The path of its provider setting, even if it is not set."""
     severity: Severity
-    """How bad it is when it does not work."""
+    """How bad it is if this route does not work."""
 
     @property
     def is_main(self) -> bool:
-        """Whether this is what config.yaml asks for first."""
+        """Whether this is the route that config.yaml asks for first."""
         return self.route.path == "model"
 
     @property
     def model(self) -> Path | None:
-        """Where its model is written; None when it is not."""
+        """The path of its model setting; None if it is not set in config.yaml."""
         source = self.route.model.source
         if source.kind != CONFIG or not self.route.model.value:
             return None
@@ -53,7 +53,7 @@ class Way(NamedTuple):
 
 
 def configured(probes: Probes) -> Resolved:
-    """What the next message would use; Skip where config.yaml cannot be read."""
+    """Return what the next message would use; Skip if config.yaml cannot be parsed."""
     found = probes.resolved()
     if found.world.document.fault:
         raise Skip("config.yaml does not parse")
@@ -64,7 +64,7 @@ def configured(probes: Probes) -> Resolved:
 
 
 def _plugins(probes: Probes) -> list[str]:
-    """Providers that somebody has added to Hermes as code."""
+    """Return the model providers that plugins add to Hermes."""
     try:
         return [name for name in listing(probes.home / _PLUGINS) if name[:1] not in "._"]
     except (CouldNotLook, FileNotFoundError):
@@ -72,7 +72,7 @@ def _plugins(probes: Probes) -> list[str]:
 
 
 def ways(found: Resolved) -> list[Way]:
-    """All of them, the main one first."""
+    """Return all routes, the main one first."""
     return [_main(found), *(_link(found, route) for route in found.fallback)]
 
 
@@ -101,7 +101,7 @@ def _link(found: Resolved, route: Route) -> Way:
 
 
 def users(found: Resolved, entry: Own) -> Severity:
-    """How bad it is when an entry does not work: information where nothing goes to it."""
+    """Return how bad it is if a custom provider does not work; INFO if nothing uses it."""
     able = [way.severity for way in ways(found) if way.own and way.own.path == entry.path]
     for task in found.tasks:
         one = provider_entries.own_provider(found.world, task.provider.value or "")
@@ -111,20 +111,20 @@ def users(found: Resolved, entry: Own) -> Severity:
 
 
 def said(text: Any) -> str:
-    """A name or an address of a file as it may be shown."""
+    """Shorten and redact a name or an address from a file for display."""
     bare = str(text or "")
     shown = redaction.address(bare) if "://" in bare or "@" in bare else redaction.words(bare)
     return shown if len(shown) <= _LONGEST else f"{shown[:_LONGEST]}…"
 
 
 def said_variable(found: Resolved, name: str) -> str:
-    """The name of a variable that settings refer to; of a value that may be a key, its length."""
+    """Return the name of a variable for display; only its length if it may be a key."""
     known = name in found.world.variables and not redaction.like_a_secret(name)
     return name if known else redaction.variable(name)
 
 
 def credential_pool(found: Resolved, route: Route) -> tuple[str, list[Entry]]:
-    """What auth.json holds for a route, and what Hermes calls the provider there."""
+    """Return the provider's name in auth.json and the credentials stored there for a route."""
     world, asked = found.world, (route.requested.value or "").lower()
     entry = provider_entries.own_provider(world, asked)
     url = route.base_url.value if route.base_url else None
@@ -139,14 +139,14 @@ def credential_pool(found: Resolved, route: Route) -> tuple[str, list[Entry]]:
 
 
 def variable(found: Resolved, name: str) -> Key:
-    """A variable as a key: its state and its place, never its value."""
+    """Return a variable as a key: its state and its place, never its value."""
     world = found.world
     unset = Text("", Source(DEFAULT, name))
     return key_of(world.release, world.dotenv_first(name) or world.variables.get(name, unset))
 
 
 def likely_variable(found: Resolved, entry: Own | None) -> str | None:
-    """A variable that has the name of an entry which names no key, and that holds one."""
+    """Return a variable that is named after an entry without a key and that contains one."""
     if entry is None or any(entry.block.get(key) for key in ("key_env", "api_key", "api_key_env")):
         return None
     word = "".join(char if char.isalnum() else "_" for char in entry.name).upper()
@@ -155,10 +155,10 @@ def likely_variable(found: Resolved, entry: Own | None) -> str | None:
 
 
 def is_unset(probes: Probes, *names: str) -> bool | None:
-    """Whether none of these variables is set for the gateway; None when that cannot be told.
+    """Tell whether none of these variables is set for the gateway; None if unsure.
 
-    Asked only where something is wrong: managers of services take their time. Where a vault or an
-    administrator may set them, they are not called unset.
+    Asked only if something is wrong, because supervisors answer slowly. If a password vault or an
+    administrator may set more variables, they do not count as unset.
     """
     found = probes.resolved()
     if any(found.world.variables.get(name) for name in names):

@@ -1,4 +1,4 @@
-"""Reads what a gateway of this home goes by, and says what else it may go by."""
+"""Read all files and variables from which a gateway of this home takes its settings."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ _VAULTS = ("bitwarden", "onepassword")
 
 
 def gather(probes: InstalledProbes) -> tuple[World, tuple[str, ...]]:
-    """The world of this home, and what may change the answers without being looked at.
+    """Return the inputs of this home, and what else may change the result without being read.
 
-    Raises CouldNotLook when one of the files that decide cannot be read.
+    Raises CouldNotLook when one of the deciding files cannot be read.
     """
     doubts: list[str] = []
     started_with: Mapping[str, str] = {}
@@ -55,7 +55,7 @@ def gather(probes: InstalledProbes) -> tuple[World, tuple[str, ...]]:
 
 
 def store(path: Path) -> Mapping[str, Any]:
-    """auth.json; empty when it is not there or is damaged, as it is to Hermes."""
+    """Read auth.json; empty if it is missing or damaged, as for Hermes."""
     import json
 
     try:
@@ -70,7 +70,7 @@ def store(path: Path) -> Mapping[str, Any]:
 
 
 def _elsewhere(home: Path, world: World) -> Iterator[str]:
-    """Places that Hermes looks at and this resolver does not."""
+    """Yield the places that Hermes reads and this tool does not."""
     if world.release.since(0, 17):
         named = world.started_with.get("HERMES_MANAGED_DIR")
         folder = Path(named) if named else _MANAGED

@@ -1,4 +1,4 @@
-"""A profile without a gateway of its own, for which the gateway of the root home works."""
+"""Find the root home's gateway that serves a profile without a gateway of its own."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from hermes_doctor.processes import gateway_processes, runtime_files
 
 
 def server_of(home: Home) -> Gateway | None:
-    """The gateway that serves a profile by its own word, as long as it lives."""
+    """Return the running gateway that lists this profile as served."""
     if home.profile is None:
         return None
     root = Home(home.path.parent.parent)

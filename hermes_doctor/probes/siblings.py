@@ -1,4 +1,4 @@
-"""The other homes under the same root: the root home itself, and its profiles."""
+"""Find the other homes under the same root (the root home and its profiles) and shared bots."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ _RAN = ("gateway_state.json", "gateway.pid", "gateway.lock")
 
 
 class Shared(NamedTuple):
-    """A bot that two homes have."""
+    """A bot that two homes use."""
 
     scope: str
-    """What Hermes calls its lock."""
+    """Hermes' name for its lock."""
     variable: str
     home: Path
-    """The other one."""
+    """The other home."""
     ran: bool
     """Whether a gateway has ever run on the other home."""
 
 
 def of(home: Home) -> list[Path]:
-    """The homes beside this one."""
+    """Return the other homes under the same root."""
     root = home.path.parent.parent if home.profile else home.path
     try:
         found = [root, *Home(root).profiles()[:_MOST]]
@@ -41,7 +41,7 @@ def of(home: Home) -> list[Path]:
 
 
 def shared(home: Home, own: Settings) -> list[Shared]:
-    """The bots of this home that another one has in its .env, too. Values are only compared."""
+    """Return this home's bots that are also in another home's .env; values are only compared."""
     bots = {
         variable: (scope, value)
         for scope, variable in IDENTITIES.items()
@@ -58,7 +58,7 @@ def shared(home: Home, own: Settings) -> list[Shared]:
 
 
 def _variables(home: Path) -> dict[str, str]:
-    """The .env of another home; one that is closed to us tells nothing."""
+    """Parse the .env of another home; empty if we may not read it."""
     try:
         data, _ = read(home / NAME, LIMIT)
     except (FileNotFoundError, CouldNotLook):

@@ -1,4 +1,4 @@
-"""The part of `Probes` about the JSON files that Hermes keeps."""
+"""The part of `Probes` about the stores: the JSON files of Hermes."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ if TYPE_CHECKING:
 
 
 class StoreProbes(DatabaseProbes):
-    """The JSON files of a home: jobs, chats, pairing."""
+    """The stores of a home: jobs, chats, pairing."""
 
     @once(limit=3)
     def stores(self) -> Stores:
-        """The files beside the databases in which Hermes keeps things, judged. Holds secrets."""
+        """The stores of this home, examined. Contains secrets."""
         from hermes_doctor.stores import store_file
 
         found = self.installation()
         return store_file.find(self.home, found.release if found else None)
 
     def strangers(self) -> list[Stranger]:
-        """The platforms that chats are led by and the installed Hermes does not know."""
+        """The platforms of chats that the installed Hermes does not know."""
         from hermes_doctor.stores import chats
 
         file, found = self.stores().of("sessions"), self.installation()
@@ -39,7 +39,7 @@ class StoreProbes(DatabaseProbes):
         return [one for one in known if one.name not in own]
 
     def _plugged_in(self, platform: str) -> bool:
-        """Whether a platform may be one of somebody's own plugins."""
+        """Whether a platform may come from a plugin of Hermes."""
         from hermes_doctor.system.files import listing
 
         config = self.settings().config
@@ -50,7 +50,7 @@ class StoreProbes(DatabaseProbes):
 
     @once(limit=3)
     def jobs(self) -> list[Job]:
-        """The jobs at set times that are switched on, as far as their list can be read."""
+        """The enabled scheduled jobs, if their list can be read."""
         listed = self.stores().of("jobs")
         if listed is None:
             return []
@@ -60,14 +60,14 @@ class StoreProbes(DatabaseProbes):
 
     @once(limit=2)
     def ticker(self) -> Ticker:
-        """When jobs were last looked for."""
+        """When the ticker last looked for jobs."""
         from hermes_doctor.probes import cron
 
         return cron.ticker(self.home)
 
     @once(limit=4)
     def undeliverable(self) -> list[tuple[Job, Target]]:
-        """The jobs whose results would arrive nowhere, also by what their service gives them."""
+        """The jobs whose results cannot be delivered, also with the service's environment."""
         from hermes_doctor.probes import cron
         from hermes_doctor.settings import platforms
 
@@ -96,14 +96,14 @@ class StoreProbes(DatabaseProbes):
         return cron.zone_known(name, self.library_path("tzdata"))
 
     def clock_in_utc(self) -> bool:
-        """Whether the clock that the gateway goes by is in UTC."""
+        """Whether the gateway's clock is in UTC."""
         from hermes_doctor.probes import cron
 
         return cron.in_utc(self.settings(), running=bool(self.gateways()))
 
     @once(limit=2)
     def torn_transcripts(self) -> list[tuple[str, int]]:
-        """Transcripts with lines that cannot be read, where this release still reads them."""
+        """Transcripts with unreadable lines, if this release still reads transcripts."""
         from hermes_doctor.stores import store_file
 
         found = self.installation()
@@ -112,9 +112,9 @@ class StoreProbes(DatabaseProbes):
         return store_file.torn_transcripts(self.home, deep=self.deep)
 
     def store_repair(self, file: StoreFile) -> Repair | None:
-        """What can be made of a damaged store: of its own bytes, else of the newest sound copy.
+        """The best repair of a damaged store: from its own bytes, else from the newest intact copy.
 
-        For a sound one: what Hermes had put aside of it before.
+        For an intact store: the repair that merges what Hermes had set aside of it.
         """
         from hermes_doctor.stores import best_repair
 
@@ -124,14 +124,14 @@ class StoreProbes(DatabaseProbes):
 
     @once(limit=2)
     def pairing(self) -> Pairing:
-        """Who has been paired with this home's gateway, and who waits for it."""
+        """The paired users of this home's gateway, and those who wait for approval."""
         from hermes_doctor.stores import pairing
 
         found = self.installation()
         return pairing.find(self.home.path, found.release if found else None)
 
     def paired_elsewhere(self, platform: str, user: str) -> list[str]:
-        """Stores that this home's gateway does not look at, in which somebody is approved."""
+        """Stores that this home's gateway does not read and in which a user is approved."""
         from hermes_doctor.probes import siblings
         from hermes_doctor.stores import pairing
 

@@ -1,4 +1,4 @@
-"""How a database compares with what the installed release makes it of."""
+"""Compare a database's schema with the schema that the installed release expects."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ if TYPE_CHECKING:
 
 
 class Structure(NamedTuple):
-    """What one database is made of, beside what it should be."""
+    """The differences between a database's schema and the expected one."""
 
     plan: Blueprint | None
-    """What it is judged by; None when the atlas cannot judge it."""
+    """The expected schema; None if the atlas has none for this database."""
     newer: bool
-    """It bears the mark of a Hermes that the atlas does not know, and is not judged."""
+    """A Hermes newer than the atlas has changed the database, so it is not compared."""
     missing: tuple[Missing, ...] = ()
     changed: tuple[Changed, ...] = ()
-    """What is declared otherwise; nothing where a Hermes that is not known may have done it."""
+    """What is declared differently; empty if an unknown Hermes may have done it."""
     beyond: bool = False
     """The installed Hermes is newer than the atlas: only it knows what to add."""
     alien: bool = False
-    """It has columns that no known release makes."""
+    """It has columns that no known release creates."""
 
     def can_be_made(self, parts: Sequence[Missing]) -> bool:
-        """Whether the parts can be added to the rows that are there."""
+        """Tell whether the parts can be added to the existing rows."""
         for part in parts:
             table = self.plan.tables.get(part.table) if self.plan else None
             column = table.column(part.name) if table and part.kind == "column" else None
@@ -47,7 +47,7 @@ def compare(
     schema: Callable[[], Schema],
     installation: Callable[[], Installation | None],
 ) -> Structure:
-    """Judge the database of that name in the home; what is not needed for that is not asked."""
+    """Compare the home's database of that name; calls only what it needs."""
     kind = atlas.kind_of(name)
     if kind is None:
         return Structure(plan=None, newer=False)

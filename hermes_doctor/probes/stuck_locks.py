@@ -1,4 +1,4 @@
-"""Locks that are not let go: a writer's lock is normal for milliseconds, and a fault for longer."""
+"""Find write locks that are not released; a lock of milliseconds is normal, a longer one is not."""
 
 from __future__ import annotations
 
@@ -16,29 +16,29 @@ from hermes_doctor.system import time_limits
 
 PENDING, BEHIND = 0x40000000, 0x40000200
 WRITER = 120
-"""The byte of a -shm file that the one writer locks."""
+"""The byte of a -shm file that the only writer locks."""
 PATIENCE, STEP = 0.6, 0.04
 IDLE = 4
-"""Ticks of the processor that a process which only waits may use meanwhile."""
+"""Processor ticks that a merely waiting process may use in the meantime."""
 
 
 class Stuck(NamedTuple):
-    """A write lock that one process held the whole time, without getting anything written."""
+    """A write lock that one process held during the whole check without a commit."""
 
     database: Path
     pid: int
     seconds: float
     stopped: bool
-    """The process is halted, so it will not let go by itself."""
+    """The process is halted, so it will not release the lock by itself."""
     working: bool = False
-    """It computes, or waits for the processor or the disk: a long job, or a slow machine."""
+    """It computes, or waits for the processor or the disk: a long job or a slow machine."""
 
 
 def stuck(databases: Iterable[Path], seen: Iterable[Lock]) -> list[Stuck]:
-    """Look again and again at the locks that were seen, for less than a second.
+    """Check the given locks repeatedly for less than a second.
 
-    A busy writer may hold the lock at each look and yet let go between them: what tells it from
-    one that hangs is that its commits get on.
+    A busy writer may hold the lock each time and still release it in between. Its commits progress,
+    those of a stuck writer do not.
     """
     by_name = {_lock_file(path, suffix): path for path in databases for suffix in ("", "-shm")}
     waiting = {
@@ -84,7 +84,7 @@ def _writes(lock: Lock) -> bool:
 
 
 def _mark(path: Path) -> object:
-    """What moves with every commit."""
+    """Return a value that changes with every commit."""
     try:
         with opened(path) as book:
             living = book.living()
@@ -98,12 +98,12 @@ def _halted(pid: int) -> bool:
 
 
 def _computed(pid: int) -> int:
-    """Ticks of the processor that it has used so far."""
+    """Return the processor ticks that the process has used so far."""
     return sum(map(int, _fields(f"/proc/{pid}/stat")[11:13]))
 
 
 def _at_work(pid: int) -> bool:
-    """Say whether one of its threads waits for the disk now, or for a processor."""
+    """Tell whether one of its threads waits for the disk or for a processor."""
     try:
         threads = os.listdir(f"/proc/{pid}/task")
     except OSError:
@@ -113,7 +113,7 @@ def _at_work(pid: int) -> bool:
 
 
 def _fields(path: str) -> list[str]:
-    """What the kernel says of a process or a thread, from its state on."""
+    """Return the kernel's stat fields of a process or thread, starting with its state."""
     try:
         with open(path, "rb") as file:
             return os.fsdecode(file.read(1024)).rpartition(")")[2].split()
@@ -122,7 +122,7 @@ def _fields(path: str) -> list[str]:
 
 
 def command(pid: int) -> str:
-    """The name of a process, for people; empty when we may not know."""
+    """Return the name of a process; empty if we may not read it."""
     try:
         with open(f"/proc/{pid}/comm", "rb") as file:
             name = os.fsdecode(file.read(64)).strip()

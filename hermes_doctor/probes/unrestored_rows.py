@@ -25,28 +25,28 @@ if TYPE_CHECKING:
 
 HISTORY, BOARD = "state.db", "kanban.db"
 LARGEST = 256 * MEGABYTE
-"""Bytes of a saved log that is read for a look."""
+"""The maximum size in bytes of a saved log that a check reads."""
 
 
 class Unrestored(NamedTuple):
-    """The rows of one database that a backup has and the live one lacks."""
+    """The rows that a backup has and the live database lacks."""
 
     backup: str
     made: datetime
     run: str
     database: str
-    """Its path in the home."""
+    """Its path within the home."""
     noun: str
     addable: int
-    """How many the tool can add."""
+    """How many rows the tool can add."""
     others: int
-    """How many it cannot add without mixing up what is there."""
+    """How many rows it cannot add without mixing them up with existing ones."""
     options: str
-    """What names this home, and the vault if it is not the usual one, on the command line."""
+    """The command line options for this home, and for the vault if it is not the default."""
 
 
 def find(probes: DatabaseProbes, logs: Sequence[SavedLog]) -> Iterator[Unrestored | CouldNotLook]:
-    """Compare each backup with the live databases; rows of two backups are counted once."""
+    """Compare each backup with the live databases; rows in several backups count once."""
     counted: set[tuple[str, Message]] = set()
     for log in logs:
         try:
@@ -68,7 +68,7 @@ def _loaded(probes: DatabaseProbes, log: SavedLog) -> Backup:
 
 
 def _databases(backup: Backup, log: SavedLog) -> Iterator[Entry]:
-    """The databases with rows in their log that were not restored from this backup since."""
+    """Yield the databases with rows in their log that were not restored from this backup."""
     for entry in backup.entries:
         known = entry.path.rpartition("/")[2] in (HISTORY, BOARD)
         if not known or entry.kind != "file" or entry.path in log.restored:
@@ -116,7 +116,7 @@ def _compared(
 
 
 def _asking(probes: DatabaseProbes, path: Path) -> saved_rows.Ask:
-    """Questions to a live database."""
+    """Return a function that queries the live database."""
     try:
         found = probes.condition(path)
     except FileNotFoundError:

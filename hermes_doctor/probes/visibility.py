@@ -1,9 +1,8 @@
-"""Whether a gateway may run although none is seen: /proc hides some, a container has its own.
+"""Tell whether a gateway may run although none is visible from here.
 
-On an ordinary machine everybody sees every process and every lock, and what is not seen is not
-there. Two things keep us from seeing: a /proc that shows nobody the processes of others
-(hidepid), and a pid namespace of our own, in which neither the processes nor the locks of the
-machine around us show.
+Normally every process and lock is visible, so what is not seen does not exist. Two things can hide
+a gateway: a /proc that hides the processes of other users (hidepid), and a pid namespace of our
+own, in which neither the processes nor the locks of the host are visible.
 """
 
 from __future__ import annotations
@@ -25,24 +24,24 @@ if TYPE_CHECKING:
 
 _LOCK = "gateway.lock"
 _FIRST_NAMESPACE = 0xEFFFFFFC
-"""The inode of the pid namespace that the machine began with."""
+"""The inode of the machine's initial pid namespace."""
 _SIGNS = (
     "state/gateway.heartbeat",
     "cron/ticker_heartbeat",
     "gateway_state.json",
     "logs/gateway.log",
 )
-"""What only a gateway writes; the first two every minute at least, in the releases that do."""
+"""Files that only a gateway writes; the first two at least every minute, in newer releases."""
 FRESH = timedelta(minutes=2)
 _LAST_LINES = timedelta(seconds=10)
-"""So long after its last word a gateway may still write a line."""
+"""For this long after its exit entry a gateway may still write log lines."""
 _ELSEWHERE = "the gateway may run in another container, or outside of this one"
 
 
 def unseen(home: Home, said: Runtime) -> str:
-    """Why a gateway of this home may run that we do not see; empty when none can.
+    """Return why a gateway of this home may run unseen; empty if that is impossible.
 
-    To be asked only where none is seen.
+    Call it only if no gateway is visible.
     """
     named = [one.pid for one in (said.pid_file, said.lock_file, said.state_owner) if one]
     named = named or _last(home)
@@ -50,7 +49,7 @@ def unseen(home: Home, said: Runtime) -> str:
         if is_hidden(pid):
             what = "holds gateway.lock" if pid == said.lock_holder else "is named as the gateway"
             return f"process {pid} {what}, and you may not see it{_because()}"
-    if said.lock_holder:  # nobody else can have it
+    if said.lock_holder:  # the lock has only one holder
         return ""
     writer = exclusive.has_writer(home / _LOCK) if _is_apart() else False
     user = exclusive.user_of(home / "state.db")
@@ -67,7 +66,7 @@ def unseen(home: Home, said: Runtime) -> str:
 
 
 def _last(home: Home) -> list[int]:
-    """The process that the diary names last, if it left no last word since the machine began."""
+    """Return the last process in the exit diary if it has no exit entry since boot."""
     from hermes_doctor.processes import exit_diary
 
     try:
@@ -79,18 +78,18 @@ def _last(home: Home) -> list[int]:
 
 
 def is_hidden(pid: int) -> bool:
-    """Whether a process is there of which /proc does not even show that it is."""
+    """Tell whether a process exists that /proc does not show."""
     return process_stat.stat(pid) is None and process_stat.exists(pid)
 
 
 def _because() -> str:
-    """The setting of /proc that hides it, where it says so."""
+    """Name the mount option of /proc that hides it, if there is one."""
     option = ""
     try:
         with open("/proc/self/mounts", errors="replace") as file:
             for line in file:
                 _, place, kind, options, *_ = line.split()
-                if (place, kind) == ("/proc", "proc"):  # the last one lies on top
+                if (place, kind) == ("/proc", "proc"):  # the last mount is the visible one
                     option = next((one for one in options.split(",") if "hidepid" in one), "")
     except (OSError, ValueError):
         pass
@@ -98,7 +97,7 @@ def _because() -> str:
 
 
 def _is_apart() -> bool:
-    """Whether we are in a pid namespace of our own, by the kernel's number for the first."""
+    """Tell whether we are in a pid namespace of our own, by the inode of the initial one."""
     try:
         return os.stat("/proc/self/ns/pid").st_ino != _FIRST_NAMESPACE
     except OSError:
@@ -106,11 +105,10 @@ def _is_apart() -> bool:
 
 
 def _may_hide_another(pid: int | None) -> bool:
-    """Whether an unseen process may have the history open behind one that we see.
+    """Tell whether an unseen process may have state.db open besides the one that we see.
 
-    The kernel names no lock of another pid namespace in its table, but it still tells that one
-    is there when it is asked about a range of bytes, and then it names one process only. Our own
-    looks do not count.
+    The kernel's lock table omits locks of other pid namespaces. A query about a byte range reports
+    them, but names only one process. Our own workers do not count.
     """
     if pid is None or pid <= 0 or pid == os.getpid():
         return False
@@ -119,7 +117,7 @@ def _may_hide_another(pid: int | None) -> bool:
 
 
 def _seen_writers(home: Home) -> Iterable[int]:
-    """Who has the lock open among those that we see: none of them is a gateway."""
+    """Return the visible processes that have the lock open; none of them is a gateway."""
     from hermes_doctor.probes import database_users
 
     path = home / _LOCK
@@ -127,7 +125,7 @@ def _seen_writers(home: Home) -> Iterable[int]:
 
 
 def _fresh(home: Home) -> str:
-    """What a gateway wrote within the last minutes, and not on its way out."""
+    """Return a file that a gateway wrote in the last minutes, except during its exit."""
     from hermes_doctor.processes import exit_diary
 
     try:

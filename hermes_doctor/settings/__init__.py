@@ -1,4 +1,4 @@
-"""config.yaml and .env as Hermes reads them: parsed, resolved, judged, edited as text.
+"""Read, resolve, check and edit config.yaml and .env as Hermes does.
 
-It works on texts and values. `probes` reads the files of a home and hands them over.
+It works on texts and values; `probes` reads the files of a home and passes them in.
 """

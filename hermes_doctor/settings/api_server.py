@@ -1,4 +1,4 @@
-"""The API server: where it would listen, and whether its key is good enough for that."""
+"""Determine where the API server would listen, and whether its key is strong enough."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ _STRONG, _FAIR = 16, 8
 
 
 class ApiServer(NamedTuple):
-    """The API server of a home that would start. Its key is not in here."""
+    """The API server that would start. Does not contain its key."""
 
     host: str
     local: bool
     """Whether only this machine can reach it."""
     fault: str | None
-    """What is wrong with its key; None when nothing is."""
+    """What is wrong with its key; None if nothing is."""
     refused: bool
-    """Whether it does not start because of it."""
+    """Whether this keeps it from starting."""
     needed: int
-    """How long a key must be at least; 0: it needs none."""
+    """The minimum length of the key; 0 if none is required."""
     place: str | None
-    """Where the key stands."""
+    """Where the key is set."""
     host_place: str
 
 
 def find(found: Resolved) -> ApiServer | None:
-    """The API server, if these settings switch it on."""
+    """Return the API server if these settings enable it."""
     if not any(one.name == NAME for one in found.platforms):
         return None
     world = found.world
@@ -54,13 +54,13 @@ def find(found: Resolved) -> ApiServer | None:
 
 
 def _by_variables(world: World) -> bool:
-    """Whether variables switch it on; then they also say where it listens."""
+    """Tell whether variables enable it; then they also decide where it listens."""
     on = world.getenv("API_SERVER_ENABLED").lower() in ("true", "1", "yes")
     return on or bool(world.getenv("API_SERVER_KEY"))
 
 
 def _written(world: World, key: str) -> Text:
-    """What config.yaml says; nothing but `extra` is looked at."""
+    """Return the value in config.yaml; only `extra` is read."""
     places = [("platforms",), *([("gateway", "platforms")] if world.release.since(0, 16) else [])]
     for place in places:
         path = (*place, NAME, "extra")
@@ -71,13 +71,13 @@ def _written(world: World, key: str) -> Text:
 
 
 def is_local(host: str) -> bool:
-    """Whether an address is this machine's own; a name that is not known for it counts as not."""
+    """Tell whether an address is this machine's own; unknown names count as not local."""
     bare = host.strip().strip("[]").lower()
     return bare in ("localhost", "::1", "::ffff:127.0.0.1") or bare.startswith("127.")
 
 
 def _needed(world: World, *, local: bool) -> int:
-    """How many characters this release wants."""
+    """Return how many characters of a key this release requires."""
     if world.release.since(0, 18):
         return _STRONG
     if not local:

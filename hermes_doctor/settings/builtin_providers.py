@@ -1,4 +1,4 @@
-"""The built-in providers: which one the keys at hand suggest, and what each of them uses."""
+"""Resolve built-in providers: which one the available keys select, and what each uses."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _OAUTH = ("oauth_device_code", "oauth_external", "oauth_minimax")
 
 
 def detect(world: World, written: str) -> str | None:
-    """The provider that `auto` means."""
+    """Return the provider that `auto` selects."""
     release = world.release
     login = _login(world)
     if release.since(0, 18):
@@ -43,7 +43,7 @@ def detect(world: World, written: str) -> str | None:
 
 
 def _login(world: World) -> str | None:
-    """The provider that somebody has logged in to."""
+    """Return the provider that the user is logged in to."""
     name = world.store.get("active_provider")
     known = isinstance(name, str) and name in world.release.registry
     return name if known and _state(world, str(name)) else None
@@ -58,7 +58,7 @@ def _state(world: World, name: str) -> dict[str, Any]:
 
 
 def pool(world: World, name: str) -> Pool | None:
-    """The pool of a built-in provider, the keys of its variables included."""
+    """Return the credential pool of a built-in provider, including keys from variables."""
     return Pool(world, name, list(_seeds(world, name)))
 
 
@@ -82,7 +82,7 @@ def _seeds(world: World, name: str) -> Iterator[Entry]:
 
 
 def _address(world: World, name: str, token: str, variable: Text) -> Text:
-    """The address of a provider: its variable, what the key tells, or the built-in one."""
+    """Return a provider's address: from its variable, from the kind of key, or the built-in one."""
     default = Text(world.release.registry[name]["base_url"], Source(DEFAULT, name))
     if variable:
         return variable
@@ -94,7 +94,7 @@ def _address(world: World, name: str, token: str, variable: Text) -> Text:
 
 
 def _detected(world: World, token: str) -> Text:
-    """The address that Hermes once found to accept this key of Z.AI."""
+    """Return the address that Hermes found to accept this key of Z.AI."""
     import hashlib
 
     found = _state(world, "zai").get("detected_endpoint")
@@ -107,7 +107,7 @@ def _detected(world: World, token: str) -> Text:
 
 
 def from_pool(world: World, name: str, model: dict[Any, Any], found: Pool) -> Runtime:
-    """The runtime of the entry that the pool gives."""
+    """Return what a request uses with the entry that the pool selects."""
     entry = found.select()
     assert entry is not None
     others = [one.token for one in found.entries if one is not entry and one.token]
@@ -161,7 +161,7 @@ def _opencode(world: World, name: str, model: str) -> str:
 
 
 def _shaped(world: World, name: str, mode: str, url: Text) -> Text:
-    """The address in the form that the client of a provider needs."""
+    """Return the address in the form that the provider's client needs."""
     if name in _OPENCODE:
         if mode == urls.MESSAGES:
             return url.like(re.sub(r"/v1/?$", "", url))
@@ -190,7 +190,7 @@ def _app_server(name: str, mode: str, model: dict[Any, Any]) -> str:
 def explicit(
     world: World, name: str, model: dict[Any, Any], base_url: Text, key: Text
 ) -> Runtime | None:
-    """A built-in provider with an address or a key that a fallback entry gives."""
+    """Resolve a built-in provider with the address or key of a fallback entry."""
     base_url = base_url.like(base_url.rstrip("/"))
     if name == "anthropic":
         address = plain(model.get("base_url"), "model.base_url")
@@ -235,7 +235,7 @@ def explicit(
 
 
 def credentials(world: World, name: str) -> tuple[Text, Text]:
-    """Key and address of a provider that goes by a plain key, without its pool."""
+    """Return key and address of a provider with a plain key, without its pool."""
     facts = world.release.registry[name]
     key = ABSENT
     for variable in facts["keys"]:
@@ -257,7 +257,7 @@ def credentials(world: World, name: str) -> tuple[Text, Text]:
 
 
 def without_pool(world: World, name: str, model: dict[Any, Any], asked: str) -> Runtime | None:
-    """What a provider uses when its pool gives nothing; None leads on to OpenRouter."""
+    """Resolve a provider whose pool is empty; None means OpenRouter is tried next."""
     facts = world.release.registry.get(name)
     if facts is None:
         return None

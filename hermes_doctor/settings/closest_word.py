@@ -1,4 +1,4 @@
-"""The known word that somebody meant who wrote another one."""
+"""Find the known word that a misspelt one was meant to be."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ _SHORT, _LONG, _FARTHEST = 4, 8, 3
 
 
 def nearest(word: str, known: Iterable[str]) -> str | None:
-    """The known word that differs by a slip: case, a hyphen, a letter or two; None if none does.
+    """Return the known word that differs by a typo (case, hyphen, a letter or two), or None.
 
-    Words of less than four letters are too short to tell a slip from another word.
+    Words of less than four letters are too short to tell a typo from another word.
     """
     found = _by_distance(word, known)
     return found[0][2] if found else None
 
 
 def only(word: str, known: Iterable[str]) -> str | None:
-    """The word itself, or the known one that it is a slip of; None where two are as near."""
+    """Return the word itself or the known word it is a typo of; None if two are equally close."""
     known = list(known)
     if word in known:
         return word
@@ -45,7 +45,7 @@ def _plain(word: str) -> str:
 
 
 def _steps(a: str, b: str, most: int) -> int | None:
-    """How many letters to add, drop, change or swap with a neighbour; None when more than most."""
+    """Count the letters to add, drop, change or swap with a neighbour; None if more than `most`."""
     if a == b:
         return 0
     if abs(len(a) - len(b)) > most or len({*a} ^ {*b}) > 2 * most:

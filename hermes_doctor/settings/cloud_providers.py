@@ -1,4 +1,4 @@
-"""Anthropic, Azure and Bedrock: providers that take their key and address in ways of their own."""
+"""Resolve Anthropic, Azure and Bedrock, which have their own rules for key and address."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _AWS_NAMES = ("bedrock", "aws", "aws-bedrock", "amazon-bedrock", "amazon")
 
 
 def has_aws(world: World) -> bool:
-    """Whether credentials of AWS are set."""
+    """Tell whether AWS credentials are set."""
     keys = world.getenv("AWS_ACCESS_KEY_ID") and world.getenv("AWS_SECRET_ACCESS_KEY")
     return bool(keys or world.getenv("AWS_BEARER_TOKEN_BEDROCK") or world.getenv("AWS_PROFILE"))
 
 
 def anthropic(world: World, model: dict[Any, Any]) -> Runtime:
-    """Anthropic's own API, or an address that speaks like it."""
+    """Resolve Anthropic's own API or a compatible address."""
     address = plain(model.get("base_url"), "model.base_url")
     address = address.like(address.rstrip("/"))
     own = stripped(model.get("provider")).lower() == "anthropic"
@@ -38,7 +38,7 @@ def anthropic(world: World, model: dict[Any, Any]) -> Runtime:
 
 
 def anthropic_key(world: World) -> Text:
-    """The first of the variables that is set."""
+    """Return the first of Anthropic's variables that is set."""
     return next((found for name in ANTHROPIC if (found := world.getenv(name))), ABSENT)
 
 
@@ -51,13 +51,13 @@ def _azure_key(world: World, model: dict[Any, Any]) -> Text:
 
 
 def azure_anthropic(world: World, base_url: Text, key: Text) -> Runtime:
-    """Anthropic's models at an address of Azure that a fallback entry gives."""
+    """Resolve Anthropic's models at an Azure address of a fallback entry."""
     key = key or world.getenv("AZURE_ANTHROPIC_KEY") or world.getenv("ANTHROPIC_API_KEY")
     return Runtime("anthropic", base_url.like(base_url.rstrip("/")), urls.MESSAGES, key)
 
 
 def azure(world: World, model: dict[Any, Any], base_url: Text, key: Text) -> Runtime:
-    """Azure Foundry, whose address the operator must give."""
+    """Resolve Azure Foundry, whose address the operator must set."""
     own = stripped(model.get("provider")).lower() == "azure-foundry"
     address = stripped(model.get("base_url")) if own else ABSENT
     mode = (custom_providers.api_mode(world, model.get("api_mode")) if own else None) or urls.CHAT
@@ -82,7 +82,7 @@ def azure(world: World, model: dict[Any, Any], base_url: Text, key: Text) -> Run
 
 
 def bedrock(world: World, model: dict[Any, Any], asked: str) -> Runtime:
-    """Bedrock of AWS, with whatever credentials its own library finds."""
+    """Resolve AWS Bedrock, with the credentials that its own library finds."""
     if asked not in _AWS_NAMES and not has_aws(world):
         raise Unresolved("key", "no credentials of AWS are set")
     settings = section(world.config, "bedrock")

@@ -1,4 +1,4 @@
-"""config.yaml as Hermes would read it."""
+"""Read and parse config.yaml as Hermes does."""
 
 from __future__ import annotations
 
@@ -15,18 +15,20 @@ from hermes_doctor.system.files import MEGABYTE, Snapshot, read_if_there
 NAME = "config.yaml"
 LIMIT = 4 * MEGABYTE
 DEEPEST, MOST_MERGED = 100, 100_000
-"""libyaml's bindings overrun the C stack on hostile nesting, and merges fill the memory; no real
-file comes near either."""
+"""No real file comes near these limits.
+
+libyaml's bindings overflow the C stack on hostile nesting, and merges can exhaust the memory.
+"""
 
 FAST = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 SMALL, MIDDLING = 16 * 1024, 48 * 1024
-"""PyYAML's own parser reads some 50 KB a second: longer files are judged by libyaml."""
+"""PyYAML's own parser reads some 50 KB per second, so libyaml parses longer files."""
 _DISPUTED = pattern(r"[\t?]|\\[uUx]")
-"""What libyaml and PyYAML's own parser, which the gateway uses, judge differently."""
+"""Text that libyaml and PyYAML's own parser, which the gateway uses, treat differently."""
 
 
 class Fault(NamedTuple):
-    """Why the file is not a configuration."""
+    """Why the file is not a valid configuration."""
 
     what: str
     line: int | None = None
@@ -34,7 +36,7 @@ class Fault(NamedTuple):
 
 
 class ConfigFile(NamedTuple):
-    """config.yaml: its bytes, and either what they mean or what is wrong with them."""
+    """config.yaml: its bytes, and either its values or what is wrong with them."""
 
     path: Path
     data: bytes
@@ -42,7 +44,7 @@ class ConfigFile(NamedTuple):
     values: dict[Any, Any] | None
     fault: Fault | None
     root: yaml.Node | None = None
-    """The nodes that the values were made from, where that has not changed them."""
+    """The YAML nodes of the values; None if building the values changed them."""
 
 
 def read(home: Home) -> ConfigFile | None:
@@ -55,13 +57,13 @@ def read(home: Home) -> ConfigFile | None:
 
 
 def parse(data: bytes) -> tuple[dict[Any, Any] | None, Fault | None]:
-    """What Hermes makes of these bytes: the settings, or the fault that makes it ignore them."""
+    """Parse as Hermes does: return the settings, or the fault that makes Hermes ignore them."""
     values, fault, _ = _parsed(data)
     return values, fault
 
 
 def _parsed(data: bytes) -> tuple[dict[Any, Any] | None, Fault | None, yaml.Node | None]:
-    """The same with the nodes that the settings were made from."""
+    """Parse, and also return the YAML nodes of the settings."""
     values, fault, root = _built(data)
     if values is None and fault is None:
         return {}, None, root
@@ -98,18 +100,18 @@ def _built(data: bytes) -> tuple[Any, Fault | None, yaml.Node | None]:
     except Exception as error:  # noqa: BLE001 (PyYAML raises nearly anything)
         kind = type(error).__name__
         return None, Fault(f"holds a value that YAML cannot build ({kind})"), None
-    changed = "<<" in text or text.startswith("\ufeff")  # merges are unfolded in the nodes
+    changed = "<<" in text or text.startswith("\ufeff")  # merges are expanded in the nodes
     return values, None, None if changed else root
 
 
 def loader_for(text: str) -> Any:
-    """The parser for this text: the one that the gateway uses, wherever the two may differ."""
+    """Return the gateway's own parser wherever the two parsers may differ, else the fast one."""
     disputed = len(text) <= SMALL or (len(text) <= MIDDLING and _DISPUTED.search(text))
     return yaml.SafeLoader if disputed else FAST
 
 
 def too_deep(text: str) -> bool:
-    """Whether building it would overrun the stack."""
+    """Tell whether building the values would overflow the stack."""
     depth = 0
     try:
         for event in yaml.parse(text, FAST):
@@ -117,13 +119,13 @@ def too_deep(text: str) -> bool:
             depth -= isinstance(event, yaml.CollectionEndEvent)
             if depth > DEEPEST:
                 return True
-    except yaml.YAMLError:  # the judgement is the other parser's
+    except yaml.YAMLError:  # the other parser decides
         pass
     return False
 
 
 def unfolds(text: str) -> bool:
-    """Whether a few lines of merges (`<<: [*a, *a]`) become more than anybody could build."""
+    """Tell whether merges (`<<: [*a, *a]`) expand to more settings than can be built."""
     if "<<" not in text or "*" not in text:
         return False
     counted: dict[int, int] = {}
@@ -131,7 +133,7 @@ def unfolds(text: str) -> bool:
     def settings(node: yaml.Node) -> int:
         if id(node) in counted:
             return counted[id(node)]
-        counted[id(node)] = 0  # one that merges itself
+        counted[id(node)] = 0  # a node that merges itself
         if isinstance(node, yaml.SequenceNode):
             found = sum(settings(one) for one in node.value)
         elif isinstance(node, yaml.MappingNode):
@@ -146,7 +148,7 @@ def unfolds(text: str) -> bool:
 
     try:
         node = yaml.compose(text, FAST)
-    except yaml.YAMLError:  # the judgement is the other parser's
+    except yaml.YAMLError:  # the other parser decides
         return False
     if node is not None:
         settings(node)
@@ -158,7 +160,7 @@ def _position(error: yaml.YAMLError) -> int:
 
 
 def _mask(problem: str) -> str:
-    """The parser's words without the file's own: it quotes names, and a name may be a secret."""
+    """Remove the file's own words from the parser's message: quoted names may be secrets."""
     said = re.sub(r"""(['"])(\\?.)\1""", r"‘\2’", problem.split("\n")[0])
     before, quote, _ = re.match(r"""([^'"]*)(['"]?)(.*)""", said, re.DOTALL).groups()  # type: ignore[union-attr]
     return f"{before.rstrip()} …" if quote else before

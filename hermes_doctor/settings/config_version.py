@@ -1,4 +1,4 @@
-"""How old config.yaml is by its own number, and what the next update would do about it."""
+"""Compare config.yaml's version with the release's, and list what the next update would change."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from hermes_doctor.settings.inputs import section
 from hermes_doctor.settings.resolved import Resolved
 
 _COUNTS_AS_NONE = (0, 16)
-"""Since this release a file without a number counts as older than all."""
+"""Since this release, a file without a version counts as the oldest."""
 
 
 class Age(NamedTuple):
-    """The number in the file, the release's own, and what the update between them takes."""
+    """The version in the file, the release's version, and what the update between them loses."""
 
     written: int | None
     newest: int
     losses: tuple[str, ...]
     harms: bool
-    """Whether one of them is in use."""
+    """Whether one of the losses is in use."""
 
 
 def age(found: Resolved) -> Age:
-    """Of this home's file."""
+    """Return the version and the losses of this home's file."""
     world = found.world
     newest = max(int(one) for one in world.release.topic("config_version"))
     written = _number(world.raw.get("_config_version"))

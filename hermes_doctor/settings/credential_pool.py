@@ -1,4 +1,4 @@
-"""The credential pool: what auth.json holds for a provider, and which entry is taken."""
+"""The credential pool: a provider's entries in auth.json, and which one a request uses."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Entry:
         self.base_url = base_url
         self.priority = priority
         self.is_key = is_key
-        """A plain key, no login."""
+        """A plain key, not a login."""
         self.status = status
         self.until = until
         """When it may be used again."""
@@ -54,25 +54,25 @@ class Entry:
 
     @property
     def is_manual(self) -> bool:
-        """Whether somebody has put it there by hand."""
+        """Whether the user added it by hand."""
         word = self.origin.strip().lower()
         return word == _MANUAL or word.startswith(f"{_MANUAL}:")
 
     @property
     def is_owned(self) -> bool:
-        """Whether auth.json is where the token itself lies, not in a variable or a setting."""
+        """Whether the token itself is in auth.json, not in a variable or a setting."""
         borrowed = self.origin.startswith(("env:", "config:")) or self.origin == "model_config"
         return not borrowed
 
 
 def stored(world: World, provider: str) -> list[Entry]:
-    """What auth.json has for a provider; a profile without an own entry sees the root home's."""
+    """Return a provider's entries in auth.json; a profile without any uses the root home's."""
     for store in (world.store, world.root_store):
         pool = store.get("credential_pool")
         entries = pool.get(provider) if isinstance(pool, dict) else None
         if isinstance(entries, list) and entries:
             found = [_entry(one) for one in entries if isinstance(one, dict)]
-            if world.release.since(0, 15):  # writes no borrowed token, and removes older ones
+            if world.release.since(0, 15):  # writes no borrowed tokens and removes older ones
                 for entry in found:
                     entry.token = entry.token if entry.is_owned else entry.token.like("")
             return found
@@ -98,7 +98,7 @@ def _entry(raw: Mapping[str, Any]) -> Entry:
 
 
 def _until(raw: Mapping[str, Any]) -> float | None:
-    """When an entry that is used up comes back."""
+    """Return when an exhausted entry may be used again."""
     if raw.get("last_status") != "exhausted":
         return None
     reset = moment(raw.get("last_error_reset_at"))
@@ -110,7 +110,7 @@ def _until(raw: Mapping[str, Any]) -> float | None:
 
 
 def moment(value: Any) -> float | None:
-    """A time in seconds, milliseconds, or as ISO text."""
+    """Parse a time in seconds, in milliseconds or as ISO text."""
     if isinstance(value, bool) or value in (None, ""):
         return None
     if isinstance(value, str):
@@ -134,7 +134,7 @@ def _iso(value: str) -> float | None:
 
 
 class Pool:
-    """The credentials of one provider, those from variables and config.yaml included."""
+    """The credentials of one provider, including those from variables and config.yaml."""
 
     def __init__(self, world: World, provider: str, seeds: list[Entry]) -> None:
         self.world = world
@@ -162,7 +162,7 @@ class Pool:
             self.entries = [e for e in self.entries if e.origin != seed.origin or e is same[0]]
 
     def _prune(self, live: set[str]) -> None:
-        """Entries whose variable, file or setting is gone go with it."""
+        """Remove entries whose variable, file or setting no longer exists."""
         custom = self.provider.startswith("custom:")
 
         def goes(entry: Entry) -> bool:
@@ -186,7 +186,7 @@ class Pool:
             entry.priority = number
 
     def available(self) -> Iterator[Entry]:
-        """The entries that may be used now, in the order in which they are taken."""
+        """Yield the entries that may be used now, in order of preference."""
         release = self.world.release
         for entry in self.entries:
             if entry.is_key and not entry.token and release.since(0, 19):
@@ -198,7 +198,7 @@ class Pool:
             yield entry
 
     def select(self) -> Entry | None:
-        """The entry that the next request takes; with `random`, one that it may take."""
+        """Return the entry for the next request; with `random`, one of those possible."""
         able = list(self.available())
         strategies = self.world.config.get("credential_pool_strategies")
         chosen = strategies.get(self.provider) if isinstance(strategies, dict) else None
@@ -208,6 +208,6 @@ class Pool:
 
 
 def seed(origin: str, token: Text, base_url: Text) -> Entry:
-    """A credential that comes from a variable or from config.yaml."""
+    """Return a credential that comes from a variable or from config.yaml."""
     label = origin.partition(":")[2] or origin
     return Entry(label, origin, token, base_url)

@@ -1,4 +1,4 @@
-"""The providers that an operator has defined: in `providers:`, or in the older list."""
+"""Resolve the custom providers in config.yaml: `providers:` and the older `custom_providers:`."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ PREFIX = "custom:"
 
 
 class Custom(NamedTuple):
-    """A provider of the operator's own."""
+    """A custom provider."""
 
     name: str
     key: str
-    """How config.yaml calls it: its key in `providers:`; empty in the list."""
+    """Its key in `providers:`; empty in the older list."""
     base_url: Text
     api_key: Text
     key_env: Text
-    """The name of the variable that holds the key."""
+    """The name of the variable that contains the key."""
     api_mode: Text | None
     path: str
     """Where it is defined."""
@@ -40,23 +40,23 @@ class Custom(NamedTuple):
 
 
 class Malformed(Exception):
-    """A value of a kind that Hermes cannot handle: every message fails."""
+    """A value of a type that Hermes cannot handle: every message fails."""
 
 
 def plain(value: Any, what: str) -> Text:
-    """A text without the space around it, where Hermes would fail on anything else."""
+    """Return a stripped text; raise Malformed for anything that Hermes would fail on."""
     if value and not isinstance(value, str):
         raise Malformed(f"{what} is a {type(value).__name__}, not text")
     return stripped(value)
 
 
 def slug(name: str) -> str:
-    """A name as Hermes compares it."""
+    """Normalise a name as Hermes does for comparisons."""
     return name.strip().lower().replace(" ", "-")
 
 
 def is_enabled(block: Any, world: World) -> bool:
-    """Whether `enabled: false` does not switch a provider off; older releases do not ask."""
+    """Tell whether a provider is not disabled by `enabled: false`; only new releases read it."""
     if not world.release.since(0, 19) or not isinstance(block, dict):
         return True
     flag = block.get("enabled", True)
@@ -66,7 +66,7 @@ def is_enabled(block: Any, world: World) -> bool:
 
 
 def find(world: World, requested: str) -> Custom | None:
-    """The operator's provider that a name means; a built-in one of that very name goes first."""
+    """Return the custom provider of this name; a built-in one of exactly this name comes first."""
     wanted = slug(requested)
     if not wanted or wanted == "auto" or (wanted == "custom" and not world.release.since(0, 17)):
         return None
@@ -98,7 +98,7 @@ def find(world: World, requested: str) -> Custom | None:
 
 
 def _from_block(world: World, name: str, block: dict[Any, Any], called: str) -> Custom | None:
-    """An entry of `providers:`; here `key_env` counts, and `api_key_env` does not."""
+    """Read an entry of `providers:`; here `key_env` is used, but `api_key_env` is not."""
     urls = [block[key] for key in ("api", "url", "base_url") if block.get(key)]
     if not urls:
         return None
@@ -122,13 +122,13 @@ def _from_block(world: World, name: str, block: dict[Any, Any], called: str) -> 
 
 
 def api_mode(world: World, value: Any) -> Text | None:
-    """A word that `api_mode` takes, or None."""
+    """Return a valid `api_mode`, or None."""
     word = text(value).like(value.strip().lower()) if isinstance(value, str) else ABSENT
     return word if word in world.release.api_modes else None
 
 
 def compatible(world: World) -> list[Custom]:
-    """All of them as one list, as Hermes lists them: the older list first, no two the same."""
+    """Return all custom providers as Hermes lists them: the older list first, no duplicates."""
     found: list[Custom] = []
     keys: set[str] = set()
     pairs: set[tuple[str, str, str]] = set()
@@ -154,7 +154,7 @@ def _every(world: World) -> Iterator[tuple[Custom, str]]:
 
 
 def _normal(world: World, block: Any, key: str, path: str) -> Iterator[tuple[Custom, str]]:
-    """An entry in the shape of the list, where other spellings count too."""
+    """Read an entry in the form of the older list, which accepts more spellings."""
     if not isinstance(block, dict):
         return
     block = dict(block)
@@ -200,7 +200,7 @@ def _is_address(url: str, world: World) -> bool:
 
 
 def pool_for(world: World, base_url: str, name: str | None = None) -> Pool | None:
-    """The pool of an address; by the provider's name where there is one."""
+    """Return the pool of an address, found by the provider's name if there is one."""
     known = list(_pooled(world))
     chosen = next((one for one in known if name and one[0] == slug(name)), None)
     bare = base_url.strip().rstrip("/")
@@ -213,11 +213,11 @@ def pool_for(world: World, base_url: str, name: str | None = None) -> Pool | Non
 
 
 Pooled = tuple[str, Text, Text, str]
-"""Its name as compared, its address, its key, its name as written."""
+"""The normalised name, the address, the key, and the name as written."""
 
 
 def _pooled(world: World) -> Iterator[Pooled]:
-    """What the pool sees: the list as it is written, or all of them when there is no list."""
+    """Yield what the pool uses: the older list as written, or all providers if there is none."""
     older = world.config.get("custom_providers")
     if isinstance(older, list):
         for block in older:

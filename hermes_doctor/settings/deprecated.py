@@ -1,4 +1,4 @@
-"""Settings that Hermes itself calls deprecated, and one that config.yaml beats."""
+"""Find settings that Hermes calls deprecated, and one that config.yaml overrides."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from hermes_doctor.settings.sourced_text import Source
 
 
 class Older(NamedTuple):
-    """One of them, and what is to be used instead."""
+    """A deprecated setting, and what to use instead."""
 
     name: str
     source: Source
     instead: str
     beaten: bool = False
-    """Whether the other one is there and counts."""
+    """Whether the replacement is set too and overrides it."""
 
 
 def older_settings(found: Resolved) -> Iterator[Older]:
-    """Those that are there, by the release's own list."""
+    """Yield the deprecated settings that are set, according to the release's own list."""
     world = found.world
     for name, instead in unknown_keys.of("older", world.release).items():
         variable = world.readings.dotenv.values.get(name)

@@ -1,4 +1,4 @@
-""".env as bytes, and the encoding that they are in."""
+"""Read .env as bytes and detect its encoding."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _NAME = pattern(r"[A-Z][A-Z0-9_]{0,63}")
 LIMIT = 4 * MEGABYTE
 
 MANGLED = "mangled"
-"""A mark that was read as text and written back: two replacement characters at the start."""
+"""A byte order mark that was decoded as text and saved: two replacement characters."""
 
-_MARKS = (  # the longer mark first: UTF-32 LE begins with the mark of UTF-16 LE
+_MARKS = (  # longer marks first: UTF-32 LE starts with the mark of UTF-16 LE
     (codecs.BOM_UTF32_LE, "UTF-32"),
     (codecs.BOM_UTF32_BE, "UTF-32"),
     (codecs.BOM_UTF8, "UTF-8-SIG"),
@@ -27,7 +27,7 @@ _MARKS = (  # the longer mark first: UTF-32 LE begins with the mark of UTF-16 LE
 
 
 class EnvFile(NamedTuple):
-    """.env: its bytes and what encoding they are in, by their first bytes and by trying."""
+    """.env: its bytes, and their encoding according to the first bytes and a trial."""
 
     path: Path
     data: bytes
@@ -35,11 +35,11 @@ class EnvFile(NamedTuple):
 
     @property
     def mark(self) -> str | None:
-        """The encoding that a byte order mark at the start announces."""
+        """The encoding according to the byte order mark."""
         return next((name for mark, name in _MARKS if self.data.startswith(mark)), None)
 
     def line(self, number: int) -> str:
-        """One line without its ending, from 1; lines end as Hermes ends them."""
+        """Return one line without its ending, counted from 1; lines end as for Hermes."""
         import re
 
         lines = re.split(r"\r\n|\r|\n", self.text or "")
@@ -47,7 +47,7 @@ class EnvFile(NamedTuple):
 
     @property
     def text(self) -> str | None:
-        """The text without any mark, or None when no encoding is certain."""
+        """The text without a byte order mark; None if no encoding is certain."""
         mark = self.mark
         data = self.data[6:] if mark == MANGLED else self.data
         encoding = "UTF-8" if mark == MANGLED else mark or self._unmarked() or "UTF-8"
@@ -58,7 +58,7 @@ class EnvFile(NamedTuple):
 
     @property
     def first_name(self) -> str | None:
-        """The name of the first variable, as python-dotenv reads it, if it is a plain one."""
+        """The name of the first variable according to python-dotenv, if it is an ordinary one."""
         from io import StringIO
 
         from dotenv import dotenv_values
@@ -72,7 +72,7 @@ class EnvFile(NamedTuple):
         return name if plain and not like_a_secret(name) else None
 
     def values(self) -> dict[str, str]:
-        """The variables as python-dotenv reads them. Hold secrets: never shown, only names are."""
+        """Return the variables as python-dotenv reads them. Contains secrets: show only names."""
         from io import StringIO
 
         from dotenv import dotenv_values
@@ -81,7 +81,7 @@ class EnvFile(NamedTuple):
         return {name: value for name, value in pairs.items() if value}
 
     def _unmarked(self) -> str | None:
-        """UTF-16 that lost its mark: every second byte of an ASCII file is NUL."""
+        """Detect UTF-16 without a mark: every second byte of ASCII text is NUL."""
         half = len(self.data) // 2
         if half and len(self.data) % 2 == 0:
             if self.data[1::2].count(0) > half * 0.9:

@@ -1,4 +1,4 @@
-"""Lines of .env that Hermes does not read as their writer meant."""
+"""Find lines of .env that Hermes does not read as the writer meant them."""
 
 from __future__ import annotations
 
@@ -24,25 +24,25 @@ _WITHIN = pattern(r"\s+(?:export\s+)?([A-Z][A-Z0-9_]{3,})=")
 
 
 class OddLine(NamedTuple):
-    """One such line. `old` and `new` hold secrets."""
+    """A line that is probably a mistake. `old` and `new` contain secrets."""
 
     number: int
     kind: str
     name: str
-    """The variable that is meant."""
+    """The variable that was meant."""
     other: str
     """The second variable on the line, if there is one."""
     old: str
     new: str | None
-    """How the line reads as it was meant; None when there is no telling."""
+    """The corrected line; None if that is unclear."""
     known: bool
     """Whether Hermes knows the variable."""
     mended: bool = False
-    """Whether Hermes itself reads it as meant."""
+    """Whether Hermes reads the line as meant anyway."""
 
 
 def odd_lines(file: EnvFile, world: World) -> Iterator[OddLine]:
-    """All of them, in their order; none of a file whose encoding is the trouble."""
+    """Yield all such lines in order; none if the file's encoding is the problem."""
     text = file.text
     if file.mark is not None or text is None or "\0" in text:
         return
@@ -78,12 +78,12 @@ def _without_sign(number: int, line: str, known: frozenset[str], world: World) -
 
 
 def _closes(rest: str, quote: str) -> bool:
-    """Whether a quote ends on its own line."""
+    """Tell whether a quote is closed on its own line."""
     return quote in rest.replace("\\\\", "").replace(f"\\{quote}", "")
 
 
 def _end(lines: list[str], number: int, quote: str) -> int:
-    """The line on which text over several lines ends; 0 when it never does, or swallows others."""
+    """Return the line on which a multi-line value ends; 0 if it never does or swallows others."""
     for later in range(number, len(lines)):
         if _NEXT.match(lines[later]):
             return 0
@@ -132,24 +132,24 @@ def _of_platforms() -> frozenset[str]:
 
 
 def names(release: Release) -> frozenset[str]:
-    """Every variable that this release knows, or that one of its platforms does."""
+    """Return every variable that this release or one of its platforms knows."""
     keys = {key for one in release.registry.values() for key in one["keys"]}
     return release.names | keys | _of_platforms()
 
 
 class Differing(NamedTuple):
-    """A key that the two parsers of Hermes read differently. `value` is a secret."""
+    """A key that Hermes' two parsers read differently. `value` is a secret."""
 
     name: str
     line: int
     cause: str
     """`comment`, `reference` or `quotes`."""
     value: str
-    """What is meant."""
+    """The value that was meant."""
 
 
 def differing(world: World) -> Iterator[Differing]:
-    """The keys of built-in providers for which that matters: Hermes' own parser is asked first."""
+    """Yield the keys of built-in providers that differ, because Hermes' own parser goes first."""
     keys = {key for one in world.release.registry.values() for key in one["keys"]}
     for name in sorted(keys):
         own, dotenv = world.readings.own.values.get(name), world.readings.dotenv.values.get(name)
@@ -161,20 +161,20 @@ def differing(world: World) -> Iterator[Differing]:
 
 
 class Repeated(NamedTuple):
-    """A variable that stands more than once."""
+    """A variable that is set more than once."""
 
     name: str
     lines: tuple[int, ...]
-    """Those that do not count."""
+    """The lines that are overridden."""
     counts: int
     same: bool
-    """Whether all say the same."""
+    """Whether all values are the same."""
     erased: bool
-    """Whether the one that counts is empty, and another is not."""
+    """Whether the value that is used is empty and another is not."""
 
 
 def repeated(file: EnvFile, world: World) -> Iterator[Repeated]:
-    """All of them."""
+    """Yield all repeated variables."""
     if not world.readings.dotenv.again:
         return
     lines = _BREAK.split(file.text or "")
@@ -187,17 +187,17 @@ def repeated(file: EnvFile, world: World) -> Iterator[Repeated]:
 
 
 class OddPort(NamedTuple):
-    """A port that is no number, of a platform that would start."""
+    """An invalid port number of a platform that would start."""
 
     name: str
     platform: str
     source: Source
     fatal: bool
-    """Whether this release then reads no settings at all."""
+    """Whether this release then ignores all settings."""
 
 
 def odd_ports(found: Resolved) -> Iterator[OddPort]:
-    """All of them, wherever they are set."""
+    """Yield all invalid ports, wherever they are set."""
     fatal = unknown_keys.of("numbers", found.world.release)
     known = load_knowledge("platforms")["platforms"]
     for own in found.platforms:
@@ -208,7 +208,7 @@ def odd_ports(found: Resolved) -> Iterator[OddPort]:
 
 
 def lines_of(file: EnvFile, world: World, name: str) -> list[tuple[int, str]] | None:
-    """The lines that set a variable; None when one of them goes on below. Hold secrets."""
+    """Return the lines that set a variable; None if one is multi-line. Contains secrets."""
     values, again = world.readings.dotenv.values, world.readings.dotenv.again
     lines = _BREAK.split(file.text or "")
     last = values[name].source.line if name in values else None

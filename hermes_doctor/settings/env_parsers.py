@@ -1,9 +1,9 @@
-""".env as the two parsers of Hermes read it, with the line of every variable.
+"""Parse .env like each of Hermes' two parsers, with the line of every variable.
 
-python-dotenv fills the environment of the process. A parser of Hermes' own reads the keys of
-built-in providers straight from the file, and knows neither comments after a value nor `${NAME}`.
-Both read what is left after Hermes has tidied the file up: space around lines goes, and a line
-with two variables that Hermes knows becomes two.
+python-dotenv fills the environment of the process. Hermes' own parser reads the keys of built-in
+providers directly from the file, and supports neither comments after a value nor `${NAME}`. Both
+get the file after Hermes has cleaned it up: spaces around lines are removed, and a line with two
+known variables is split.
 """
 
 from __future__ import annotations
@@ -21,23 +21,23 @@ _PLAIN = pattern(
     r"""(?:export[ \t]+)?([A-Za-z_][A-Za-z0-9_]*)=(?:"([^"\\$\n]*)"|'([^'\\$\n]*)'|"""
     r"""([!%&(-\[\]-~][ !%&(-\[\]-~]*)?)"""
 )
-"""An assignment without escapes, references and comments: there is one way to read it."""
+"""An assignment without escapes, references and comments, which all parsers read the same."""
 _CREDENTIAL = ("_API_KEY", "_TOKEN", "_SECRET", "_KEY")
 _STRUCTURED = ("://", "?", "&")
 
 
 class Reading(NamedTuple):
-    """What one parser makes of the file. Holds secrets."""
+    """The variables as one parser reads them. Contains secrets."""
 
     values: Mapping[str, Text]
     again: Mapping[str, tuple[int, ...]]
-    """Names that stand more than once: the lines that a later one overrides."""
+    """Names that are set more than once: the lines that a later one overrides."""
     unread: tuple[int, ...] = ()
-    """Lines that the parser could not make anything of."""
+    """Lines that the parser could not read."""
 
 
 class EnvReadings(NamedTuple):
-    """Both readings."""
+    """The results of both parsers."""
 
     dotenv: Reading
     own: Reading
@@ -47,13 +47,13 @@ NOTHING = EnvReadings(Reading({}, {}), Reading({}, {}))
 
 
 def read(file: EnvFile, release: Release, environment: Mapping[str, str]) -> EnvReadings:
-    """The variables as each parser sees them; `environment` is what `${NAME}` may refer to."""
+    """Read the variables with each parser; `environment` is what `${NAME}` may refer to."""
     lines = list(_tidied(_text(file, release), release))
     return EnvReadings(_dotenv(file, lines, environment), _own(lines, release))
 
 
 def _text(file: EnvFile, release: Release) -> str:
-    """The file as text, wrong bytes replaced as Hermes replaces them."""
+    """Decode the file; invalid bytes are replaced as Hermes does."""
     if file.mark == "UTF-16" and release.since(0, 19):
         text = file.data.decode("utf-16", errors="replace")
     else:
@@ -62,7 +62,7 @@ def _text(file: EnvFile, release: Release) -> str:
 
 
 def _tidied(text: str, release: Release) -> Iterator[tuple[int, str]]:
-    """The lines after Hermes has tidied them up, each with the number that it has in the file."""
+    """Yield the lines after Hermes' clean-up, each with its line number in the file."""
     for number, raw in enumerate(text.split("\n"), 1):
         line = raw.strip()
         if line and not line.startswith("#"):
@@ -73,7 +73,7 @@ def _tidied(text: str, release: Release) -> Iterator[tuple[int, str]]:
 
 
 def parts(line: str, release: Release) -> list[str]:
-    """A line cut where another known variable begins in it."""
+    """Split a line where another known variable starts."""
     if line.count("=") < 2:
         return [line]
     spans = [
@@ -104,7 +104,7 @@ def _is_structured(value: str) -> bool:
 
 
 def _dotenv(file: EnvFile, lines: list[tuple[int, str]], environment: Mapping[str, str]) -> Reading:
-    """What python-dotenv reads; it is loaded only for a file that it is needed for."""
+    """Parse like python-dotenv, which is only imported if the file needs it."""
     plain = _plainly(lines)
     if plain is not None:
         return plain
@@ -115,7 +115,7 @@ def _dotenv(file: EnvFile, lines: list[tuple[int, str]], environment: Mapping[st
 
     text = "\n".join(line for _, line in lines)
     if "\ufffd" in text and file.mark is None:
-        text = file.data.decode("latin-1")  # what the tidying leaves alone, it reads so
+        text = file.data.decode("latin-1")  # Hermes reads such a file as Latin-1
     found: dict[str, Text] = {}
     again: dict[str, tuple[int, ...]] = {}
     unread = []
@@ -134,7 +134,7 @@ def _dotenv(file: EnvFile, lines: list[tuple[int, str]], environment: Mapping[st
 
 
 def _plainly(lines: list[tuple[int, str]]) -> Reading | None:
-    """What any parser reads in a file of plain lines; None when one of them is not plain."""
+    """Parse a file of plain lines, which all parsers read the same; None if a line is not plain."""
     found: dict[str, Text] = {}
     again: dict[str, tuple[int, ...]] = {}
     for number, line in lines:
@@ -155,7 +155,7 @@ def _number(lines: list[tuple[int, str]], position: int) -> int:
 
 
 def _own(lines: list[tuple[int, str]], release: Release) -> Reading:
-    """What Hermes' own parser reads."""
+    """Parse like Hermes' own parser."""
     found: dict[str, Text] = {}
     again: dict[str, tuple[int, ...]] = {}
     for number, raw in lines:
@@ -187,7 +187,7 @@ def _keep(
 
 
 def without_odd_letters(name: str, value: Text) -> Text:
-    """A credential as it ends up in the environment: whatever is not ASCII is taken out."""
+    """Return a credential as it ends up in the environment: non-ASCII characters are removed."""
     if name.endswith(_CREDENTIAL) and not value.isascii():
         return value.like("".join(char for char in value if char.isascii()))
     return value

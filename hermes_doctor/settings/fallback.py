@@ -1,4 +1,4 @@
-"""The fallback chain: what Hermes tries when the first provider has no credentials or fails."""
+"""Resolve the fallback chain, which Hermes tries when the main provider fails."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _PLACES = ("fallback_providers", "fallback_model")
 
 
 class Link(NamedTuple):
-    """One entry of the chain. `${NAME}` in it is not expanded by Hermes."""
+    """One entry of the chain. Hermes does not expand `${NAME}` in it."""
 
     path: str
     provider: Text
@@ -27,7 +27,7 @@ class Link(NamedTuple):
     """Whether its provider is not text."""
 
     def resolve(self, world: World) -> Runtime:
-        """What a request of this entry would use."""
+        """Return what a request of this entry would use."""
         if self.odd and not world.release.since(0, 15):
             raise Unresolved("malformed", f"the provider of {self.path} is not text")
         asked = self.provider or request_route.requested(world, here=False)[0]
@@ -35,7 +35,7 @@ class Link(NamedTuple):
 
 
 def chain(world: World) -> list[Link]:
-    """The entries that count; whatever has another shape, Hermes passes over in silence."""
+    """Return the valid entries; Hermes silently ignores entries of another form."""
     found: list[Link] = []
     seen: set[tuple[str, str, str]] = set()
     for path, block in _entries(world):
@@ -59,11 +59,11 @@ def _entries(world: World) -> Iterator[tuple[str, Mapping[Any, Any]]]:
             if isinstance(block, dict):
                 yield (f"{place}[{number}]" if many else place), block
         if raw and not world.release.since(0, 15):
-            return  # older releases look at the second place only when the first is empty
+            return  # older releases read the second place only if the first is empty
 
 
 def entries(world: World) -> Iterator[tuple[Path, Mapping[Any, Any]]]:
-    """The entries with their paths in config.yaml."""
+    """Yield the entries with their paths in config.yaml."""
     for place in _PLACES:
         raw = world.raw.get(place)
         if isinstance(raw, dict):
@@ -97,9 +97,9 @@ def _bare(url: Text) -> Text:
 
 
 def tried(world: World) -> list[Link]:
-    """The entries that a gateway tries when the first provider has no credentials.
+    """Return the entries that a gateway tries when the main provider has no credentials.
 
-    Older releases try those as well that name no provider or no model.
+    Older releases also try entries without a provider or a model.
     """
     if world.release.since(0, 15):
         return chain(world)

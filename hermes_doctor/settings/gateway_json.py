@@ -1,4 +1,4 @@
-"""gateway.json, where older releases kept what config.yaml holds today; it still fills gaps."""
+"""Read gateway.json, the older form of config.yaml, which still supplies missing settings."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ _LIMIT = 4 * MEGABYTE
 
 
 class OldSettings(NamedTuple):
-    """What is in it. Holds secrets."""
+    """The contents of gateway.json. Contains secrets."""
 
     snapshot: Snapshot
     values: Mapping[str, Any] | None
-    """None when it is no JSON."""
+    """None if it is not valid JSON."""
     mapping: bool = True
-    """Whether it is a mapping at its top."""
+    """Whether its top level is a mapping."""
 
 
 def read(home: Home) -> OldSettings | None:
-    """The file, or None when there is none."""
+    """Read the file; None if there is none."""
     import json
 
     try:

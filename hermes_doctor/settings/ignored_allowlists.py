@@ -1,4 +1,4 @@
-"""Lists in config.yaml of who may talk to a platform, and that it does not go by."""
+"""Find allowlists in config.yaml that Hermes ignores."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ _OTHER = {"allowed_users": "allow_from", "allow_from": "allowed_users"}
 _BY_VARIABLE = frozenset(
     ["slack", "feishu", "mattermost", "email", "sms", "signal", "wecom_callback"]
 )
-"""Platforms that take the list from a variable only, whatever config.yaml says."""
+"""Platforms that take the list only from a variable."""
 
 
 class Unheard(NamedTuple):
-    """A list that does not count."""
+    """An allowlist that is ignored."""
 
     path: Path
     platform: str
     users: tuple[str, ...]
-    """Those of the list who are not let in."""
+    """The users on the list who are not let in."""
     key: str | None
-    """The key that would count in this place."""
+    """The key that would work in this place."""
     variable: str | None
-    """The variable that lists them otherwise."""
+    """The variable that would work instead."""
 
 
 def unheard(found: Resolved) -> Iterator[Unheard]:
-    """The lists of platforms that would start, with those whom they do not help."""
+    """Yield the ignored lists of platforms that would start."""
     for own in found.platforms:
         facts = platforms.form_of(load_knowledge("access").get(own.name, []), found.release) or {}
         bridged = facts.get("bridged", {})
@@ -45,7 +45,7 @@ def unheard(found: Resolved) -> Iterator[Unheard]:
                 if key not in block or f"{place} {key}" in bridged:
                     continue
                 if key == "allow_from" and not turned and own.name not in _BY_VARIABLE:
-                    continue  # the adapter goes by it itself
+                    continue  # the adapter uses it itself
                 users = tuple(one for one in _users(block[key]) if not own.admits(one))
                 if users:
                     meant = other if turned and other not in block else None

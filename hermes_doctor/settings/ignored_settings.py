@@ -1,4 +1,4 @@
-"""What config.yaml says about platforms and Hermes passes over in silence."""
+"""Find settings about platforms in config.yaml that Hermes silently ignores."""
 
 from __future__ import annotations
 
@@ -24,26 +24,26 @@ LIST, SWITCH, NAME, GATEWAY, OFF, UNSTARTED, TOKEN = (
     "token",
 )
 _GONE_SINCE, _BACK_SINCE = (0, 14), (0, 19)
-"""Between these releases nothing about platforms counts if `gateway` is no mapping."""
+"""Between these releases, all platform settings are ignored if `gateway` is not a mapping."""
 
 
 class PassedOver(NamedTuple):
-    """One thing that does not count. `value` may be a secret."""
+    """A setting that is ignored. `value` may be a secret."""
 
     kind: str
     path: Path
     platform: str = ""
     harm: bool = True
-    """Whether something does not happen that is asked for, or does although it is not."""
+    """Whether the result differs from what the file asks for."""
     value: Any = None
     instead: str = ""
-    """The name or the variable that would count."""
+    """The name or the variable that would work."""
     curable: bool = True
-    """Whether it would count if it were written otherwise."""
+    """Whether it would work if written differently."""
 
 
 def passed_over(found: Resolved) -> Iterator[PassedOver]:
-    """Everything of this kind in the file."""
+    """Yield all such settings in the file."""
     raw = found.world.raw
     started = {one.name for one in found.platforms}
     yield from _gateway(found)
@@ -121,7 +121,7 @@ def _token(
 
 
 def value_of(found: Resolved, reference: str) -> Text | None:
-    """What the only variable in `${NAME}` has; None when it is more than that, or not set."""
+    """Return the value of the only variable in `${NAME}`; None if there is more, or it is unset."""
     names = references(reference)
     if len(names) != 1 or reference.strip() != f"${{{names[0]}}}":
         return None

@@ -1,4 +1,4 @@
-"""Everything that decides what a gateway goes by, read once, before anything is decided."""
+"""The inputs that decide a gateway's settings: files, variables and release."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ABSENT = Text("")
 
 
 class World:
-    """The files and variables of one gateway. Holds secrets."""
+    """The files and variables of one gateway. Contains secrets."""
 
     def __init__(
         self,
@@ -40,7 +40,7 @@ class World:
         self.store = store
         """auth.json."""
         self.root_store = root_store
-        """auth.json of the root home, where this one is a profile."""
+        """auth.json of the root home if this home is a profile."""
         self.now = now
 
     @property
@@ -50,7 +50,7 @@ class World:
 
     @cached_property
     def variables(self) -> Mapping[str, Text]:
-        """The environment as the gateway ends up with it: .env wins, config.yaml fills gaps."""
+        """The gateway's final environment: .env overrides, config.yaml fills gaps."""
         found = {
             name: Text(value, Source(PROCESS, name)) for name, value in self.started_with.items()
         }
@@ -62,18 +62,18 @@ class World:
             if isinstance(name, str) and isinstance(value, str | int | float):
                 try:
                     said = str(_expanded(value, found, {}))
-                except ValueError:  # a number with more digits than Python writes
+                except ValueError:  # a number with more digits than Python converts
                     continue
                 found.setdefault(name, Text(said, self.document.source(name)))
         return found
 
     def getenv(self, name: str) -> Text:
-        """A variable without the space around it; empty when it is not set."""
+        """Return a variable without surrounding spaces; empty if it is not set."""
         found = self.variables.get(name, ABSENT)
         return found.like(found.strip())
 
     def dotenv_first(self, name: str) -> Text:
-        """A variable as the keys of built-in providers are read: from the file, else as usual."""
+        """Return a key of a built-in provider as Hermes reads it: from .env first."""
         found = self.readings.own.values.get(name, ABSENT)
         bare = found.like(found.strip())
         if bare.startswith("op://") and self.release.since(0, 18, 1) and self.getenv(name):
@@ -81,13 +81,13 @@ class World:
         return bare or self.getenv(name)
 
     def environment_first(self, name: str) -> Text:
-        """A variable as older code reads it: from the environment, else from the file."""
+        """Return a variable as older code reads it: from the environment first, then from .env."""
         if name in self.variables:
             return self.getenv(name)
         return self.readings.own.values.get(name, ABSENT)
 
     def layers(self, name: str) -> list[Text]:
-        """Every place that sets a variable, the one that counts first."""
+        """Return every place that sets a variable, the one that is used first."""
         own, seen = self.readings.own.values.get(name), self.variables.get(name)
         process = self.started_with.get(name)
         found = [one for one in (seen, own) if one is not None]
@@ -97,7 +97,7 @@ class World:
 
     @cached_property
     def config(self) -> Mapping[Any, Any]:
-        """config.yaml after Hermes has put in order and expanded it."""
+        """config.yaml after Hermes has normalised and expanded it."""
         ordered = in_order(self.raw, self.release)
         found: Mapping[Any, Any] = _expanded(ordered, self.variables, {})
         return found
@@ -108,12 +108,12 @@ class World:
         return in_order(self.raw, self.release) if self.release.since(0, 18) else self.raw
 
     def source(self, value: Any, *path: str | int) -> Source:
-        """Where a value of config.yaml stands."""
+        """Return the position of a value in config.yaml."""
         return value.source if isinstance(value, Text) else self.document.source(*path)
 
 
 def in_order(config: Mapping[Any, Any], release: Release) -> dict[Any, Any]:
-    """What stands at the top and belongs into `model`, moved there; other spellings made one."""
+    """Move top-level settings that belong in `model` there, and unify spellings."""
     result = dict(config)
     model = result.get("model")
     newer = release.since(0, 18)
@@ -142,7 +142,7 @@ def in_order(config: Mapping[Any, Any], release: Release) -> dict[Any, Any]:
 
 
 def _expanded(value: Any, variables: Mapping[str, Text], done: dict[int, Any]) -> Any:
-    """The same with every `${NAME}` of a variable that is set replaced by its value."""
+    """Return the value with every `${NAME}` of a set variable replaced."""
     if isinstance(value, str):
         return _filled(text(value), variables) if "${" in value else value
     if not isinstance(value, dict | list):
@@ -173,12 +173,12 @@ def _filled(value: Text, variables: Mapping[str, Text]) -> Text:
 
 
 def references(value: str) -> list[str]:
-    """The names in `${NAME}` of a text."""
+    """Return the names in `${NAME}` of a text."""
     return _REFERENCE.findall(value)
 
 
 def section(config: Mapping[Any, Any], *path: str) -> dict[Any, Any]:
-    """A part of a configuration; empty when it is not there or is something else."""
+    """Return a section of a configuration; empty if it is missing or not a mapping."""
     here: Any = config
     for key in path:
         here = here.get(key) if isinstance(here, dict) else None

@@ -1,4 +1,4 @@
-"""What may be said of a key: its name, its place and its state, never what it is."""
+"""Describe a key by its name, place and state, without revealing its value."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _INVISIBLE = dict.fromkeys(map(ord, "\u200b\u200c\u200d\u2060\ufeff\u00ad"))
 
 
 def key_of(release: Release | None, value: Text, others: Iterable[Text] = ()) -> Key:
-    """A key as an answer, with those that it shadows."""
+    """Describe a key, with the keys that it overrides."""
     source = value.source
     return Key(
         name=(source.via or source).name,
@@ -55,7 +55,7 @@ def _different(value: Text, others: Iterable[Text]) -> list[Text]:
 
 
 def state(release: Release | None, value: Text) -> str:
-    """What kind of a key this is."""
+    """Return the state of a key, such as `usable` or `placeholder`."""
     bare = value.strip()
     if value.source.kind == DEFAULT and bare:
         return "not needed"
@@ -70,14 +70,14 @@ def state(release: Release | None, value: Text) -> str:
 
 
 def _is_example(bare: str) -> bool:
-    """Whether it stands for a key in an example; what is plainly none costs no look at the rest."""
+    """Tell whether it is an example key; unlikely ones skip the slow pattern."""
     word = bare.lower()
     likely = len(word) <= 12 or word.startswith(_BEGINS) or word.endswith(_ENDS)
     return likely and _EXAMPLE.fullmatch(bare) is not None
 
 
 def faults(value: str) -> Iterator[str]:
-    """What a key carries along that is no part of it."""
+    """Yield what a key contains that is not part of it."""
     bare = value.strip()
     if not bare:
         return
@@ -94,7 +94,7 @@ def faults(value: str) -> Iterator[str]:
 
 
 def mended(value: str) -> str | None:
-    """The key alone; None when that cannot be told for certain."""
+    """Return the key without these parts; None if that is not certain."""
     bare = "".join(char for char in value.strip() if char.isprintable() or char == "\t")
     bare = _COMMENT.sub("", _LINE.sub("", bare.translate(_INVISIBLE).strip()))
     bare = _BEARER.sub("", bare.strip().strip(_QUOTES).strip()).strip()
@@ -103,5 +103,5 @@ def mended(value: str) -> str | None:
 
 
 def fingerprint(value: str) -> str | None:
-    """Equal for equal keys in one run of this program, and worthless outside of it."""
+    """Return a value that is equal for equal keys in one run, and useless outside of it."""
     return f"{hash(str(value)) & (2**64 - 1):016x}" if value.strip() else None

@@ -1,4 +1,4 @@
-"""Characters that look like spaces and quotes and become part of names and values."""
+"""Find characters that look like spaces or quotes and become part of names and values."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ _QUOTES = {"“": "”", "‘": "’", "„": "“", "«": "»", "”": "”", "
 
 
 class Lookalike(NamedTuple):
-    """One name or value. `value` may be a secret."""
+    """A name or value with such characters. `value` may be a secret."""
 
     path: Path
     line: int
     blank: bool
-    """Whether it is a blank before a name; else it is quotes around a value."""
+    """True for a blank before a name, false for quotes around a value."""
     value: str = ""
-    """What the value is without them."""
+    """The value without the quotes."""
 
 
 def lookalikes(document: Document) -> Iterator[Lookalike]:
-    """All of them in a file that parses."""
+    """Yield all of them in a file that parses."""
     for path, place in document.keys.items():
         if str(path[-1]).startswith(tuple(BLANKS)):
             yield Lookalike(path, place.line, True)
@@ -38,7 +38,7 @@ def lookalikes(document: Document) -> Iterator[Lookalike]:
 
 
 def without_blanks(data: bytes) -> bytes | None:
-    """The file with spaces for the odd blanks before names; None where it would not parse."""
+    """Replace odd blanks before names by spaces; None if the result does not parse."""
     from hermes_doctor.settings.yaml_mistakes import plain_spaces
 
     made = plain_spaces(data.decode("utf-8")).encode()

@@ -1,4 +1,4 @@
-"""Keys and tokens that stand in config.yaml as they are, where .env is meant for them."""
+"""Find keys and tokens in plain text in config.yaml, which belong in .env."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ Path = tuple[str | int, ...]
 
 
 class Clear(NamedTuple):
-    """One of them: where it stands, never what it is."""
+    """The place of a plain secret, without its value."""
 
     path: str
     source: Source
 
 
 def find(world: World) -> Iterator[Clear]:
-    """Every value that is a usable key or token by its name."""
+    """Yield every value that is a usable key or token according to its name."""
     from hermes_doctor.settings.key_state import state
     from hermes_doctor.settings.sourced_text import Text
 
@@ -40,7 +40,7 @@ def find(world: World) -> Iterator[Clear]:
 
 
 def suspects(values: Mapping[Any, Any]) -> Iterator[tuple[Path, str]]:
-    """Texts under names that are those of secrets. Hold secrets."""
+    """Yield the texts whose names are those of secrets. Contains secrets."""
     for path, value in _texts(values):
         name = str(path[-1])
         if len(value) >= _SHORTEST and name not in _NOT and _SECRET.search(name):
@@ -48,9 +48,9 @@ def suspects(values: Mapping[Any, Any]) -> Iterator[tuple[Path, str]]:
 
 
 def _texts(values: Mapping[Any, Any]) -> Iterator[tuple[Path, str]]:
-    """Every text of a configuration with its path, as far as any real one goes."""
+    """Yield every text of a configuration with its path, within generous limits."""
     left: list[tuple[Path, Any]] = [((), values)]
-    for path, value in left:  # it grows while it is gone through
+    for path, value in left:  # the list grows while it is iterated
         if isinstance(value, str):
             yield path, value
         elif len(path) >= _DEEPEST or len(left) > _MOST:

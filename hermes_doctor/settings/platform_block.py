@@ -1,4 +1,4 @@
-"""All that is set for one platform: in its blocks of config.yaml, and as variables."""
+"""Look up all settings of one platform, in config.yaml and in variables."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ _FALSE = ("false", "0", "no", "off")
 
 
 class Block:
-    """The settings of a platform by their keys. Holds secrets.
+    """The settings of a platform by key. Contains secrets.
 
-    Hermes reads some keys in one place only. Whoever asks here whether something is set gets it
-    from any place, so that what stands in the wrong one is not taken for missing.
+    Hermes reads some keys in one place only. This class finds a setting in any place, so that one
+    in the wrong place is not reported as missing.
     """
 
     def __init__(self, world: World, name: str) -> None:
@@ -26,7 +26,7 @@ class Block:
         self.paths = [(*place, name, *more) for place in places for more in ((), ("extra",))]
 
     def value(self, key: str, *variables: str) -> Text:
-        """A setting as text, from a variable or from config.yaml; empty when nothing sets it."""
+        """Return a setting as text, from a variable or config.yaml; empty if it is not set."""
         for variable in variables:
             if found := self.world.getenv(variable):
                 return found
@@ -36,19 +36,19 @@ class Block:
         return ABSENT
 
     def mapping(self, key: str) -> tuple[Path, Mapping[Any, Any]]:
-        """A setting that has parts, and where it stands; empty when there is none."""
+        """Return a setting that is a mapping, and its path; empty if there is none."""
         for path, value in self._written(key):
             if isinstance(value, dict) and value:
                 return path, value
         return (), {}
 
     def path(self, key: str) -> Path | None:
-        """Where config.yaml has a setting."""
+        """Return the path of a setting in config.yaml."""
         return next((path for path, _ in self._written(key)), None)
 
     @property
     def is_off(self) -> bool:
-        """Whether config.yaml says that the platform is not wanted."""
+        """Whether config.yaml disables the platform."""
         return text(str(self.value("enabled"))).lower() in _FALSE
 
     def _written(self, key: str) -> Iterator[tuple[Path, Any]]:

@@ -1,4 +1,4 @@
-"""What each platform needs to log in, and how much of it is there."""
+"""Determine which credentials each platform needs, and which of them are set."""
 
 from __future__ import annotations
 
@@ -18,42 +18,42 @@ from hermes_doctor.settings.sourced_text import Text
 
 
 class Need(NamedTuple):
-    """One thing that a platform cannot do without."""
+    """A credential that a platform requires."""
 
     variables: tuple[str, ...]
     """Any of these sets it."""
     value: Text
-    """Empty when nothing does. May be a secret."""
+    """Empty if it is not set. May be a secret."""
     state: str
     """`usable`, `placeholder`, `masked`, `unresolved` or `missing`."""
 
 
 class Doubt(NamedTuple):
-    """A value that does not look as it should."""
+    """A value that does not have the expected format."""
 
     variable: str
     value: Text
     shape: str
-    """What it should look like, in words."""
+    """The expected format, in words."""
     sure: bool
-    """Whether whoever gives it out says so; else it is what has been seen."""
+    """Whether the issuer documents the format; otherwise it was observed."""
 
 
 class Wanted(NamedTuple):
-    """A platform that is set up, or half."""
+    """A platform that is set up, or partly set up."""
 
     name: str
     label: str
     because: str | None
-    """What starts it; None when Hermes does not start it."""
+    """What starts it; None if Hermes does not start it."""
     shared: bool
-    """Whether other programs have use for the same variables."""
+    """Whether other programs use the same variables."""
     needs: tuple[Need, ...]
     doubts: tuple[Doubt, ...]
 
 
 class Unknown(NamedTuple):
-    """A platform that is set up and that the release does not have."""
+    """A platform that is set up but unknown to the release."""
 
     name: str
     label: str
@@ -64,7 +64,7 @@ class Unknown(NamedTuple):
 
 
 def unknown_platforms(world: World) -> Iterator[Unknown]:
-    """Platforms whose variables are all set, and that only newer releases start."""
+    """Yield platforms whose variables are all set and that only newer releases start."""
     labels: Mapping[str, Any] = load_knowledge("platforms")["platforms"]
     for name, forms in load_knowledge("enabling").items():
         if form_of(forms, world.release.version) is not None:
@@ -79,7 +79,7 @@ def unknown_platforms(world: World) -> Iterator[Unknown]:
 
 
 def wanted(world: World) -> Iterator[Wanted]:
-    """Every platform that anything is set for; one that config.yaml switches off is not wanted."""
+    """Yield every platform with any setting, except those that config.yaml disables."""
     labels: Mapping[str, Any] = load_knowledge("platforms")["platforms"]
     for name, facts in load_knowledge("credentials").items():
         block = Block(world, name)
@@ -110,7 +110,7 @@ def _need(block: Block, spelt: str) -> Need:
 
 def _doubts(block: Block, facts: Mapping[str, Any]) -> Iterator[Doubt]:
     if "unless" in facts and block.path(facts["unless"]):
-        return  # a server of somebody else's, with tokens of its own
+        return  # another server with its own kind of tokens
     keys = dict(pair.split(":") for spelt in facts["needs"] for pair in spelt.split("|"))
     for kind in ("shapes", "guesses"):
         for variable, (shape, words) in facts.get(kind, {}).items():

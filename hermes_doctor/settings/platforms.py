@@ -1,4 +1,4 @@
-"""Which platforms the gateway of this home starts, by its settings and its release."""
+"""Determine which platforms the gateway starts, from its settings and its release."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hermes_doctor.settings.proxies import Proxy
 from hermes_doctor.settings.variables import Settings, section
 
 _PLACES = {"top": (), "platforms": ("platforms",), "gateway": ("gateway", "platforms")}
-"""Where config.yaml can switch a platform, the strongest place first."""
+"""Where config.yaml can enable a platform, the highest precedence first."""
 _SCHEMES = {"http": 80, "ws": 80, "https": 443, "wss": 443}
 HELD, LISTENING = "held", "listening"
 
@@ -26,42 +26,42 @@ class Endpoint(NamedTuple):
 
     @property
     def name(self) -> str:
-        """As people write it; the usual port goes without saying."""
+        """The address as people write it, without the usual port."""
         return self.host if self.port == 443 else f"{self.host}:{self.port}"
 
 
 class Platform(NamedTuple):
-    """One platform that the settings switch on."""
+    """A platform that the settings enable."""
 
     name: str
     label: str
     because: str
-    """What switches it on: a variable's name and place, or a key of config.yaml."""
+    """What enables it: a variable's name and place, or a key of config.yaml."""
     link: str
-    """`held`: a connection at all times; `polled`: now and then; `listening`; `bridge`."""
+    """`held`: always connected; `polled`: connects now and then; `listening`; `bridge`."""
     endpoints: tuple[Endpoint, ...]
-    """Where it connects to."""
+    """The hosts that it connects to."""
     moved: bool
-    """Whether the operator has set another address than the usual one."""
+    """Whether the operator has set a non-standard address."""
     network: str | None
-    """The network of its hosts, where it has one of its own."""
+    """The name of the network of its hosts, if it has its own."""
     port: int | None
-    """Where it listens."""
+    """The port that it listens on."""
     proxies: tuple[Proxy, ...]
-    """What it may go through instead."""
+    """The proxies that it may connect through."""
     proxy_variables: tuple[str, ...]
     notifies: bool | None
-    """Whether the gateway tries again when it fails while it runs; if not, it stays dead."""
+    """Whether the gateway reconnects it after a failure at runtime; if not, it stays dead."""
     quiet_after: float | None
-    """Seconds without a word from a live platform that are too many."""
+    """The number of seconds without data after which a connection is considered dead."""
     lock: str | None
-    """The scope of its lock on the bot's identity."""
+    """The scope of its lock on the bot's token."""
     library: str | None = None
-    """What its adapter imports and Hermes does not always bring along."""
+    """The library that its adapter imports and that Hermes does not always install."""
 
 
 def find(settings: Settings, installed: tuple[int, ...] | None) -> list[Platform]:
-    """The platforms that a gateway of this release starts with these settings."""
+    """Return the platforms that a gateway of this release starts with these settings."""
     known: Mapping[str, Any] = load_knowledge("platforms")["platforms"]
     found = []
     for name, forms in load_knowledge("enabling").items():
@@ -75,7 +75,7 @@ def find(settings: Settings, installed: tuple[int, ...] | None) -> list[Platform
 def form_of(
     forms: list[dict[str, Any]], installed: tuple[int, ...] | None
 ) -> dict[str, Any] | None:
-    """What is known for this release: its own form, or that of the newest one before it."""
+    """Return what is known for this release, or for the newest one before it."""
     best: tuple[int, ...] = ()
     found = None
     for form in forms:
@@ -87,7 +87,7 @@ def form_of(
 
 
 def _because(settings: Settings, name: str, form: Mapping[str, Any]) -> str | None:
-    """What switches this platform on; None when nothing does, or something keeps it off."""
+    """Return what enables this platform; None if nothing does, or something disables it."""
     for place, path in _PLACES.items():
         block = section(settings.config, *path, name)
         if "enabled" not in block:
@@ -143,7 +143,7 @@ def _platform(
 
 
 def _blocks(settings: Settings, name: str) -> Iterator[Mapping[str, Any]]:
-    """Every block of config.yaml about a platform, its `extra` included."""
+    """Yield every block of config.yaml about a platform, including its `extra`."""
     for path in _PLACES.values():
         block = section(settings.config, *path, name)
         yield block
@@ -153,7 +153,7 @@ def _blocks(settings: Settings, name: str) -> Iterator[Mapping[str, Any]]:
 def _moved(
     settings: Settings, facts: Mapping[str, Any], blocks: list[Mapping[str, Any]]
 ) -> Endpoint | None:
-    """The address that the operator has set."""
+    """Return the address that the operator has set."""
     for word in facts.get("address_variables", ()):
         variable, _, port = word.partition(":")
         if settings.value(variable):
@@ -167,7 +167,7 @@ def _moved(
 
 
 def _endpoint(text: str, port: int = 443) -> Endpoint | None:
-    """Host and port of an address with or without a scheme."""
+    """Return host and port of an address with or without a scheme."""
     scheme, there, rest = text.partition("://")
     if not there:
         scheme, rest = "", text
@@ -181,12 +181,12 @@ def _endpoint(text: str, port: int = 443) -> Endpoint | None:
 
 
 def endpoint(url: str) -> Endpoint | None:
-    """Host and port of a URL; None when it is none."""
+    """Return host and port of a URL; None if it is invalid."""
     return _endpoint(url.strip()) if url.strip() else None
 
 
 def _applies(settings: Settings, blocks: list[Mapping[str, Any]], when: list[str] | None) -> bool:
-    """Whether a platform that can listen does: always, or when a variable is set (to a value)."""
+    """Tell whether a platform listens: always, or if a variable is set (to a value)."""
     if when is None:
         return True
     variable, *values = when

@@ -1,4 +1,4 @@
-"""Where platforms listen: the port, and the setting that it comes from."""
+"""Determine on which ports platforms listen, and which setting decides that."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from hermes_doctor.settings.platform_block import Block
 from hermes_doctor.settings.release import Release
 
 _BRIDGE: Mapping[str, Any] = {"port": 3000, "port_variables": [], "port_keys": ["bridge_port"]}
-"""The bridge to WhatsApp listens as well, for the gateway alone."""
+"""The WhatsApp bridge listens too, for the gateway only."""
 
 
 class Door(NamedTuple):
@@ -26,15 +26,15 @@ class Door(NamedTuple):
     label: str
     port: int
     place: str
-    """What says so: a line, or what starts the platform where the port is the built-in one."""
+    """The line that sets it, or what starts the platform if the port is the default."""
     variable: str | None
-    """What sets it in .env, where there is such a variable."""
+    """The variable that sets it in .env, if there is one."""
     key: str | None
-    """What sets it in config.yaml."""
+    """The key that sets it in config.yaml."""
 
 
 def doors(world: World) -> Iterator[Door]:
-    """The ports of all platforms that would start."""
+    """Yield the ports of all platforms that would start."""
     known: Mapping[str, Any] = load_knowledge("platforms")["platforms"]
     for name, because in started_platforms(world).items():
         facts = known[name]
@@ -58,13 +58,13 @@ def doors(world: World) -> Iterator[Door]:
 
 
 def usual_ports() -> frozenset[int]:
-    """The ports that platforms have unless another is set."""
+    """Return the default ports of platforms."""
     known: Mapping[str, Any] = load_knowledge("platforms")["platforms"]
     return frozenset(one["listens"]["port"] for one in known.values() if "listens" in one)
 
 
 def world_of(home: Home, release: Release) -> World:
-    """What a gateway of another home would go by, by that home's files alone."""
+    """Return the inputs of another home's gateway, from that home's files only."""
     written, env = config_file.read(home), env_file.read(home)
     return World(
         release=release,

@@ -1,4 +1,4 @@
-"""The providers that an operator has written down, and which of them a name means."""
+"""Read the entries of custom providers as written in config.yaml."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ URLS = ("base_url", "url", "api")
 
 
 class Own(NamedTuple):
-    """One entry, as it is written."""
+    """An entry of a custom provider, as written."""
 
     name: str
     path: Path
     block: Mapping[Any, Any]
 
     def word(self, world: World) -> str:
-        """What `provider` must say to mean it and not a built-in one of the same name."""
+        """Return the `provider` value that selects it and not a built-in one of the same name."""
         plain = custom_providers.slug(self.name)
         if world.release.provider(plain) == plain:
             return custom_providers.PREFIX + plain
         return self.name if self.path[0] == DICT else plain
 
     def model(self) -> str | None:
-        """The only model that it names."""
+        """Return the only model that it names."""
         named = self.block.get("default_model") or self.block.get("model")
         if isinstance(named, str) and named.strip():
             return str(named).strip()
@@ -37,7 +37,7 @@ class Own(NamedTuple):
         return models[0] if len(models) == 1 else None
 
     def models(self) -> list[str]:
-        """The models that it lists."""
+        """Return the models that it lists."""
         listed = self.block.get("models")
         names = listed if isinstance(listed, dict | list) else ()
         found = (
@@ -47,7 +47,7 @@ class Own(NamedTuple):
 
 
 def own_providers(world: World) -> list[Own]:
-    """Every entry in a place and a form that Hermes reads."""
+    """Return every entry in a place and form that Hermes reads."""
     found = [
         Own(str(name), (DICT, name), block)
         for name, block in section(world.raw, DICT).items()
@@ -61,7 +61,7 @@ def own_providers(world: World) -> list[Own]:
 
 
 def own_provider(world: World, name: str) -> Own | None:
-    """The entry that Hermes takes for a name."""
+    """Return the entry that Hermes uses for a name."""
     try:
         found = custom_providers.find(world, name)
     except custom_providers.Malformed:
@@ -72,7 +72,7 @@ def own_provider(world: World, name: str) -> Own | None:
 
 
 def bare(value: Any) -> Any:
-    """A value of config.yaml without the places of its texts, to be written again."""
+    """Return a value of config.yaml as plain types, to be written again."""
     if isinstance(value, dict):
         return {str(key): bare(one) for key, one in value.items()}
     if isinstance(value, list):

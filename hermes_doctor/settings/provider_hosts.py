@@ -1,4 +1,4 @@
-"""Where the model providers of a configuration are."""
+"""Find the hosts of the model providers in a configuration."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _URLS = ("base_url", "url", "api", "api_base")
 
 
 def find(settings: Settings) -> dict[str, Endpoint]:
-    """The providers that are named as the main one or as a fallback, with their addresses."""
+    """Return the main and the fallback providers with their addresses."""
     found: dict[str, Endpoint] = {}
     for name, block in _named(settings.config):
         url = _address(settings, name, block)
@@ -34,7 +34,7 @@ def _named(config: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]
 
 
 def _address(settings: Settings, name: str, block: Mapping[str, Any]) -> str | None:
-    """The URL in the block, in the provider's own block, in its variable, or the built-in one."""
+    """Return the URL from the provider's block, this block, its variable, or the built-in one."""
     own = section(settings.config, "providers", name)
     for source in (own, block):
         for key in _URLS:

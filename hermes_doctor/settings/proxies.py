@@ -1,4 +1,4 @@
-"""The proxies that a gateway goes through, by its variables."""
+"""Determine the proxies that a gateway uses, from its variables."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _PORTS = {"http": 80, "https": 443}
 
 
 class Proxy(NamedTuple):
-    """One proxy. `auth` holds a secret: never shown."""
+    """A proxy. `auth` is a secret: never show it."""
 
     variable: str
     scheme: str
@@ -28,12 +28,12 @@ class Proxy(NamedTuple):
 
     @property
     def name(self) -> str:
-        """How a report may call it."""
+        """The proxy's address for display."""
         return f"{self.scheme}://{self.host}:{self.port}"
 
 
 def parse(variable: str, value: str) -> Proxy | None:
-    """What a variable says, if that can be a proxy."""
+    """Parse a variable's value; None if it cannot be a proxy."""
     match = _FORM.fullmatch(value.strip())
     if not match:
         return None
@@ -45,7 +45,7 @@ def parse(variable: str, value: str) -> Proxy | None:
 
 
 def every(settings: Settings, own: Iterable[str] = ()) -> list[Proxy]:
-    """Each proxy that is set, the ones of a platform's own first."""
+    """Return each proxy that is set, a platform's own ones first."""
     found: dict[tuple[str, int], Proxy] = {}
     for variable in (*own, *(name.lower() for name in own), *_USUAL):
         proxy = parse(variable, settings.value(variable)) if settings.value(variable) else None
@@ -55,7 +55,7 @@ def every(settings: Settings, own: Iterable[str] = ()) -> list[Proxy]:
 
 
 def towards(settings: Settings, host: str, own: Iterable[str] = ()) -> Proxy | None:
-    """The proxy that a call to this host goes through; None when it goes straight."""
+    """Return the proxy for requests to this host; None if they go directly."""
     if any(_excepted(host, word) for word in _exceptions(settings)):
         return None
     return next(iter(every(settings, own)), None)
@@ -67,7 +67,7 @@ def _exceptions(settings: Settings) -> list[str]:
 
 
 def _excepted(host: str, word: str) -> bool:
-    """Whether NO_PROXY's word covers the host: `*`, a name, `.domain`, an address or a range."""
+    """Tell whether an entry of NO_PROXY (`*`, name, `.domain`, address, range) covers the host."""
     host = host.lower()
     if word == "*" or host == word:
         return True

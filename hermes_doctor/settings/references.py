@@ -1,4 +1,4 @@
-"""Names of variables in config.yaml, and which of them Hermes does not fill in."""
+"""Find references to variables in config.yaml that Hermes does not replace."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hermes_doctor.settings.key_state import state
 from hermes_doctor.settings.sourced_text import text
 
 _OTHERS = pattern(r"\$\{env:(\w+)\}|\{\{\s*(?:env\.)?(\w+)\s*\}\}|%(\w+)%|\$\(?(\w+)\)?")
-"""How other programs write it: `${env:NAME}`, `{{ NAME }}`, `%NAME%`, `$NAME`."""
+"""Notations of other programs: `${env:NAME}`, `{{ NAME }}`, `%NAME%`, `$NAME`."""
 _NAME = pattern(r"[A-Z][A-Z0-9_]*_(?:KEY|TOKEN|SECRET|URL)")
 _MODEL = ("default", "model", "name")
 _SETTINGS = ("provider", "base_url", "api_base", "api_key", "api")
@@ -23,24 +23,24 @@ _LINK = ("provider", "model", "base_url", "api_key", "key_env", "api_key_env")
 
 
 class Unfilled(NamedTuple):
-    """A value that is sent as it is written."""
+    """A reference that is sent literally."""
 
     path: Path
     name: str
-    """The variable."""
+    """The variable's name."""
     is_set: bool
     filled: bool
-    """Whether Hermes fills in variables at this place at all."""
+    """Whether Hermes replaces references in this place."""
     whole: bool
-    """Whether the value is nothing but the variable."""
+    """Whether the value is only the reference."""
     right: str
-    """The value as Hermes would fill it in here."""
+    """The value in the notation that Hermes replaces."""
     secret: bool
-    """Whether the place is one for a key."""
+    """Whether the setting is a key."""
 
 
 def unfilled(world: World) -> Iterator[Unfilled]:
-    """Every such value of the model, of own providers and of the fallback chain."""
+    """Yield these references in the model, in custom providers and in the fallback chain."""
     for path, value, filled in _texts(world):
         found = _unfilled(world, path, value, filled)
         if found:
@@ -87,7 +87,7 @@ def _unfilled(world: World, path: Path, value: str, filled: bool) -> Unfilled | 
         return None
     is_set = bool(world.variables.get(word))
     if not is_set and not word.isupper():
-        return None  # a model or a key may begin with a dollar sign
+        return None  # a model or a key may start with a dollar sign
     return Unfilled(path, word, is_set, filled, True, f"${{{word}}}", secret)
 
 
@@ -96,7 +96,7 @@ def _is_address(value: str) -> bool:
 
 
 def value_of(world: World, name: str) -> str | None:
-    """What a variable holds, where it may stand in config.yaml: not a secret, and not empty."""
+    """Return a variable's value if it may be written to config.yaml: set, and not a secret."""
     found = world.variables.get(name)
     if not found or name.upper().endswith(("_KEY", "_TOKEN", "_SECRET", "_PASSWORD")):
         return None

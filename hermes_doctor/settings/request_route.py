@@ -1,7 +1,7 @@
-"""Which provider, address, protocol and key a request would use: Hermes' own order, in ours.
+"""Resolve the provider, address, protocol and key of a request in the same order as Hermes.
 
-Each path below is one of Hermes' own. What could have counted and does not is kept beside what
-does, so that an answer can say what it shadows.
+Each method follows one code path of Hermes. Values that are set but not used are kept as well, so
+that an answer can list what it overrides.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def resolve(
     base_url: Text = ABSENT,
     key: Text = ABSENT,
 ) -> Runtime:
-    """The runtime for a provider by name, with what a fallback entry gives along."""
+    """Resolve a provider by name, with the address and key of a fallback entry."""
     try:
         return _Resolver(world, requested, base_url, key).resolve()
     except Malformed as error:
@@ -35,7 +35,7 @@ def resolve(
 
 
 def model_config(world: World) -> dict[Any, Any]:
-    """`model:` as the resolver reads it."""
+    """Return `model:` as the resolver reads it."""
     model = world.config.get("model")
     if isinstance(model, str):
         return {"default": stripped(model)} if model.strip() else {}
@@ -50,9 +50,9 @@ def model_config(world: World) -> dict[Any, Any]:
 
 
 def requested(world: World, *, here: bool = True) -> tuple[Text, list[Text]]:
-    """The provider that is asked for, and what else asks for one.
+    """Return the requested provider, and the other settings that request one.
 
-    In older releases the variable counts first where the gateway itself asks (`here`).
+    In older releases, the variable comes first if the gateway itself asks (`here`).
     """
     try:
         named = model_config(world).get("provider")
@@ -67,7 +67,7 @@ def requested(world: World, *, here: bool = True) -> tuple[Text, list[Text]]:
 
 
 def usable(world: World, candidates: Iterable[Text]) -> tuple[Text, list[Text]]:
-    """The first candidate that Hermes takes for a key, and the others that are set."""
+    """Return the first candidate that Hermes accepts as a key, and the others that are set."""
     able = [one for one in candidates if one]
     chosen = next((one for one in able if world.release.is_usable(one)), ABSENT)
     return chosen, [one for one in able if one.source != chosen.source]
@@ -115,13 +115,13 @@ class _Resolver:
             )
 
     def _means_custom(self, name: str) -> bool:
-        """Whether a name is `custom` or, in newer releases, another name of it."""
+        """Tell whether a name is `custom` or, in newer releases, an alias of it."""
         if name == "custom":
             return True
         return self.release.since(0, 15) and self.release.provider(name) == "custom"
 
     def _custom(self) -> Runtime | None:
-        """A provider of the operator's own, or a bare address that comes with a fallback."""
+        """Resolve a custom provider, or the bare address of a fallback entry."""
         if self._means_custom(self.asked) and self.base_url:
             url = self.base_url.like(self.base_url.rstrip("/"))
             pooled = self._pooled(url, None, None)
@@ -148,12 +148,12 @@ class _Resolver:
         return Runtime("custom", url, mode, key or NO_KEY, self._ignored(url, found), others)
 
     def _ignored(self, url: Text, found: Custom) -> list[Text]:
-        """Addresses that are set for this provider and do not count."""
+        """Return the addresses that are set for this provider but not used."""
         candidates = [found.base_url, *found.other_urls, self.address]
         return [one for one in candidates if one and one.source != url.source]
 
     def _env_keys(self, url: str) -> list[Text]:
-        """The keys of others that may go to an address; older releases send them anywhere."""
+        """Return other providers' keys that may be sent to an address; older releases send any."""
         getenv, gated = self.world.getenv, self.release.since(0, 15)
         openai = urls.belongs(url, "openai.com") or urls.belongs(url, "openai.azure.com")
         found = []
@@ -178,7 +178,7 @@ class _Resolver:
         return urls.mode(url, self.release) or urls.CHAT
 
     def _anonymous(self) -> Runtime | None:
-        """An address without a provider: newer releases go there."""
+        """Resolve an address without a provider, which newer releases use."""
         if self.base_url or self.key or not self.release.since(0, 18) or not self.address:
             return None
         if self.written not in ("auto", ""):
@@ -219,7 +219,7 @@ class _Resolver:
         return self.asked in ("openrouter", "auto") and not elsewhere and not self.key
 
     def _provider(self) -> str:
-        """The built-in provider that the name means, or that the keys at hand suggest."""
+        """Return the built-in provider of this name, or the one that the available keys select."""
         meant = self.release.provider(self.asked)
         if meant:
             return meant
@@ -233,7 +233,7 @@ class _Resolver:
         return found
 
     def _openrouter(self) -> Runtime:
-        """OpenRouter, and whatever address takes its place."""
+        """Resolve OpenRouter, or the address that replaces it."""
         getenv = self.world.getenv
         asked = "custom" if self._means_custom(self.asked) else str(self.asked)
         router, own = getenv("OPENROUTER_BASE_URL"), getenv("CUSTOM_BASE_URL")
@@ -259,7 +259,7 @@ class _Resolver:
         return Runtime(provider, url, mode or self._mode(url), key, unique, others)
 
     def _trusts_address(self, asked: str) -> bool:
-        """Whether `model.base_url` counts for a provider that is not named."""
+        """Tell whether `model.base_url` applies to a provider that is not named."""
         if not self.address or self.base_url:
             return False
         named = self.written if isinstance(self.model.get("provider"), str) else ""

@@ -1,4 +1,4 @@
-"""The answers: what the next message would really use, and where every value comes from."""
+"""The resolved settings: what the next message would use, and where each value comes from."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ class Trouble(NamedTuple):
 
 
 class Route(NamedTuple):
-    """One way to a model: what was asked for, and what a request would use."""
+    """A configured route to a model: what was requested, and what a request would use."""
 
     path: str
-    """Where it is configured: `model`, or an entry of the fallback chain."""
+    """Its path in config.yaml: `model`, or an entry of the fallback chain."""
     requested: Answer
     model: Answer
     provider: Answer | None
@@ -37,7 +37,7 @@ class Route(NamedTuple):
 
 
 class SideTask(NamedTuple):
-    """What a side task uses; nothing but `auto` means that it follows the main model."""
+    """The settings of a side task; only `auto` means that it follows the main model."""
 
     name: str
     provider: Answer
@@ -48,25 +48,25 @@ class SideTask(NamedTuple):
 
 
 class Resolved(NamedTuple):
-    """All that a gateway of this home goes by."""
+    """All resolved settings of a home's gateway."""
 
     release: tuple[int, ...]
     """The release whose rules were applied."""
     main: Route
-    """What config.yaml asks for first."""
+    """The route that config.yaml asks for first."""
     used: Route | None
-    """What the next message would use: `main`, a fallback, or nothing."""
+    """The route of the next message: `main`, a fallback, or None."""
     fallback: tuple[Route, ...]
     tasks: tuple[SideTask, ...]
     platforms: tuple[Access, ...]
     world: World
-    """What it was made from. Holds secrets."""
+    """The inputs. Contains secrets."""
     doubts: tuple[str, ...] = ()
     """What could not be read, and why."""
 
 
 def of(world: World, doubts: tuple[str, ...] = ()) -> Resolved:
-    """The answers for a world."""
+    """Resolve all settings of a gateway from its inputs."""
     main, falls_back = _main(world)
     chain = tuple(_link(world, link) for link in fallback.chain(world))
     used: Route | None = main
@@ -100,7 +100,7 @@ def _main(world: World) -> tuple[Route, bool]:
 
 
 def model_answer(world: World) -> Answer:
-    """The model's name as the gateway sends it: as it is written, without `${NAME}` expanded."""
+    """Return the model's name as the gateway sends it, without expanding `${NAME}`."""
     model = world.gateway.get("model")
     if not isinstance(model, dict):
         written = model if isinstance(model, str) else ""
@@ -118,7 +118,7 @@ def _default_model(world: World, provider: str) -> Answer:
 
 
 def _instead(world: World, main: Route) -> Route | None:
-    """The first entry of the chain that has credentials; the main model where it names none."""
+    """Return the first fallback with credentials; if it names no model, with the main one."""
     routes = (_link(world, link) for link in fallback.tried(world))
     found = next((one for one in routes if not one.trouble), None)
     if found is None or found.model.value:
@@ -169,7 +169,7 @@ def _mode_source(mode: str) -> Source:
 
 
 def answer(value: Text) -> Answer:
-    """A value that is no secret, as an answer."""
+    """Return a value that is not a secret as an answer."""
     return Answer(str(value), value.source)
 
 

@@ -1,4 +1,4 @@
-"""Settings of config.yaml that a variable beats."""
+"""Find settings of config.yaml that a variable overrides."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _TRUE, _FALSE = frozenset({"true", "1", "yes", "on"}), frozenset({"false", "0", 
 
 
 class Shadowed(NamedTuple):
-    """One setting, and the variable that counts instead."""
+    """A setting, and the variable that overrides it."""
 
     path: Path
     variable: str
@@ -25,7 +25,7 @@ class Shadowed(NamedTuple):
 
 
 def shadowed(found: Resolved) -> Iterator[Shadowed]:
-    """Every setting of a platform that would start for which it makes a difference."""
+    """Yield the overridden settings of platforms that would start, if the values differ."""
     world = found.world
     started = {one.name for one in found.platforms}
     for name, variable in unknown_keys.of("bridged", world.release).items():
@@ -53,7 +53,7 @@ def _one(found: Resolved, path: Path, value: Any, variable: str) -> Iterator[Sha
 
 
 def _meaning(value: Any) -> frozenset[str]:
-    """A setting in the form in which two ways to write it are the same."""
+    """Normalise a setting, so that different notations of a value compare equal."""
     if isinstance(value, Text | str):
         bare = value.strip()
         if bare[:1] == "[" and bare[-1:] == "]":

@@ -1,4 +1,4 @@
-"""A value together with the place that it was read from, and answers made of such values."""
+"""Values that remember where they were read, and answers made of them."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ class Source(NamedTuple):
     kind: str
     """`config`, `env`, `process`, `pool`, `login` or `default`."""
     name: str
-    """A path in config.yaml, a variable, the label of an entry, or what the default is of."""
+    """A path in config.yaml, a variable, an entry's label, or what the default belongs to."""
     file: str | None = None
     line: int | None = None
     via: Source | None = None
-    """What the value there refers to: the variable that `${NAME}` or `key_env` names."""
+    """The source that the value refers to: the variable in `${NAME}` or `key_env`."""
 
     @property
     def place(self) -> str:
-        """The file and the line, or in words what else it is."""
+        """The file and line, or a description."""
         if self.file:
             return f"{self.file}:{self.line}" if self.line else self.file
         return "the gateway's environment" if self.kind == PROCESS else "built in"
@@ -44,7 +44,7 @@ BUILT_IN = Source(DEFAULT, "built in")
 
 
 class Text(str):
-    """Text that knows where it was read. May be a secret: only its source is ever shown."""
+    """A text that remembers its source. May be a secret: only its source may be shown."""
 
     __slots__ = ("source",)
     source: Source
@@ -55,25 +55,25 @@ class Text(str):
         return made
 
     def like(self, value: str) -> Text:
-        """Another text from the same place."""
+        """Return another text with the same source."""
         return Text(value, self.source)
 
 
 def text(value: Any, source: Source = BUILT_IN) -> Text:
-    """Any value as Hermes makes text of it where it writes `str(value or "")`."""
+    """Convert a value to text as Hermes' `str(value or "")` does."""
     if isinstance(value, Text):
         return value
     return Text(str(value) if value else "", source)
 
 
 def stripped(value: Any) -> Text:
-    """The same without the space around it."""
+    """Convert a value to text without surrounding spaces."""
     found = text(value)
     return found.like(found.strip())
 
 
 class Answer(NamedTuple):
-    """What counts, where it comes from, and what else was set and does not count."""
+    """The value that is used, its source, and the values that it overrides."""
 
     value: str | None
     source: Source
@@ -81,17 +81,17 @@ class Answer(NamedTuple):
 
 
 class Key(NamedTuple):
-    """A key or a token: never its value."""
+    """A key or a token, described without its value."""
 
     name: str
-    """The variable, the path or the label that it goes by."""
+    """Its variable, path or label."""
     source: Source
     state: str
     """`usable`, `placeholder`, `masked`, `unresolved`, `not needed` or `missing`."""
     fingerprint: str | None = None
-    """Tells whether two are the same; does not give the value away."""
+    """Tells whether two keys are equal without revealing them."""
     shadows: tuple[Key, ...] = ()
     faults: tuple[str, ...] = ()
-    """What is sent along with it and is no part of it: `comment`, `quotes`, `bearer`, …"""
+    """What is sent along with it but is not part of it: `comment`, `quotes`, `bearer`, …"""
     vendor: str | None = None
-    """The domain of whom it was made by, where its first letters tell."""
+    """The issuer's domain, if its prefix shows it."""

@@ -1,4 +1,4 @@
-"""Keys of config.yaml that nobody reads, each a slip away from one that this release does."""
+"""Find keys of config.yaml that are typos of keys which this release reads."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from hermes_doctor.settings.release import Release
 
 _PLATFORM, _PROVIDER = "platform", "provider"
 _ENTRIES = {"providers": _PROVIDER, "custom_providers": _PROVIDER, "platforms": _PLATFORM}
-"""Sections of entries that people name; what is in an entry is known."""
+"""Sections whose entries have arbitrary names but known keys."""
 
 
 class Misspelt(NamedTuple):
-    """A key that is most likely meant to be another one."""
+    """A key that is probably a typo of another one."""
 
     path: Path
     meant: str
@@ -26,9 +26,10 @@ class Misspelt(NamedTuple):
 
 
 def misspelt(document: Document, release: Release) -> Iterator[Misspelt]:
-    """The keys of this file that nobody reads, each with the one that is meant.
+    """Yield the unknown keys of this file that are close to a known one.
 
-    What has no near neighbour says nothing: plugins read keys that no release lists.
+    Unknown keys that resemble no known key are not reported, because plugins of Hermes read keys
+    that no release lists.
     """
     knowledge = load_knowledge("keys")
     sections = _sections(knowledge["keys"])
@@ -48,7 +49,7 @@ def misspelt(document: Document, release: Release) -> Iterator[Misspelt]:
 def _known(
     path: Path, sections: Mapping[str, dict[str, Any]], platforms: Mapping[str, Any]
 ) -> dict[str, Any] | None:
-    """The keys that may stand beside this one; None where anything may."""
+    """Return the keys that are allowed next to this one; None where any key is."""
     first = path[0]
     if len(path) == 1:
         return sections[""] | dict(platforms)
@@ -71,7 +72,7 @@ def _sections(keys: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 def is_of(forms: Any, release: Release) -> bool:
-    """Whether this release has it."""
+    """Tell whether this release has it."""
     return any(
         "from" not in form or numbers(form["from"]) <= release.version <= numbers(form["to"])
         for form in forms
@@ -79,7 +80,7 @@ def is_of(forms: Any, release: Release) -> bool:
 
 
 def of(topic: str, release: Release) -> dict[str, Any]:
-    """The entries of a topic that this release has."""
+    """Return the entries of a topic for this release."""
     return {
         entry: form["is"]
         for entry, forms in load_knowledge("keys").get(topic, {}).items()

@@ -1,8 +1,7 @@
-"""What a gateway of this home goes by: its variables, and config.yaml.
+"""The variables and config.yaml of a gateway, merged with little effort.
 
-A light answer to "which value counts": the variables that the running process was started with
-(or those that its service gives), overlaid by .env as Hermes overlays them. Where config.yaml
-cannot be read, it is empty, as it is to Hermes.
+The variables that the running process was started with (or those of its service) are overridden by
+.env, as in Hermes. If config.yaml cannot be read, it is empty, as for Hermes.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ _TRUE = frozenset({"true", "1", "yes", "on"})
 
 
 class Settings(NamedTuple):
-    """All of it. Holds secrets: never shown, only names are."""
+    """The gateway's variables and config.yaml. Contains secrets: show only names."""
 
     variables: Mapping[str, str]
     file: frozenset[str]
@@ -31,21 +30,21 @@ class Settings(NamedTuple):
     """What could not be read, and why."""
 
     def value(self, name: str) -> str:
-        """A variable's value without the space around it; empty when it is not set."""
+        """Return a variable without surrounding spaces; empty if it is not set."""
         return self.variables.get(name, "").strip()
 
     def is_set(self, name: str) -> bool:
-        """Whether a variable counts: not empty, and not `false` where it is a switch."""
+        """Tell whether a variable is set: not empty, and true if it is a switch."""
         value = self.value(name)
         return value.lower() in _TRUE if name.endswith("_ENABLED") else bool(value)
 
     def source(self, name: str) -> str:
-        """Where a variable comes from, for people."""
+        """Return where a variable is set, for display."""
         return ".env" if name in self.file else "the gateway's environment"
 
 
 def parse(text: str) -> dict[str, str]:
-    """The variables of a .env, quotes and comments taken off."""
+    """Parse a .env, removing quotes and comments."""
     found = {}
     for line in text.splitlines():
         match = _LINE.fullmatch(line)
@@ -62,7 +61,7 @@ def _bare(value: str) -> str:
 
 
 def section(config: Mapping[str, Any], *path: str) -> Mapping[str, Any]:
-    """A part of config.yaml; empty when it is not there or is something else."""
+    """Return a section of config.yaml; empty if it is missing or not a mapping."""
     here: Any = config
     for key in path:
         here = here.get(key) if isinstance(here, Mapping) else None

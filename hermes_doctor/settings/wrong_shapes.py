@@ -1,4 +1,4 @@
-"""Blocks of config.yaml that have another form than Hermes reads, and the form that it does."""
+"""Find blocks of config.yaml with the wrong structure, and the structure that Hermes reads."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ CHAIN = "fallback_providers"
 
 
 class Misshapen(NamedTuple):
-    """A block that Hermes passes over."""
+    """A block that Hermes ignores because of its structure or place."""
 
     path: Path
     what: str
     names: tuple[str, ...]
-    """The providers that are lost by it."""
+    """The providers that are lost because of it."""
     moved: Path | None = None
-    """Where it would count as it is."""
+    """The path where it would work unchanged."""
     value: Any = None
-    """What to write there instead, where moving is not enough."""
+    """What to write there if moving is not enough."""
 
 
 def providers(world: World) -> Iterator[Misshapen]:
-    """Own providers that Hermes does not find for their form or their place."""
+    """Yield custom providers that Hermes does not find because of their structure or place."""
     raw = world.raw
     older, newer = raw.get(provider_entries.LIST), raw.get(provider_entries.DICT)
     nested = section(raw, "model")
@@ -52,7 +52,7 @@ def providers(world: World) -> Iterator[Misshapen]:
 
 
 def _mapping(path: Path, block: Mapping[Any, Any], newer: Any) -> Misshapen:
-    """The older list written as a mapping: `providers:` is what takes one."""
+    """Handle the older list written as a mapping, which `providers:` accepts."""
     if all(isinstance(one, dict) for one in block.values()):
         moved = (provider_entries.DICT,) if newer is None else None
         return Misshapen(path, "is a mapping, not a list", _names(block), moved)
@@ -74,7 +74,7 @@ def _is_named(one: Any) -> bool:
 
 
 def chain(world: World) -> Iterator[Misshapen]:
-    """Parts of the fallback chain that Hermes passes over in silence."""
+    """Yield parts of the fallback chain that Hermes silently ignores."""
     raw = world.raw
     for place in (CHAIN, "fallback_model"):
         block = raw.get(place)
@@ -125,7 +125,7 @@ def _entry(world: World, path: Path, block: Mapping[Any, Any]) -> Iterator[Missh
 
 
 def _read(world: World, text: str) -> list[dict[str, Any]] | None:
-    """The chain that a text holds: JSON, or a name."""
+    """Parse a chain that is written as text: JSON or names."""
     import json
 
     try:
@@ -136,7 +136,7 @@ def _read(world: World, text: str) -> list[dict[str, Any]] | None:
 
 
 def _links(world: World, block: Any) -> list[dict[str, Any]] | None:
-    """Entries in the form that Hermes reads; None where one of them does not say enough."""
+    """Return the entries in the form that Hermes reads; None if one lacks information."""
     made = []
     for one in block if isinstance(block, list) else [block]:
         if isinstance(one, str):
@@ -148,7 +148,7 @@ def _links(world: World, block: Any) -> list[dict[str, Any]] | None:
 
 
 def _split(world: World, text: str) -> dict[str, Any] | None:
-    """`provider/model` or `provider:model` of a provider that is known."""
+    """Split `provider/model` or `provider:model` if the provider is known."""
     for mark in ("/", ":"):
         name, found, model = text.strip().partition(mark)
         if (

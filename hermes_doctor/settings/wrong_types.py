@@ -1,4 +1,4 @@
-"""Settings of a provider or a model that are of another kind than text or a number."""
+"""Find provider and model settings that have the wrong type."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ _MODEL = ("default", "model", "provider", "base_url", "api_key")
 _ENTRY = (*provider_entries.URLS, "api_key", "key_env", "name")
 _LINK = ("provider", "model", "base_url", "api_key")
 SMALLEST = 64_000
-"""The context that Hermes asks of a model at least."""
+"""The minimum context length that Hermes requires."""
 
 
 class Odd(NamedTuple):
-    """A value that must be text and is not."""
+    """A value that must be text but is not."""
 
     path: Path
     kind: str
     text: str | None
-    """What is written there, where quotes make it what was meant."""
+    """The text as written, if quotes would make it valid."""
 
 
 def odd(world: World) -> Iterator[Odd]:
-    """Numbers, words like `no`, lists and mappings where text must be."""
+    """Yield numbers, booleans, lists and mappings where text is required."""
     model = world.raw.get("model")
     if model and not isinstance(model, str | dict):
         yield _odd(world, ("model",), model)
@@ -60,7 +60,7 @@ def _odd(world: World, path: Path, value: Any) -> Odd:
 
 
 def whole(value: Any) -> int | None:
-    """A length as Hermes takes it; None when it does not."""
+    """Return a length as Hermes converts it; None if it cannot."""
     try:
         return int(value)
     except (TypeError, ValueError, OverflowError):
@@ -68,7 +68,7 @@ def whole(value: Any) -> int | None:
 
 
 def length(value: Any) -> int | None:
-    """The number that somebody meant by `128K`, `1M` or `128,000`."""
+    """Return the number that was meant by `128K`, `1M` or `128,000`."""
     import re
 
     said = re.fullmatch(

@@ -1,4 +1,4 @@
-"""The slips of the pen that make config.yaml unreadable, and those that can be mended by rule."""
+"""Find typical mistakes that make config.yaml invalid, and repair those with a clear fix."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hermes_doctor.settings import config_file
 from hermes_doctor.settings.config_file import ConfigFile, Fault
 
 BLANKS = "\u00a0\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u3000"
-"""Blanks that look like a space and are none to YAML."""
+"""Blanks that look like a space but are not one for YAML."""
 
 
 _CONFLICT = pattern(r"^(<{7}|={7}|>{7})(\s|$)")
@@ -28,21 +28,21 @@ _CURLY_SINGLE = pattern(r"(?<=[:\s])‘([^’'\n]*)’(?=\s|$)")
 
 
 class YamlMistake(NamedTuple):
-    """What most likely went wrong."""
+    """The most likely mistake."""
 
     what: str
     """In words, with what to do about it."""
     line: int | None = None
     mended: bytes | None = None
-    """The file as it would be, where a rule mends it and it then parses."""
+    """The repaired file, if a rule repairs it and the result parses."""
     how: str = ""
-    """What the rule does."""
+    """What the repair does."""
     shown: str = ""
-    """The line with everything hidden that could be a secret."""
+    """The line with possible secrets redacted."""
 
 
 class _Rule(NamedTuple):
-    """A kind of slip that shows in the text itself."""
+    """A kind of mistake that is visible in the text."""
 
     what: str
     how: str
@@ -51,7 +51,7 @@ class _Rule(NamedTuple):
 
 
 def yaml_mistake(file: ConfigFile) -> YamlMistake | None:
-    """The usual cause why config.yaml does not parse; None if it is none of the usual ones."""
+    """Return the typical mistake that keeps config.yaml from parsing; None if it is another."""
     if file.fault is None:
         return None
     found = _mistake(file.data, file.fault)
@@ -113,7 +113,7 @@ def _encoding(data: bytes, fault: Fault) -> YamlMistake:
 
 
 def _zeros(data: bytes) -> YamlMistake:
-    """What a machine leaves that lost its power, or a disk that was full."""
+    """Handle NUL bytes, which a power cut or a full disk leaves behind."""
     first = data.index(0)
     rest = data.rstrip(b"\0")
     fine = b"\0" not in rest and bool(config_file.parse(rest)[0])
@@ -154,7 +154,7 @@ def _plain_margin(line: str) -> str:
 
 
 plain_spaces = _each(_plain_margin)
-"""The text with spaces where a line is indented with blanks that only look like them."""
+"""Replaces lookalike blanks in the indentation by spaces."""
 
 
 _RULES = (
@@ -198,9 +198,9 @@ def _together(rules: list[_Rule]) -> tuple[Callable[[str], str], ...]:
 
 
 def _mended(text: str, mends: tuple[Callable[[str], str], ...]) -> bytes | None:
-    """The text that parses after a mend; None when none does, or when they disagree."""
+    """Return the text that parses after a repair; None if none does, or if results differ."""
     found: list[tuple[object, str]] = []
-    if "&" in text and "*" in text:  # what refers to itself cannot be compared
+    if "&" in text and "*" in text:  # values that refer to themselves cannot be compared
         return None
     for mend in mends:
         made = mend(text)
@@ -218,7 +218,7 @@ def _mended(text: str, mends: tuple[Callable[[str], str], ...]) -> bytes | None:
 
 
 def _told(text: str, lines: list[str], fault: Fault) -> YamlMistake | None:
-    """What the parser's own words and the line say."""
+    """Derive the mistake from the parser's message and the line."""
     error = _error(text)
     if error is None:
         return _at_the_top(fault)

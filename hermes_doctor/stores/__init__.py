@@ -1,4 +1,4 @@
-"""The JSON files that Hermes keeps beside its databases: read, judged, and repaired as text.
+"""Read, examine and repair the stores: the JSON files that Hermes keeps beside its databases.
 
 `planning.store_repair` turns a repair into steps.
 """

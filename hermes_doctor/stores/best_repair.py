@@ -1,4 +1,4 @@
-"""Which repair of a damaged store loses least, and what it does to each entry."""
+"""Choose the repair of a damaged store that loses the least."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ if TYPE_CHECKING:
 
 
 class Repair(NamedTuple):
-    """A store as it would be afterwards."""
+    """The repaired store, and what happens to each entry."""
 
     data: bytes
     why: str
     lossless: bool
-    """Nothing that Hermes or anybody could still read is gone with it."""
+    """Nothing is lost that Hermes or a person could still read."""
     lines: tuple[str, ...]
-    """What becomes of each entry."""
+    """What happens to each entry, one line per entry."""
     entries: int = 0
-    """How many there would be."""
+    """The number of entries after the repair."""
 
 
 def best(home: Home, file: StoreFile) -> Repair | None:
-    """Its own entries, and from the newest sound copy what they lack; None: there is no way."""
+    """Repair a store from its own bytes and the newest intact copy; None if that is impossible."""
     from hermes_doctor.stores import store_file
 
     mended = mend(file.data, file.store)
@@ -53,7 +53,7 @@ def _again(file: StoreFile) -> str:
 
 
 def _copied(file: StoreFile, copy: TextCopy) -> Repair:
-    """A copy in the place of a file of which nothing can be kept."""
+    """Replace a file of which nothing can be kept by a copy."""
     before = named(file.values, file.store)
     empty = file.flaw is not None and file.flaw.kind == "empty"
     unread = "" if before or empty else "; nothing of what is in it can be read"
@@ -61,7 +61,7 @@ def _copied(file: StoreFile, copy: TextCopy) -> Repair:
 
 
 def _both(file: StoreFile, mended: Mended, copy: TextCopy) -> Repair | None:
-    """What is left of the file, and what only the copy has; None where that is nothing."""
+    """Combine what is left of the file with what only the copy has; None if it adds nothing."""
     from hermes_doctor.stores.damage import judge
 
     theirs = judge(copy.data, file.store).values
@@ -75,7 +75,7 @@ def _both(file: StoreFile, mended: Mended, copy: TextCopy) -> Repair | None:
 def _joined(
     file: StoreFile, mine: Any, theirs: Any, missing: tuple[str, ...] | None
 ) -> bytes | None:
-    """A store with what only another one has (`missing` of it, or all); None if that is nothing."""
+    """Add the entries that only the other store has (`missing`, or all); None if there are none."""
     from hermes_doctor.stores.json_repairs import written
     from hermes_doctor.stores.merge_copy import joined
 
@@ -105,9 +105,9 @@ def _made(
 
 
 def rejoin(home: Home, file: StoreFile) -> Repair | None:
-    """A sound store with what only the file has that Hermes put aside as corrupt; or None.
+    """Add to an intact store what only its NAME.corrupt has; None if there is nothing to add.
 
-    Hermes copies a store that it cannot read to NAME.corrupt and begins with an empty one.
+    Hermes copies a store that it cannot read to NAME.corrupt and starts with an empty one.
     """
     from hermes_doctor.model import CouldNotLook
     from hermes_doctor.stores.damage import judge

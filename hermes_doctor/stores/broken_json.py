@@ -1,7 +1,7 @@
-"""Whole entries out of a text that is broken in its middle.
+"""Extract the readable entries from JSON that is damaged in the middle.
 
-Hermes writes every store with two blanks for each level, so an entry begins on a line of its own,
-and no text inside of one can hold such a line.
+Hermes indents every store by two spaces per level, so an entry starts on a line of its own, and no
+text inside an entry can contain such a line.
 """
 
 from __future__ import annotations
@@ -15,21 +15,21 @@ from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.stores.catalogue import LIST, Store
 
 REPLACED = "\ufffd"
-"""Stands where a byte was that means nothing."""
+"""Replaces bytes that are not valid UTF-8."""
 _DECODER = json.JSONDecoder()
 _KEY = r'"((?:[^"\\\n]|\\.){0,500})": ?'
 
 
 class Salvaged(NamedTuple):
-    """What is left of a broken text."""
+    """The readable entries of a damaged text."""
 
     values: Any
     lost: tuple[str, ...]
-    """The entries that begin there and cannot be read."""
+    """The entries that start there and cannot be read."""
 
 
 def salvage(text: str, store: Store) -> Salvaged:
-    """Every entry that can be read by itself, and the names of those that cannot."""
+    """Return every entry that can be read on its own, and the names of the others."""
     values: Any = [] if store.top == LIST else {}
     lost: list[str] = []
     for path in store.entries:
@@ -53,7 +53,7 @@ def salvage(text: str, store: Store) -> Salvaged:
 
 
 def _part(text: str, name: str) -> str:
-    """The lines of one container of the document."""
+    """Return the lines of one container of the document."""
     begun = re.search(rf'^ {{2}}"{re.escape(name)}": ?[\[{{]', text, re.MULTILINE)
     if begun is None:
         return ""
@@ -62,7 +62,7 @@ def _part(text: str, name: str) -> str:
 
 
 def _entries(text: str, depth: int, *, listed: bool) -> Iterator[tuple[str, Any]]:
-    """Each with its key, or its own words in a list; None where it cannot be read."""
+    """Yield each entry with its key, or with its text in a list; None if it cannot be read."""
     start = rf"^ {{{2 * depth}}}" + (r"(?=[{\[])" if listed else _KEY)
     marks = list(re.finditer(start, text, re.MULTILINE))
     for mark, after in zip(marks, [*marks[1:], None], strict=False):
@@ -86,7 +86,7 @@ def _unescaped(key: str) -> str:
 
 
 def called(piece: str, store: Store) -> str | None:
-    """What an entry of a list is called, if as much of it can be read."""
+    """Return the name of a list entry, if that much of it is readable."""
     for field in store.names:
         said = re.search(rf'"{re.escape(field)}"\s*:\s*"([^"\\]{{1,80}})"', piece)
         if said:

@@ -1,7 +1,7 @@
-"""What is known of each store: which files, their shape, and what Hermes does with a damaged one.
+"""Describe each kind of store: its files, its structure, and what Hermes does with a damaged one.
 
-The shape and the consequences are written by hand; what each release makes of which flaw was
-learnt from the releases.
+Structure and consequences are written by hand; how each release handles which flaw was determined
+by running the releases.
 """
 
 from __future__ import annotations
@@ -15,64 +15,65 @@ from hermes_doctor.knowledge.releases import release as numbers
 from hermes_doctor.lazy import NamedTuple
 
 WHOLE, PART, NONE, FAILS, AGAIN = "whole", "part", "none", "fails", "again"
-"""What comes back of a file: all of it, some, nothing without a word, an error, or all of it,
-some of it again and again."""
+"""What Hermes reads of a damaged file.
+
+All of it, some, nothing without an error, an error, or all of it but some of it repeatedly.
+"""
 _SAID = (PART, NONE, FAILS, AGAIN, "stops")
 OBJECT, LIST, ANY = "object", "list", "any"
 
 
 class Store(NamedTuple):
-    """One kind of file."""
+    """A kind of store."""
 
     kind: str
     files: tuple[str, ...]
-    """Where they lie in a home; `*` stands for any part of one name."""
+    """Their paths in a home; `*` stands for any part of one name."""
     holds: str
-    """What its entries are."""
+    """What its entries are, in words."""
     entries: tuple[tuple[str, ...], ...]
-    """Where in the document they stand."""
+    """The paths of the entries in the document."""
     names: tuple[str, ...]
-    """The fields that an entry of a list is called by."""
+    """The fields that name an entry of a list."""
     top: str
     inside: str
-    """What its entries stand in, where that is not the top."""
+    """The type of the container of the entries, if that is not the top level."""
     entry: str
     needs: Mapping[str, str]
-    """The fields of an entry that Hermes stumbles over when they are something else."""
+    """The fields of an entry that Hermes fails on if they have another type."""
     one_of: tuple[str, ...]
-    """One of these keys must be there."""
+    """At least one of these keys must exist."""
     list_is: str | None
-    """What a bare list at the top was meant to be the value of."""
+    """The key whose value a bare list at the top level was meant to be."""
     shown: bool
-    """Whether the keys of its entries are names that may be shown as they are."""
+    """Whether the keys of its entries may be shown without redaction."""
     severity: str
     worse: Mapping[str, str]
-    """How bad it is for some outcomes."""
+    """The severity for particular outcomes."""
     unless_set: str | None
-    """It is needed only while this variable is not set."""
+    """The store is needed only while this variable is not set."""
     says: Mapping[str, str]
-    """By outcome: what becomes of it; `stops`: where one entry keeps those behind it from being
-    read, and only those."""
+    """What follows, by outcome; `stops`: an entry keeps only those after it from being read."""
     overwritten: tuple[str, ...]
-    """The outcomes after which Hermes writes over the file."""
+    """The outcomes after which Hermes overwrites the file."""
     spare: str
-    """What must not be done meanwhile, lest it does."""
+    """What must not be done in the meantime, because Hermes would then overwrite it."""
     mirror_since: tuple[int, ...] | None
-    """The release since which state.db has the same, and counts."""
+    """The release since which state.db has the same data and is used instead."""
     cache: bool
-    """Hermes makes it anew, and nothing is lost with it."""
+    """Hermes creates it again, and nothing is lost."""
     read: str
-    """`always`, or at the `start` of a gateway only."""
+    """`always`, or only at the `start` of a gateway."""
 
 
 @cache
 def stores() -> tuple[Store, ...]:
-    """All that are known; where two patterns fit one file, the first counts."""
+    """Return all kinds of stores; if two patterns match a file, the first one applies."""
     return tuple(_store(kind, facts) for kind, facts in load_knowledge("stores").items())
 
 
 def store(kind: str) -> Store:
-    """The one of that kind."""
+    """Return the store of this kind."""
     return next(one for one in stores() if one.kind == kind)
 
 
@@ -105,13 +106,13 @@ def _store(kind: str, facts: Mapping[str, Any]) -> Store:
 
 @cache
 def harmless(kind: str, installed: tuple[int, ...] | None) -> frozenset[str]:
-    """The flaws that a release reads a store of this kind in spite of."""
+    """Return the flaws that do not keep a release from reading a store of this kind."""
     flaws = load_knowledge("loaders")[kind]
     return frozenset(flaw for flaw in flaws if outcome(kind, flaw, installed) == WHOLE)
 
 
 def outcome(kind: str, flaw: str, installed: tuple[int, ...] | None) -> str:
-    """What a release makes of a flaw; the newest known one where there is no telling."""
+    """Return what a release makes of a flaw; the newest known release if it is unknown."""
     since: Mapping[str, str] = load_knowledge("loaders")[kind][flaw]
     dated = sorted((numbers(version), said) for version, said in since.items())
     fitting = [said for version, said in dated if not installed or version <= installed]

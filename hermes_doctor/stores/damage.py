@@ -1,4 +1,4 @@
-"""What is wrong with the bytes of a store, if anything."""
+"""Examine the bytes of a store and find its first flaw."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ OF_ENTRIES = {
     ORIGIN: "have an origin that is none",
     LEFT: "lack something without which Hermes leaves them out",
 }
-"""The flaws of single entries, what costs most first."""
+"""The flaws of single entries, the most costly first."""
 _BLANKS = b" \t\r\n"
 _UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
@@ -30,25 +30,25 @@ class Flaw(NamedTuple):
 
     kind: str
     what: str
-    """For people; holds nothing of the file's own words."""
+    """For the user; contains none of the file's own text."""
     sound: int = 0
-    """How many entries have no flaw themselves."""
+    """The number of entries without a flaw."""
     behind: int = 0
-    """How many of these stand behind the first at which some releases stop."""
+    """How many of these come after the first at which some releases stop."""
 
 
 class Judged(NamedTuple):
-    """The bytes of a store as what they mean."""
+    """The values of a store, and its flaw."""
 
     values: Any
-    """None where nothing can be read without a repair."""
+    """None if nothing can be read without a repair."""
     flaw: Flaw | None
 
 
 def judge(data: bytes, store: Store, harmless: Container[str] = ()) -> Judged:
-    """What these bytes mean to Hermes, and the first flaw that it would stumble over.
+    """Parse these bytes as Hermes does, and return the first flaw that would affect it.
 
-    The kinds that are called harmless are no flaws to the release that is meant.
+    The kinds in `harmless` are not flaws for the given release.
     """
     if not data.strip(_BLANKS):
         return Judged(None, Flaw(EMPTY, "it is empty"))
@@ -82,7 +82,7 @@ def _parsed(text: str) -> Judged:
 
 
 def _decoded(text: str) -> Judged:
-    """What a text says, and what stands around it; JSONDecodeError when nothing can be read."""
+    """Parse a text and what surrounds it; JSONDecodeError if nothing can be read."""
     try:
         return Judged(json.loads(text), None)
     except json.JSONDecodeError as error:
@@ -92,7 +92,7 @@ def _decoded(text: str) -> Judged:
         return Judged(values, Flaw(CONTROL, f"{place}: a control character within a text"))
     except json.JSONDecodeError:
         pass
-    except (ValueError, RecursionError):  # Hermes, which is strict, does not get so far
+    except (ValueError, RecursionError):  # Hermes, whose parser is strict, does not get that far
         return Judged(None, Flaw(TORN, f"{place}: it is no JSON from there on"))
     bare = text.rstrip("\0")
     if bare != text:
@@ -106,7 +106,7 @@ def _decoded(text: str) -> Judged:
 
 
 def _shape(values: Any, store: Store) -> Iterator[Flaw]:
-    """What is wrong with the form of a document that parses, what costs most first."""
+    """Yield what is wrong with the structure of valid JSON, the most costly first."""
     if not is_a(values, store.top):
         yield _top(values, store)
         return
@@ -132,7 +132,7 @@ def _top(values: Any, store: Store) -> Flaw:
 
 
 def _of_entries(entries: list[Any], store: Store) -> Iterator[Flaw]:
-    """The flaws of single entries."""
+    """Yield the flaws of single entries."""
     faults = [
         {*wrong(one, store).values()} if is_a(one, store.entry) else {ENTRY} for one in entries
     ]
@@ -149,7 +149,7 @@ def _of_entries(entries: list[Any], store: Store) -> Iterator[Flaw]:
 
 
 def namesakes(entries: list[Any], store: Store) -> list[int]:
-    """The places of entries that are in use and have the id of one before them."""
+    """Return the positions of enabled entries that have the id of an earlier one."""
     if "id" not in store.needs:
         return []
     ids = [str(one.get("id")) if isinstance(one, dict) else "" for one in entries]
@@ -166,13 +166,13 @@ def _holds(values: Any, key: str, store: Store) -> bool:
 
 
 def _odd_holder(values: Any, key: str, store: Store) -> bool:
-    """Whether there is something else where the entries should be."""
+    """Tell whether there is something else where the entries should be."""
     absent = values.get(key) is None and (key not in values or len(store.entries) > 1)
     return not absent and not _holds(values, key, store)
 
 
 def is_a(value: object, kind: str) -> bool:
-    """Whether a value is of the kind that a description names."""
+    """Tell whether a value is of the type that a description names."""
     return kind == ANY or isinstance(value, list if kind == LIST else dict)
 
 
@@ -182,7 +182,7 @@ def _name(value: object) -> str:
 
 
 def raw_entries(values: Any, store: Store) -> list[Any]:
-    """The values of all entries, whatever they are; a note that is an object harms nobody."""
+    """Return the values of all entries of any type; notes that are objects are left out."""
     found: list[Any] = []
     for path in store.entries:
         holder = inside(values, path)
@@ -195,7 +195,7 @@ def raw_entries(values: Any, store: Store) -> list[Any]:
 
 
 def inside(values: Any, path: tuple[str, ...]) -> dict[str, Any] | list[Any] | None:
-    """The container at a path of the document."""
+    """Return the container at a path of the document."""
     for key in path:
         values = values.get(key) if isinstance(values, dict) else None
     return values if isinstance(values, dict | list) else None

@@ -1,4 +1,4 @@
-"""What can be made of a damaged store out of its own bytes."""
+"""Repair a damaged store from its own bytes."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ from hermes_doctor.stores.fields import FIELD, LEFT, ORIGIN, made_up, mended_fie
 from hermes_doctor.stores.merge_copy import joined
 
 _NO_LETTER = pattern(rb"[\x80-\xbf\xd7\xf7]|[\x80-\xff]{2}")
-"""What is not in a text of ASCII and single letters of Latin-1, as old editors save them."""
+"""What text in ASCII with single Latin-1 letters, as saved by old editors, does not contain."""
 
 
 class Mended(NamedTuple):
-    """A store made sound again."""
+    """A store that was repaired."""
 
     data: bytes
     values: Any
@@ -46,20 +46,20 @@ class Mended(NamedTuple):
     lost: tuple[str, ...] = ()
     """The names of entries that could not be kept."""
     cut: bool = False
-    """It broke off: what followed nobody knows."""
+    """The file was cut off, so what followed is unknown."""
     guessed: bool = False
-    """What its bytes mean is likely, and not certain."""
+    """The meaning of its bytes is likely, but not certain."""
 
     @property
     def lossless(self) -> bool:
-        """Whether everything that could be read before is still there, and was all there was."""
+        """Whether everything that was readable is still there, and was all there was."""
         return not (self.lost or self.cut or self.guessed)
 
 
 def mend(data: bytes, store: Store, often: int = 3) -> Mended | None:
-    """The same entries in a file that Hermes reads; None when that cannot be had.
+    """Return the same entries in a file that Hermes reads; None if that is impossible.
 
-    Behind one flaw there may be others, which are mended in turn.
+    Behind one flaw there may be others, which are repaired in turn.
     """
     values, flaw = judge(data, store)
     bench = _Bench(data, data.removeprefix(codecs.BOM_UTF8), values, store)
@@ -78,7 +78,7 @@ def mend(data: bytes, store: Store, often: int = 3) -> Mended | None:
 
 
 def _on(first: Mended, then: Mended | None) -> Mended | None:
-    """One repair after another."""
+    """Combine one repair with the next."""
     return then and then._replace(
         how=f"{first.how}, {then.how}",
         lost=first.lost + then.lost,
@@ -88,24 +88,24 @@ def _on(first: Mended, then: Mended | None) -> Mended | None:
 
 
 class _Bench(NamedTuple):
-    """What there is to work with."""
+    """The input of a repair."""
 
     data: bytes
     bare: bytes
-    """The same without a byte order mark."""
+    """The data without a byte order mark."""
     values: Any
     store: Store
 
     def unmarked(self) -> Mended:
-        """A byte order mark goes."""
+        """Remove a byte order mark."""
         return Mended(self.bare, None, "without its byte order mark")
 
     def unpadded(self) -> Mended:
-        """A crash left the end of the file's last block."""
+        """Remove the NUL bytes that a crash left at the end."""
         return Mended(self.bare.rstrip(b"\0"), None, "without the NUL bytes behind its end")
 
     def without_tail(self) -> Mended:
-        """What follows the end of the document is the rest of a longer one."""
+        """Remove what follows the document's end, or merge it if it is a second document."""
         text = self.bare.decode("utf-8").lstrip()
         end = json.JSONDecoder(strict=False).raw_decode(text)[1]
         first = named(self.values, self.store)
@@ -118,7 +118,7 @@ class _Bench(NamedTuple):
         return Mended(f"{text[:end]}\n".encode(), None, "without what follows its end", (*changed,))
 
     def _second(self, tail: bytes) -> tuple[Any, bool]:
-        """Another document that follows the first, and whether it is whole."""
+        """Return the document that follows the first one, and whether it is complete."""
         values, flaw = judge(tail, self.store)
         if flaw is None or flaw.kind != TORN:
             fits = is_a(values, self.store.top) and (flaw is None or flaw.kind == TAIL)
@@ -127,19 +127,19 @@ class _Bench(NamedTuple):
         return (judge(made.data, self.store).values if made else None), False
 
     def escaped(self) -> Mended:
-        """Control characters are written as JSON wants them."""
+        """Escape control characters as JSON requires."""
         how = "with its control characters written as such"
         return Mended(written(self.values), None, how)
 
     def wrapped(self) -> Mended | None:
-        """A bare list becomes the value that it was meant to be."""
+        """Turn a bare list into the value that it was meant to be."""
         if not self.store.list_is or not isinstance(self.values, list):
             return None
         how = f"with the list as the {self.store.list_is} that it is"
         return Mended(written({self.store.list_is: self.values}), None, how)
 
     def in_utf8(self) -> Mended | None:
-        """An editor on Windows saved it as UTF-16; else some bytes mean nothing."""
+        """Convert UTF-16, as saved on Windows, or Latin-1 to UTF-8; else extract the entries."""
         if self.data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
             return Mended(self.data.decode("utf-16").encode("utf-8"), None, "as UTF-8")
         if not _NO_LETTER.search(self.data):
@@ -150,7 +150,7 @@ class _Bench(NamedTuple):
         return self.salvaged()
 
     def salvaged(self) -> Mended | None:
-        """The entries that can be read by themselves."""
+        """Keep the entries that can be read on their own."""
         left = salvage(self.bare.decode("utf-8", "replace"), self.store)
         if not named(left.values, self.store):
             return None
@@ -158,7 +158,7 @@ class _Bench(NamedTuple):
         return Mended(written(left.values), None, how, left.lost, cut=True)
 
     def reheld(self) -> Mended | None:
-        """Entries under names become the list of them; what holds no entries goes."""
+        """Turn entries in a mapping into a list; remove containers without entries."""
         odd = [path[0] for path in self.store.entries if path and self._no_holder(path[0])]
         held = self.values[odd[0]]
         if self.store.inside == LIST and isinstance(held, dict):
@@ -171,7 +171,7 @@ class _Bench(NamedTuple):
         return key in self.values and not is_a(self.values[key], self.store.inside)
 
     def put_right(self) -> Mended:
-        """A field that Hermes stumbles over is what it would be without it."""
+        """Reset invalid fields to the value that Hermes would use without them."""
         kept = json.loads(json.dumps(self.values))
         how = "with such fields left for Hermes to fill in"
         if any("schedule" in wrong(entry, self.store) for entry in raw_entries(kept, self.store)):
@@ -194,7 +194,7 @@ class _Bench(NamedTuple):
         return mended_fields(entry, key, self.store)
 
     def renamed(self) -> Mended:
-        """An entry with the id of another gets one of its own."""
+        """Give an entry with the id of another a new id."""
         kept = json.loads(json.dumps(self.values))
         entries = raw_entries(kept, self.store)
         for number in namesakes(entries, self.store):
@@ -202,7 +202,7 @@ class _Bench(NamedTuple):
         return Mended(written(kept), None, "with an id of its own for each entry")
 
     def without_odd(self) -> Mended:
-        """What is no entry goes; a note of Hermes' own is not missed."""
+        """Remove what is not an entry; Hermes' own notes are not counted as lost."""
         kept = json.loads(json.dumps(self.values))
         lost: list[str] = []
         for path in self.store.entries:
@@ -221,7 +221,7 @@ class _Bench(NamedTuple):
         return not is_a(entry, self.store.entry)
 
     def closed(self) -> Mended | None:
-        """What is whole of a file that breaks off."""
+        """Keep the complete part of a file that is cut off."""
         text = self.bare.decode("utf-8").rstrip("\0")
         found = truncated_json.torn(text, self.store.entries)
         if found is None:
@@ -234,16 +234,16 @@ class _Bench(NamedTuple):
 
 
 def written(values: Any) -> bytes:
-    """Values as Hermes writes them."""
+    """Write values as Hermes does."""
     text = json.dumps(values, indent=2, ensure_ascii=False)
     try:
         return f"{text}\n".encode()
-    except UnicodeEncodeError:  # half of a character, which JSON can only write as a number
+    except UnicodeEncodeError:  # half of a surrogate pair, which JSON can only write as an escape
         return f"{json.dumps(values, indent=2)}\n".encode()
 
 
 def _torn_name(found: truncated_json.Torn, store: Store) -> str:
-    """What the entry is called that is cut off, if as much of it is left."""
+    """Return the name of the entry that is cut off, if that much of it is left."""
     last = found.lost[-1]
     if isinstance(last, str):
         return last if len(store.entries) == 1 else ".".join(map(str, found.lost))

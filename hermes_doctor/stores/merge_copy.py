@@ -1,4 +1,4 @@
-"""What is left of a store, with what only a copy of it has."""
+"""Merge what is left of a store with what only a copy of it has."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from hermes_doctor.stores.damage import inside
 
 
 def joined(own: Any, theirs: Any, store: Store, missed: Collection[str] | None) -> Any:
-    """The own values and from the copy what they lack; of entries only the missed, if that is said.
+    """Return `own` with what only `theirs` has; if `missed` is given, only those entries.
 
-    What the store itself still has is newer than any copy, so it stays as it is.
+    What the store itself still has is newer than any copy, so it stays unchanged.
     """
     import copy
 
@@ -44,6 +44,6 @@ def _name(path: tuple[str, ...], key: str, store: Store) -> str:
 
 
 def identity(entry: Any, store: Store) -> str | None:
-    """What an entry of a list is, whatever it is called."""
+    """Return the id of a list entry."""
     value = entry.get(store.names[-1]) if isinstance(entry, dict) and store.names else None
     return str(value) if value else None

@@ -1,11 +1,11 @@
-"""Who has been paired, who waits for it, and whom nobody can pair just now: Hermes' own files.
+"""Read Hermes' pairing files: approved users, pending requests and locked platforms.
 
-    platforms/pairing/PLATFORM-pending.json     who was shown a code, for an hour
-    platforms/pairing/PLATFORM-approved.json    who is let in
-    platforms/pairing/_rate_limits.json         who asked when, and platforms that are locked
+    platforms/pairing/PLATFORM-pending.json     users with a code, which is valid for an hour
+    platforms/pairing/PLATFORM-approved.json    approved users
+    platforms/pairing/_rate_limits.json         times of requests, and locked platforms
 
-Older homes keep the folder `pairing` in the home. Names in there are what strangers call
-themselves, and up to 0.14 the code itself is the name of an entry: neither is shown as it is.
+Older homes have the folder `pairing` in the home. Names in these files are chosen by strangers, and
+up to 0.14 the code itself is the key of an entry: neither may be shown unredacted.
 """
 
 from __future__ import annotations
@@ -26,57 +26,57 @@ LIMITS = "_rate_limits.json"
 _PENDING, _APPROVED = "-pending.json", "-approved.json"
 _LIMIT = 4 * MEGABYTE
 VALID = 3600.0
-"""Seconds for which a code is good."""
+"""Seconds for which a code is valid."""
 _CONTENT_COUNTS = (0, 18)
 """From this release on an empty old folder does not count."""
 
 
 class Kept(NamedTuple):
-    """One file of the store."""
+    """A pairing file."""
 
     path: Path
     data: bytes
     snapshot: Snapshot
     values: Mapping[str, Any]
-    """Empty where it is not there, or is nothing that Hermes can use."""
+    """Empty if it is missing or nothing that Hermes can use."""
 
 
 class PairingRequest(NamedTuple):
-    """Somebody who was shown a code that is still good."""
+    """A user with a pairing code that is still valid."""
 
     platform: str
     entry: str
-    """The name of its entry. Up to 0.14 the code itself: never shown."""
+    """The key of its entry. Up to 0.14 the code itself: never show it."""
     user: str
     name: str
-    """What they call themselves. Anything can be in it."""
+    """The name that the user chose. It may contain anything."""
     at: float
 
 
 class Lockout(NamedTuple):
-    """A platform on which nobody can be paired, and until when."""
+    """A platform on which pairing is locked, and until when."""
 
     platform: str
     until: float
 
 
 class Pairing(NamedTuple):
-    """The store of one home."""
+    """The pairing data of one home."""
 
     folder: Path
-    """The one that the gateway uses."""
+    """The folder that the gateway uses."""
     other: Path
-    """The one that it does not."""
+    """The folder that it does not use."""
     requests: tuple[PairingRequest, ...]
     lockouts: tuple[Lockout, ...]
     approved: Mapping[str, frozenset[str]]
-    """By platform: who is let in."""
+    """Approved users by platform."""
     astray: Mapping[str, frozenset[str]]
-    """By platform: who was approved in the folder that does not count."""
+    """Users by platform who are approved only in the unused folder."""
 
 
 def find(home: Path, release: tuple[int, ...] | None, now: float | None = None) -> Pairing:
-    """The pairings of a home as a gateway of this release sees them; None: the newest."""
+    """Read the pairings of a home as a gateway of this release does; None means the newest."""
     folder, other = folders(home, release)
     moment = time.time() if now is None else now
     names = listing(folder)
@@ -97,7 +97,7 @@ def find(home: Path, release: tuple[int, ...] | None, now: float | None = None) 
 
 
 def folders(home: Path, release: tuple[int, ...] | None) -> tuple[Path, Path]:
-    """The folder that counts, and the one that does not."""
+    """Return the folder that is used, and the one that is not."""
     old, new = home / OLD, home / NEW
     counts = os.path.exists(old)
     if counts and os.path.isdir(old) and (release is None or release >= _CONTENT_COUNTS):
@@ -109,11 +109,11 @@ def _names(folder: Path) -> list[str]:
     try:
         return listing(folder)
     except CouldNotLook:
-        return ["unreadable"]  # Hermes takes it for occupied, too
+        return ["unreadable"]  # Hermes also treats it as occupied
 
 
 def kept(path: Path) -> Kept:
-    """A file of the store as Hermes reads it: what is damaged is empty."""
+    """Read a pairing file as Hermes does: a damaged one is empty."""
     import json
 
     try:
@@ -128,17 +128,17 @@ def kept(path: Path) -> Kept:
 
 
 def pending_file(folder: Path, platform: str) -> Path:
-    """Where those of a platform wait."""
+    """Return the file with the pending requests of a platform."""
     return folder / f"{platform}{_PENDING}"
 
 
 def approved_file(folder: Path, platform: str) -> Path:
-    """Where those of a platform are kept who are let in."""
+    """Return the file with the approved users of a platform."""
     return folder / f"{platform}{_APPROVED}"
 
 
 def waits(entry: object, now: float) -> bool:
-    """Whether an entry still counts; what bears no time does not."""
+    """Tell whether an entry is still valid; one without a time is not."""
     if not isinstance(entry, dict):
         return False
     made = _seconds(entry.get("created_at"))
@@ -146,7 +146,7 @@ def waits(entry: object, now: float) -> bool:
 
 
 def _seconds(value: object) -> float | None:
-    """A moment as a number; anything can be in a file, also what no clock shows."""
+    """Convert a time to a float; a file may contain impossible ones."""
     if not isinstance(value, int | float):
         return None
     try:
@@ -191,7 +191,7 @@ def _approved(folder: Path, names: list[str]) -> dict[str, frozenset[str]]:
 
 
 def _readable(path: Path) -> Mapping[str, Any]:
-    """What a file holds; one that is closed to us says nothing, and is another check's business."""
+    """Read a file; empty if we may not read it, which another check reports."""
     try:
         return kept(path).values
     except CouldNotLook:

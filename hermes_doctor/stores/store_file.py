@@ -1,4 +1,4 @@
-"""The stores of a home beside its databases, each read once and judged."""
+"""Read and examine the stores of a home."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 
 LIMIT = 16 * MEGABYTE
 MOST = 200
-"""Files of one pattern that are looked at."""
+"""The maximum number of files per pattern."""
 SOME, END = 20, 4096
-"""Of how many transcripts a quick look reads how much."""
+"""The number of transcripts and the bytes of each that a quick check reads."""
 
 
 class StoreFile(NamedTuple):
-    """One file, and what is wrong with it."""
+    """A store file, and what is wrong with it."""
 
     store: Store
     path: Path
@@ -38,18 +38,18 @@ class StoreFile(NamedTuple):
 
 
 class Stores(NamedTuple):
-    """All that there are."""
+    """All store files of a home, and those that could not be read."""
 
     found: tuple[StoreFile, ...]
     doubts: tuple[str, ...]
 
     def of(self, kind: str) -> StoreFile | None:
-        """The first one of a kind."""
+        """Return the first one of a kind."""
         return next((one for one in self.found if one.store.kind == kind), None)
 
 
 def find(home: Home, release: tuple[int, ...] | None) -> Stores:
-    """Read and judge every store of this home."""
+    """Read and examine every store of this home."""
     found: dict[Path, StoreFile] = {}
     doubts: list[str] = []
     for store in stores():
@@ -73,7 +73,7 @@ def find(home: Home, release: tuple[int, ...] | None) -> Stores:
 
 
 def _outcome(store: Store, values: Any, flaw: Flaw | None, release: tuple[int, ...] | None) -> str:
-    """What Hermes makes of a file; one that is read in order costs what is behind its flaw."""
+    """Return what Hermes makes of a file; if it is read in order, a flaw costs what follows."""
     if flaw is None:
         return WHOLE
     from hermes_doctor.stores.damage import OF_ENTRIES
@@ -105,7 +105,7 @@ def _places(home: Home, store: Store, doubts: list[str]) -> Iterator[Path]:
 
 
 def sound_copies(home: Home, file: StoreFile) -> list[TextCopy]:
-    """Copies that hold at least one entry, newest first; one with a harmless flaw is mended."""
+    """Return copies with at least one entry, newest first; harmless flaws are repaired."""
     from hermes_doctor.stores.damage import judge
     from hermes_doctor.stores.entries import named
     from hermes_doctor.stores.json_repairs import mend
@@ -126,7 +126,7 @@ def sound_copies(home: Home, file: StoreFile) -> list[TextCopy]:
 
 
 def torn_transcripts(home: Home, *, deep: bool) -> list[tuple[str, int]]:
-    """Transcripts with lines that are no JSON, and how many; a quick look reads the latest ends."""
+    """Count the invalid lines of transcripts; a quick check reads only the ends of the latest."""
     import json
 
     try:

@@ -1,4 +1,4 @@
-"""A JSON text that breaks off: how much of it is whole, and where it can be closed."""
+"""Find the complete part of JSON that is cut off, and close it."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ _ESCAPE = 6
 
 
 class Torn(NamedTuple):
-    """What is left of a text that breaks off."""
+    """The complete part of a text that is cut off."""
 
     text: str
-    """All that is whole, closed as it should be."""
+    """The complete part with its brackets closed."""
     lost: Path
-    """Where the value stands that is cut off; empty where only brackets were."""
+    """The path of the value that is cut off; empty if only brackets are missing."""
     rest: str
-    """What there is of that value."""
+    """What is left of that value."""
 
 
 class _BrokenOff(Exception):
-    """The text ends here."""
+    """The end of the text was reached."""
 
 
 class _Scan:
-    """Walks down to the entries, and remembers the last place where everything was whole."""
+    """Scans down to the entries and remembers the last position where everything was complete."""
 
     def __init__(self, text: str, containers: Sequence[Path]) -> None:
         self.text = text
@@ -43,7 +43,7 @@ class _Scan:
         self.began = len(text)
 
     def value(self, at: int, path: Path) -> int:
-        """The end of the value that begins here."""
+        """Return the end of the value that starts here."""
         self.lost, self.began = path, at
         if path in self.walked and self._char(at) in _CLOSERS:
             return self._container(at, path)
@@ -92,7 +92,7 @@ class _Scan:
         self.lost, self.began = (), at
 
     def skip(self, at: int) -> int:
-        """The next place that is not blank."""
+        """Return the next position that is not blank."""
         while at < len(self.text) and self.text[at] in _BLANKS:
             at += 1
         return at
@@ -103,9 +103,9 @@ class _Scan:
         return self.text[at]
 
     def _ended(self, error: json.JSONDecodeError) -> Exception:
-        """Whether it is the end of the text that is in the way, or something in its middle.
+        """Decide whether the text is cut off or damaged in the middle.
 
-        A text, a word or an escape that is cut off is noticed where it begins.
+        The parser reports a text, word or escape that is cut off at its start.
         """
         rest = self.text[error.pos :]
         ended = error.msg.startswith("Unterminated") or any(w.startswith(rest) for w in _WORDS)
@@ -114,7 +114,7 @@ class _Scan:
 
 
 def torn(text: str, containers: Sequence[Path]) -> Torn | None:
-    """What is whole of a text that breaks off; None when it is broken in another way."""
+    """Return the complete part of a text that is cut off; None if it is damaged otherwise."""
     text = text.rstrip(_BLANKS)
     scan = _Scan(text, containers)
     try:
@@ -124,7 +124,7 @@ def torn(text: str, containers: Sequence[Path]) -> Torn | None:
     except (ValueError, RecursionError):
         return None
     else:
-        return None  # it ends as it should
+        return None  # it is complete
     if scan.good is None:
         return None
     at, closers = scan.good

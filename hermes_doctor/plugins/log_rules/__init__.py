@@ -1,4 +1,4 @@
-"""Log rules: which lines mean what, and which incidents and findings follow from them.
+"""Log rules: match log lines, group them into incidents and report findings.
 
-The format is described in docs/log-rules.md. `logs` reads the entries.
+The format of the rules is described in docs/log-rules.md. `logs` reads the entries.
 """

@@ -1,4 +1,4 @@
-"""The logs of a home asked by rules: read once, in the order of time."""
+"""Apply log rules to the logs of a home, which are read once in order of time."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ if TYPE_CHECKING:
     from hermes_doctor.probes.probes import Probes
 
 FURTHER = 16 * MEGABYTE
-"""What is read of a log when a first look does not reach back to what it should clear."""
+"""Bytes of a log to read when the quick pass does not reach back far enough."""
 SESSIONS, MOST_SESSIONS = "sessions/sessions.json", 8 * MEGABYTE
 LIVED = 30.0
-"""Seconds that a process must have lived to count as a start: a second one is refused at once."""
+"""Seconds a process must have lived to count as a start; a second gateway is refused at once."""
 
 
 class Asked(NamedTuple):
-    """What the logs told."""
+    """The incidents found in the logs, and the logs that could not be read."""
 
     incidents: tuple[Incident, ...]
-    """Those that are over, too."""
+    """Including those that are over."""
     where: Callable[[Entry], str]
     unread: tuple[Unread, ...]
 
 
 def ask(probes: Probes, rules: Sequence[Rule]) -> Asked:
-    """Read the logs as far back as the rules want; where a quick look is not enough, further."""
+    """Read the logs as far back as the rules need; read more if the quick pass is unclear."""
     asked = _once(probes, rules, None if probes.deep else QUICK)
     if not probes.deep and any(one.doubtful for one in asked.incidents):
         asked = _once(probes, rules, FURTHER)
@@ -67,9 +67,9 @@ def _once(probes: Probes, rules: Sequence[Rule], most: int | None) -> Asked:
 
 
 def _doubted(incident: Incident, covered: Mapping[str, float]) -> Incident:
-    """Marked where a log that would tell of its end does not reach back to it.
+    """Mark an incident if the log that would record its end does not reach back to it.
 
-    Warnings stand in a log of their own that holds them for longer.
+    Warnings are also in a log of their own that goes back further.
     """
     if incident.cleared_at is not None:
         return incident
@@ -79,7 +79,7 @@ def _doubted(incident: Incident, covered: Mapping[str, float]) -> Incident:
 
 
 def _logs(line: Line) -> Iterable[str]:
-    """The logs in which a line of this kind stands, if it is no warning."""
+    """Yield the logs that contain such a line, unless it is a warning."""
     if line.level not in ("DEBUG", "INFO"):
         return
     own = [name for name in line.loggers if name.startswith(GATEWAY)]
@@ -90,7 +90,7 @@ def _logs(line: Line) -> Iterable[str]:
 
 
 def _chats(probes: Probes) -> dict[str, str]:
-    """The chat of each session of the gateway: the last part of what it calls the session."""
+    """Map each session of the gateway to its chat: the last part of the session's key."""
     import json
 
     try:
@@ -110,7 +110,7 @@ def _release(probes: Probes) -> tuple[int, ...] | None:
 
 
 def _starts(probes: Probes) -> list[float]:
-    """When processes of the gateway began, those aside that were gone at once."""
+    """Return when processes of the gateway started, without those that stopped at once."""
     found: list[datetime] = []
     try:
         lives = probes.diary()

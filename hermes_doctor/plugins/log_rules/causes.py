@@ -1,4 +1,4 @@
-"""Which finding explains which: data, read from `causes.yaml` beside the rules."""
+"""Read `causes.yaml`: which finding explains which others."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _FIELDS = frozenset({"cause", "explains", "because", "first", "slack", "same_pla
 
 
 def read(folder: Path, faults: list[Fault]) -> list[Cause]:
-    """The causes of a folder; what is wrong is added to `faults`."""
+    """Read the causes of a folder; mistakes are added to `faults`."""
     path = folder / NAME
     if not path.is_file():
         return []
@@ -59,7 +59,7 @@ def _cause(raw: Mapping[str, Any]) -> Cause:
 
 
 def _circle(causes: Iterable[Cause]) -> list[str]:
-    """A code that explains itself, by whatever way."""
+    """Return a chain of codes in which a code explains itself; empty if there is none."""
     follows: dict[str, set[str]] = {}
     for cause in causes:
         follows.setdefault(cause.code, set()).update(cause.explains)

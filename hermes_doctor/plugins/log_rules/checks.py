@@ -1,4 +1,4 @@
-"""A folder of log rules as one check."""
+"""Turn a folder of log rules into one check."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 ID = "log-rules"
 GROUP = "logs"
 STARTS = "gateway-starts.log"
-"""The one record that lies elsewhere; the slots of profiles lie in the root home."""
+"""The only record outside of logs/; a profile's s6-log output is in the root home."""
 QUESTION = "Do the logs tell of a fault that is not over?"
 
 
 def check_of(id: str, folder: Folder) -> Check:
-    """The check that asks the rules of a folder."""
+    """Return the check that applies the rules of a folder."""
     return Check(id, GROUP, folder.codes, QUESTION, lambda probes: _look(probes, folder), 5.0)
 
 
@@ -43,7 +43,7 @@ def _look(probes: Probes, folder: Folder) -> Iterator[Finding | CouldNotLook | P
 
 
 def _is_silent(probes: Probes) -> bool:
-    """Whether nothing was ever written down: then the rules need not even be loaded."""
+    """Tell whether there is no log yet, so that the rules need not be loaded."""
     try:
         written = listing(probes.home / "logs") or (probes.home / STARTS).exists()
         return not written and not probes.home.profile and probes.supervision().owner is None
@@ -52,7 +52,7 @@ def _is_silent(probes: Probes) -> bool:
 
 
 def _there(logs: Path) -> None:
-    """Say why nothing can be asked; what is in the place of the folder is no sign of health."""
+    """Raise Skip or CouldNotLook unless the logs folder can be read."""
     try:
         kind = logs.stat().st_mode
     except (OSError, ValueError) as error:

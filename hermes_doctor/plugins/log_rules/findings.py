@@ -1,4 +1,4 @@
-"""From incidents that are not over to findings."""
+"""Turn incidents that are not over into findings."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from hermes_doctor.redaction import spoken
 _LONG, _REASON = 200, 120
 _NAMED = tuple(name for name in KEYS if name != "session")
 _EARLIEST, _LATEST = 86_400.0, 253_370_000_000.0
-"""From 1970 to the end of 9998: no zone leads out of what a date can be."""
+"""From 1970 to the end of 9998, so that no time zone leads outside the range of datetime."""
 _PROMPTED = ("job", "task")
 _IDENTIFIER = pattern(r"[\w.:-]{1,24}|[0-9a-fA-F-]{1,40}", re.ASCII)
 _PLACE = pattern(r"\{(\w+)\}")
 
 
 def findings(incidents: Iterable[Incident], where: Callable[[Entry], str]) -> Iterator[Finding]:
-    """What is wrong now; what recovered, or still may, is not."""
+    """Yield findings for the open incidents; skip those that are over or may still clear."""
     open_ = [one for one in incidents if one.cleared_at is None and not one.pending]
     open_.sort(key=_subject)
     for (_, subject), same in groupby(open_, key=_subject):
@@ -32,7 +32,7 @@ def findings(incidents: Iterable[Incident], where: Callable[[Entry], str]) -> It
 
 
 def _subject(incident: Incident) -> tuple[str, str]:
-    """Which finding an incident belongs to: sessions are not told apart."""
+    """Return the rule and subject of an incident's finding; sessions share one finding."""
     named = [_told(name, incident.key[name]) for name in _NAMED if name in incident.key]
     return incident.rule.id, shown(" ".join(named))
 
@@ -80,12 +80,12 @@ def _doubt(begin: float) -> str:
 
 
 def title(incident: Incident) -> str:
-    """What happened, in a line."""
+    """Return the rule's title with the incident's values filled in."""
     return _filled(incident.rule.title, incident)
 
 
 def _filled(text: str, incident: Incident) -> str:
-    """A text with what the lines said in its places; what they did not say is left open."""
+    """Fill the {name} places of a text; a value that no line contained becomes `?`."""
     fields = {**incident.key, **incident.fields}
 
     def put(place: re.Match[str]) -> str:
@@ -101,7 +101,7 @@ def _keys(incident: Incident) -> dict[str, str]:
 
 
 def _told(name: str, value: str) -> str:
-    """What a line named; a job without a name of its own bears the first words of its prompt."""
+    """Shorten the name of a job or task, because an unnamed one shows the start of its prompt."""
     if name not in _PROMPTED or _IDENTIFIER.fullmatch(value):
         return value
     from binascii import crc32
@@ -110,7 +110,7 @@ def _told(name: str, value: str) -> str:
 
 
 def shown(text: str) -> str:
-    """A piece of a line as it may be shown."""
+    """Shorten and redact a piece of a log line for display."""
     short = text if len(text) <= _LONG else text[: _LONG - 1] + "…"
     return spoken(short)
 
@@ -131,5 +131,5 @@ def _time(at: float) -> str:
 
 
 def moment(at: float) -> datetime:
-    """A time of a log as a date; a line may claim one that no calendar has."""
+    """Convert a log time to a datetime, clamped because a line may contain an impossible one."""
     return datetime.fromtimestamp(min(max(at, _EARLIEST), _LATEST), UTC)

@@ -1,4 +1,4 @@
-"""The rules of a folder: compiled where they come with the tool, else as they are written."""
+"""Read the log rules of a folder: the built-in ones precompiled, others from YAML."""
 
 from __future__ import annotations
 
@@ -13,32 +13,34 @@ if TYPE_CHECKING:
     from hermes_doctor.plugins.log_rules.source import Fault
 
 COMPILED, CODES = "compiled.json", "codes.txt"
-"""Made by tools/compile_signatures.py: to read the YAML and judge the patterns, `check` takes 0.8 s
-more CPU, on a used home beside a running gateway (`benchmarks/trees.py`)."""
+"""Made by tools/compile_signatures.py.
+
+Reading the YAML and checking the patterns instead costs `check` 0.8 s more CPU, on a used home
+beside a running gateway (`benchmarks/trees.py`).
+"""
 
 
 class Held(NamedTuple):
-    """What a folder holds."""
+    """The rules and causes of a folder."""
 
     rules: tuple[Rule, ...]
     causes: tuple[Cause, ...]
     faults: tuple[Fault, ...] = ()
-    """What is wrong with those that were left out."""
+    """Mistakes in the rules that were left out."""
 
     @property
     def codes(self) -> tuple[str, ...]:
-        """The failure modes that the rules are about."""
+        """The finding codes that the rules report."""
         return tuple(sorted({rule.code for rule in self.rules}))
 
 
 class Folder:
-    """A folder of rules; those that are compiled are read when a log is."""
+    """A folder of log rules; precompiled rules are loaded when a log is read."""
 
     def __init__(self, place: Path, *, ours: bool = False) -> None:
         self.place = place
         self.ours = ours
-        """Only what comes with the tool is compiled: what lies there elsewhere was checked by
-        nobody."""
+        """Only built-in rules are used in compiled form; others were never checked."""
         compiled = ours and (place / CODES).is_file()
         self.faults = () if compiled else self.held.faults
         self.codes = (
@@ -47,13 +49,13 @@ class Folder:
 
     @cached_property
     def held(self) -> Held:
-        """All of it."""
+        """The rules and causes, loaded on first use."""
         path = self.place / COMPILED
         return unpacked(path.read_bytes()) if self.ours and path.is_file() else written(self.place)
 
 
 def written(folder: Path) -> Held:
-    """The rules as people wrote them."""
+    """Read the rules from the YAML files."""
     from hermes_doctor.plugins.log_rules import causes, source
 
     found = source.read(folder)
@@ -62,7 +64,7 @@ def written(folder: Path) -> Held:
 
 
 def unpacked(data: bytes) -> Held:
-    """What was packed."""
+    """Read the rules from their compiled form."""
     import json
 
     from hermes_doctor.plugins.log_rules import rule
@@ -73,7 +75,7 @@ def unpacked(data: bytes) -> Held:
 
 
 def packed(held: Held) -> str:
-    """All of it in the form that is quick to read, one rule a line."""
+    """Compile the rules to JSON that is quick to read, one rule per line."""
     import json
 
     from hermes_doctor.plugins.log_rules import rule

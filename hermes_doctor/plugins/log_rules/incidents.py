@@ -1,4 +1,4 @@
-"""From matching lines to incidents: what happened, how often, and whether it is over."""
+"""Group matching log lines into incidents: what happened, how often, and whether it is over."""
 
 from __future__ import annotations
 
@@ -14,12 +14,14 @@ from hermes_doctor.plugins.log_rules.versions import covers
 
 QUOTES = 3
 MOST, MOST_OF_ONE = 2000, 500
-"""Incidents that are over, and those of one rule that are not, which are kept apart: a flood of
-accounts or sessions fills no memory, and hides nothing else."""
+"""Limits for closed incidents in total and for open ones of each rule.
+
+They are counted apart, so that a flood of accounts or sessions cannot fill memory or hide others.
+"""
 FEW = 50
-"""Open incidents of a rule that are gone through one by one."""
+"""Up to this number of open incidents, a rule's incidents are compared one by one."""
 _AHEAD = 5.0
-"""Seconds by which the clock of what was written may be ahead."""
+"""Seconds by which the clock of the log's writer may be ahead of ours."""
 _START = ("gateway.run", "Starting Hermes Gateway")
 
 
@@ -27,35 +29,35 @@ _Key = tuple[tuple[str, str], ...]
 
 
 class Quote(NamedTuple):
-    """A line, as far as it may be shown."""
+    """A log entry and the part of it that may be shown."""
 
     entry: Entry
     text: str
 
 
 class Incident(NamedTuple):
-    """Lines of one rule that belong together."""
+    """Lines that match one rule and concern the same thing."""
 
     rule: Rule
     key: Mapping[str, str]
-    """What they have in common: platform, account, session and the like."""
+    """The fields they share: platform, account, session and so on."""
     fields: Mapping[str, str]
-    """What the last of them said."""
+    """The fields of the last line."""
     first: float
     last: float
     number: int
-    """How many lines."""
+    """The number of lines."""
     quotes: tuple[Quote, ...]
     cleared_at: float | None = None
-    """When a line said that it was over, or the gateway was started anew."""
+    """When a line said that it was over, or the gateway was restarted."""
     pending: bool = False
-    """It may still clear by itself; too early to say."""
+    """Too early to report: it may still clear by itself."""
     doubtful: float = 0.0
-    """The log that would tell of its end begins only then, which is later; 0: it reaches back."""
+    """When the log that would record its end starts, if that is after the incident; else 0."""
 
 
 class _Open:
-    """An incident as it grows."""
+    """An incident under construction."""
 
     def __init__(self, rule: Rule, key: Mapping[str, str]) -> None:
         self.rule = rule
@@ -68,7 +70,7 @@ class _Open:
         self.begin: list[Quote] = []
         self.end: deque[Quote] = deque(maxlen=QUOTES - 1)
         self.waiting: deque[Match] = deque(maxlen=100)
-        """Lines that count only when another follows."""
+        """Lines that count only if a `followed_by` line comes after them."""
 
     def take(self, match: Match) -> None:
         at = match.entry.at
@@ -83,7 +85,7 @@ class _Open:
         (self.end if self.begin else self.begin).append(quote)
 
     def follow(self, match: Match) -> None:
-        """What was waited for has come: those before it count, but for another session's."""
+        """Count the waiting lines that this line follows; those of other sessions keep waiting."""
         until, tag = match.entry.at, match.entry.session
         others = []
         while self.waiting:
@@ -95,7 +97,7 @@ class _Open:
         self.waiting.extend(others)
 
     def agrees(self, fields: Mapping[str, str]) -> bool:
-        """Whether another line is about the same thing, as far as both say."""
+        """Tell whether a line is about the same thing, judged by the fields that both have."""
         return all(fields.get(name, value) == value for name, value in self.key.items())
 
     def told(self, *, cleared_at: float | None, pending: bool = False) -> Incident:
@@ -108,7 +110,7 @@ class _Open:
 
 
 class Ledger:
-    """Takes entries in the order of time, and tells in the end what they come to."""
+    """Builds incidents from log entries that are added in order of time."""
 
     def __init__(
         self,
@@ -119,9 +121,9 @@ class Ledger:
         starts: Sequence[float] = (),
         chats: Callable[[], Mapping[str, str]] = dict,
     ) -> None:
-        """`starts`: when processes of the gateway began; where none is known, the log tells.
+        """`starts`: when gateway processes started; if empty, the start lines of the log are used.
 
-        `chats`: the chat of each session that entries are tagged with, as far as it is known.
+        `chats`: the chat of each session that entries are tagged with, where known.
         """
         self.rules = [rule for rule in rules if covers(rule.versions, release)]
         self.now = now
@@ -129,27 +131,27 @@ class Ledger:
         self.by_log = not starts
         self.chats = chats
         self.open: dict[str, dict[_Key, _Open]] = {}
-        """By the rule, then by what tells its incidents apart."""
+        """Open incidents by rule, then by key."""
         self.keys: dict[str, Sequence[str]] = {}
         self.closed: deque[Incident] = deque(maxlen=MOST)
         self.dropped = 0
 
     @cached_property
     def matcher(self) -> Matcher:
-        """Made for the first line that there is: to put all rules in order takes its time."""
+        """Built when the first line arrives, because sorting all rules takes time."""
         return Matcher(self.rules)
 
     def since(self, *kinds: str) -> float:
-        """The oldest moment that any rule about these sources cares about."""
+        """Return the earliest time that any rule about these sources needs."""
         windows = [rule.window for rule in self.rules if not kinds or rule.source in kinds]
         return self.now - max(windows, default=0.0)
 
     def wanted(self, level: str, logger: str) -> bool:
-        """Whether an entry of this level and logger matters; other sources name no logger."""
+        """Tell whether entries of this level and logger matter; only log files name a logger."""
         return not logger or logger == _START[0] or self.matcher.wanted(level, logger)
 
     def take(self, entry: Entry) -> None:
-        """One more entry."""
+        """Process one entry."""
         while self.starts and self.starts[0] <= entry.at:
             self.started(self.starts.popleft())
         if self.by_log and _starts(entry):
@@ -167,14 +169,14 @@ class Ledger:
                 self._take(match)
 
     def started(self, at: float) -> None:
-        """The gateway began anew: what its last life complained of is history."""
+        """Close what the previous gateway process reported, because the gateway was restarted."""
         for same in list(self.open.values()):
             for key, one in list(same.items()):
                 if not one.rule.outlives_start and _last(one) <= at:
                     self._close(key, one, at)
 
     def incidents(self) -> list[Incident]:
-        """What is left and what is over, oldest first."""
+        """Return the open and closed incidents, oldest first."""
         while self.starts:
             self.started(self.starts.popleft())
         found = list(self.closed)
@@ -207,12 +209,12 @@ class Ledger:
         return tuple((name, fields[name]) for name in keys if name in fields)
 
     def _about(self, match: Match) -> list[tuple[_Key, _Open]]:
-        """The open incidents that a line is about, as far as it says."""
+        """Return the open incidents that a line is about, judged by its fields."""
         same = self.open.get(match.rule.id, {})
         if len(same) > FEW and (one := same.get(key := self._key(match))) is not None:
             return [(key, one)]
         if len(same) > FEW and key and len(key) == len(next(iter(same))):
-            return []  # it says all that tells them apart, and none of them is meant
+            return []  # the line has all key fields, and no incident has this key
         return [(known, one) for known, one in same.items() if one.agrees(match.fields)]
 
     def _follow(self, match: Match) -> None:
@@ -234,7 +236,7 @@ class Ledger:
 
 
 def _starts(entry: Entry) -> bool:
-    """Whether a gateway begins here, by its log."""
+    """Tell whether the entry is the first line of a gateway's start."""
     return entry.logger == _START[0] and entry.text.startswith(_START[1])
 
 
@@ -244,7 +246,7 @@ def _keys(rule: Rule) -> Sequence[str]:
 
 
 def _fields(match: Match) -> dict[str, str]:
-    """What the line said, with what the rule and the entry add."""
+    """Return the fields of a line together with those that the rule and the entry add."""
     fields = dict(match.fields)
     if match.rule.platform:
         fields.setdefault("platform", match.rule.platform)

@@ -1,4 +1,4 @@
-"""Which lines of which rules an entry of a log matches."""
+"""Match a log entry against the lines of all log rules."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from hermes_doctor.logs.entry import Entry
 from hermes_doctor.plugins.log_rules.rule import LEVELS, Line, Rule
 
 MOST = 4000
-"""Characters of a message that are looked at: a pattern may not take for ever on a long one."""
+"""Characters of a message that are searched, so that a pattern cannot run forever on a long one."""
 MOST_KNOWN = 500
-"""Texts that are remembered for each logger."""
+"""Texts whose matches are remembered, for each logger."""
 _RANKS = {level: rank for rank, level in enumerate(LEVELS)}
 MATCH, FOLLOW, CLEAR = "match", "follow", "clear"
 
 
 class Match(NamedTuple):
-    """An entry that a line of a rule is about."""
+    """A log entry that matched a line of a rule."""
 
     rule: Rule
     role: str
-    """match: what the rule is about; follow: what must come after; clear: it is over."""
+    """match: the rule's own line; follow: its `followed_by`; clear: its `cleared_by`."""
     entry: Entry
     fields: Mapping[str, str]
     quote: str
-    """The part that the pattern matched: all that may be shown of the line."""
+    """The part that the pattern matched; nothing else of the line may be shown."""
 
 
 class _Seen(NamedTuple):
@@ -43,20 +43,20 @@ class _Candidate(NamedTuple):
 
 
 class _Candidates:
-    """What entries of one kind, level and logger could match."""
+    """The lines that entries of one kind, level and logger could match."""
 
     def __init__(self, found: list[_Candidate]) -> None:
         self.first = [one for one in found if one.role == MATCH]
-        """Lines that rules are about."""
+        """The rules' own lines."""
         self.after = [one for one in found if one.role != MATCH]
-        """Lines that follow on them, or end them."""
+        """Lines that follow them or clear them."""
         self.asked: list[_Candidate] = self.first
         self.known: dict[tuple[str, tuple[str, ...]], list[_Seen]] = {}
-        """What was said before: a log says the same again and again."""
+        """Matches of texts seen before, because logs repeat themselves."""
         self.turn = 0
 
     def of(self, begun: Mapping[str, int], turn: int) -> list[_Candidate]:
-        """Those to ask now; what follows or ends is asked only of rules that have begun."""
+        """Return the lines to try; followers and clearing lines only for open incidents."""
         if turn != self.turn and self.after:
             asked = self.first + [one for one in self.after if one.rule.id in begun]
             if len(asked) != len(self.asked) or asked != self.asked:
@@ -67,11 +67,11 @@ class _Candidates:
 
 
 class Matcher:
-    """All rules, ready to be asked; a pattern is compiled when one of its literals is seen."""
+    """All rules, indexed for matching; a pattern is compiled when one of its literals occurs."""
 
     def __init__(self, rules: Iterable[Rule]) -> None:
         self.lines: dict[tuple[str, str], list[_Candidate]] = {}
-        """By the kind of source and the name of a logger; empty: any."""
+        """By the kind of source and the logger's name; an empty name means any logger."""
         for rule in rules:
             self._add(_Candidate(rule, MATCH, rule.line))
             if rule.followed_by:
@@ -80,33 +80,33 @@ class Matcher:
                 self._add(_Candidate(rule, CLEAR, line))
         self.known: dict[tuple[str, str, str], _Candidates] = {}
         self.begun: dict[str, int] = {}
-        """How many incidents of a rule are open, by its id."""
+        """The number of open incidents for each rule id."""
         self.turn = 0
-        """Counts how often a rule began, or had no more of them."""
+        """Counts how often a rule got its first open incident or lost its last one."""
 
     def _add(self, one: _Candidate) -> None:
         for name in one.line.loggers or ("",):
             self.lines.setdefault((one.rule.source, name), []).append(one)
 
     def begin(self, rule: Rule) -> None:
-        """An incident of the rule is open: what follows on it or ends it matters from now on."""
+        """Note a new open incident: the rule's followers and clearing lines matter from now on."""
         self.turn += rule.id not in self.begun
         self.begun[rule.id] = self.begun.get(rule.id, 0) + 1
 
     def end(self, rule: Rule) -> None:
-        """One of them is closed."""
+        """Note that the rule has one open incident less."""
         self.begun[rule.id] -= 1
         if not self.begun[rule.id]:
             del self.begun[rule.id]
             self.turn += 1
 
     def candidates(self, kind: str, level: str, logger: str) -> _Candidates:
-        """What entries of this kind, level and logger could match."""
+        """Return the lines that entries of this kind, level and logger could match."""
         key = (kind, level, logger)
         found = self.known.get(key)
         if found is None:
             found = _Candidates(self._candidates(kind, level, logger))
-            if len(self.known) < 10_000:  # a log may hold any number of names
+            if len(self.known) < 10_000:  # a log may contain any number of logger names
                 self.known[key] = found
         return found
 
@@ -120,15 +120,15 @@ class Matcher:
         return [one for one in found if _RANKS[one.line.level] <= rank]
 
     def wanted(self, level: str, logger: str) -> bool:
-        """Whether entries of a log file of this level and logger could match anything."""
+        """Tell whether log file entries of this level and logger could match a rule."""
         found = self.candidates("log", level, logger)
         return bool(found.first or found.after)
 
     def ask(self, entry: Entry) -> list[Match]:
-        """Every line of every rule that the entry matches.
+        """Return a match for every line of every rule that the entry matches.
 
-        What follows on something or ends it is only looked for once that has begun: most lines
-        are such that would end what never was.
+        Followers and clearing lines are tried only while the rule has an open incident, because
+        most lines of a log would clear something that never happened.
         """
         candidates = self.candidates(entry.kind, entry.level, entry.logger)
         asked = candidates.of(self.begun, self.turn)
@@ -161,7 +161,7 @@ def _matches(text: str, more: tuple[str, ...], candidates: list[_Candidate]) -> 
 
 
 def _first(line: Line, texts: tuple[str, ...]) -> re.Match[str] | None:
-    """Where the pattern matches: in the message, or in one of the lines that follow it."""
+    """Search the message, then the lines that follow it, for the pattern."""
     for text in texts:
         if match := _compiled(line.pattern).search(text[:MOST]):
             return match
@@ -172,7 +172,7 @@ _patterns: dict[str, re.Pattern[str]] = {}
 
 
 def _compiled(pattern: str) -> re.Pattern[str]:
-    """`re` itself forgets all of them when there are more than a few hundred."""
+    """Return the compiled pattern; the cache of `re` is too small for all of them."""
     found = _patterns.get(pattern)
     if found is None:
         found = _patterns[pattern] = re.compile(pattern)

@@ -1,4 +1,4 @@
-"""Regular expressions of rules: may they run on hostile text, and what must a match contain."""
+"""Check the regular expressions of rules, and find the literals that every match contains."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from typing import Any
 from hermes_doctor.plugins.log_rules import regex_cost
 
 SHORT = 3
-"""A part shorter than this is in every line."""
+"""Shorter literals occur in almost every line and are not used."""
 LONGEST = 2000
 
 
 def faults(pattern: str, fields: tuple[str, ...]) -> Iterator[str]:
-    """What is wrong with a pattern, in words."""
+    """Yield what is wrong with a pattern, in words."""
     if len(pattern) > LONGEST:
         yield f"is longer than {LONGEST} characters"
         return
@@ -39,18 +39,18 @@ def faults(pattern: str, fields: tuple[str, ...]) -> Iterator[str]:
 
 
 def literals(pattern: str) -> tuple[str, ...]:
-    """Texts of which one is in everything that matches; none where that cannot be told."""
+    """Return texts one of which is in every match; empty if none can be determined."""
     tree = parser.parse(pattern)
     return () if tree.state.flags & re.IGNORECASE else tuple(sorted(_best(tree)))
 
 
 def _best(tree: Any) -> set[str]:
-    """Of the parts that a match must have, the one that is told by the longest texts."""
+    """Of the parts that a match must contain, return the one with the longest texts."""
     return max(_needed(tree), key=lambda texts: min(map(len, texts)), default=set())
 
 
 def _needed(tree: Any) -> Iterator[set[str]]:
-    """Each part that a match must have, by the texts of which it has one."""
+    """Yield each part that a match must contain, as the set of its alternative texts."""
     run = ""
     for kind, value in tree:
         if kind is kinds.LITERAL:

@@ -1,4 +1,4 @@
-"""How long a regular expression may take on hostile text, told from how it is made."""
+"""Estimate from its parse tree how long a regular expression may take on hostile text."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ from typing import Any
 from hermes_doctor.lazy import NamedTuple
 
 TEXT = 4000
-"""Characters of a text that a pattern is given at most."""
+"""The maximum length of a text that a pattern is applied to."""
 MOST = 20_000_000
-"""Ways to lay a pattern over a text that are tried in well under a second."""
+"""This many ways to match a pattern to a text are tried in well under a second."""
 REPEATS = (kinds.MAX_REPEAT, kinds.MIN_REPEAT, kinds.POSSESSIVE_REPEAT)
 _FEW, _MANY = 5, 100
 _SAMPLE = "".join(map(chr, range(32, 127))) + "\t\né漢✗"
 
 
 class _Stretch(NamedTuple):
-    """A repetition whose end is not settled by what has followed so far."""
+    """A repetition that what follows it so far does not delimit."""
 
     chars: frozenset[str]
     most: int
 
 
 def inside(kind: Any, value: Any) -> Iterator[Any]:
-    """The trees inside one part of a tree."""
+    """Yield the subtrees of one node."""
     if kind is kinds.SUBPATTERN:
         yield value[3]
     elif kind is kinds.BRANCH:
@@ -41,7 +41,7 @@ def inside(kind: Any, value: Any) -> Iterator[Any]:
 
 
 def nested(tree: Any, outer: int = 1) -> bool:
-    """Whether something that repeats often can itself match in several ways."""
+    """Tell whether something that repeats often can itself match in several ways."""
     for kind, value in tree:
         most = min(value[1], TEXT) if kind in REPEATS else 1
         several = kind is kinds.BRANCH or (kind in REPEATS and value[0] != value[1])
@@ -55,9 +55,9 @@ def nested(tree: Any, outer: int = 1) -> bool:
 
 
 def ways(tree: Any, pattern: str) -> int:
-    """In how many ways the repetitions of a pattern can share out a text at most.
+    """Return the maximum number of ways in which a pattern's repetitions can divide up a text.
 
-    A pattern that may begin anywhere is one with another repetition before it.
+    A pattern without an anchor counts as one with another repetition before it.
     """
     anchored = len(tree) and tree[0] == (kinds.AT, kinds.AT_BEGINNING)
     sample = _SAMPLE + "".join(sorted(set(pattern) - set(_SAMPLE)))
@@ -66,7 +66,7 @@ def ways(tree: Any, pattern: str) -> int:
 
 
 def _walk(tree: Any, before: tuple[_Stretch, ...], sample: str) -> tuple[tuple[_Stretch, ...], int]:
-    """What is unsettled after a part, and the most ways met in it."""
+    """Return the undelimited repetitions after a part, and the largest number of ways within it."""
     loose, most = before, _product(before)
     for kind, value in tree:
         if kind in REPEATS and value[1] > 1:
@@ -95,7 +95,7 @@ def _walk(tree: Any, before: tuple[_Stretch, ...], sample: str) -> tuple[tuple[_
 
 
 def _settled(loose: Sequence[_Stretch], chars: frozenset[str]) -> tuple[_Stretch, ...]:
-    """Those that may go on past one of these characters; the others end right before it."""
+    """Keep the repetitions that can match one of these characters; the others end before it."""
     return tuple(one for one in loose if one.chars & chars)
 
 
@@ -107,7 +107,7 @@ def _product(loose: Sequence[_Stretch]) -> int:
 
 
 def _chars(tree: Any, sample: str) -> frozenset[str]:
-    """The characters that a part is made of, of a sample."""
+    """Return the characters of the sample that a part can match."""
     found: set[str] = set()
     for kind, value in tree:
         parts = list(inside(kind, value))
@@ -151,7 +151,7 @@ def _category(which: Any, char: str) -> bool:
 
 
 def shows_all(tree: Any) -> bool:
-    """Whether it ends with everything that is left of the line, in a group or not."""
+    """Tell whether the pattern ends with a match of the whole rest of the line."""
     for kind, value in reversed(list(tree)):
         if kind in (kinds.AT, kinds.ASSERT, kinds.ASSERT_NOT):
             continue

@@ -1,4 +1,4 @@
-"""Log rules, and which finding explains which, as plain values."""
+"""Data classes for log rules and causes, and their packed form."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ FIELDS = (
     "platform", "account", "session", "user", "channel", "model", "provider", "host", "path",
     "job", "task", "board", "name", "count", "number", "seconds", "reason",
 )  # fmt: skip
-"""What a pattern may take from a line."""
+"""The group names that a pattern may use."""
 KEYS = ("platform", "account", "session", "job", "task", "board", "provider", "model", "name")
-"""What tells one incident of a rule from another."""
+"""The fields that distinguish the incidents of a rule."""
 
 
 class Line(NamedTuple):
-    """What one line looks like."""
+    """A pattern for one log line, with the loggers and the level it applies to."""
 
     pattern: str
     literals: Sequence[str]
-    """One of them is in every text that matches; they are looked for first, that is cheap."""
+    """One of them is in every matching text; they are searched first because that is cheap."""
     level: str = "WARNING"
     loggers: Sequence[str] = ()
     traceback: bool = False
 
 
 class Rule(NamedTuple):
-    """What lines of one kind mean."""
+    """A log rule: which lines it matches and which finding it reports."""
 
     id: str
     code: str
@@ -44,7 +44,7 @@ class Rule(NamedTuple):
     window: float = 7200.0
     threshold: int = 1
     within: float = 0.0
-    """The threshold must be reached in so many seconds; 0 for the whole window."""
+    """The threshold must be reached within this many seconds; 0 means the whole window."""
     followed_by: Line | None = None
     follows_within: float = 0.0
     cleared_by: Sequence[Line] = ()
@@ -56,21 +56,21 @@ class Rule(NamedTuple):
 
 
 class Cause(NamedTuple):
-    """A code, and those that follow from it."""
+    """A finding's code and the codes that it explains."""
 
     code: str
     explains: Sequence[str]
     because: str
-    """One sentence, shown with what follows."""
+    """One sentence, shown with the explained findings."""
     first: bool = False
-    """Only when it began before what it explains, as far as both are known."""
+    """Applies only if it started before what it explains, where both times are known."""
     slack: float = 600.0
-    """It may have been noticed so much later."""
+    """Seconds by which it may have been noticed later."""
     same_platform: bool = False
 
 
 def packed(rule: Rule | Cause) -> list[Any]:
-    """A rule as JSON can hold it."""
+    """Convert a rule or cause to a list that JSON can store."""
     return [_plain(value) for value in rule]
 
 
@@ -82,7 +82,7 @@ _LINE, _FOLLOWED_BY, _CLEARED_BY = map(Rule._fields.index, ("line", "followed_by
 
 
 def unpacked(values: list[Any]) -> Rule:
-    """The rule that was packed; what was given is used up."""
+    """Rebuild a rule from its packed form, whose list is modified."""
     values[_LINE] = Line(*values[_LINE])
     if values[_FOLLOWED_BY]:
         values[_FOLLOWED_BY] = Line(*values[_FOLLOWED_BY])

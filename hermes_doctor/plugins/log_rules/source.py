@@ -1,4 +1,4 @@
-"""Rules as people write them: YAML, checked so that every mistake is named with its line."""
+"""Read log rules from YAML and report every mistake with its line."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ _OTHERS = (
     r"|Job \w{1,40} |Tool [\w.-]{1,80} |MM API|MM file upload|SimpleX: command"
     r"|Reasoning-only response|Non-retryable client error|\W{0,4}API call failed"
 )
-"""How lines begin that carry what strangers, tools or models said: names, output, words."""
+"""The starts of lines that contain words of strangers, tools or models."""
 _ANYWHERE = rf"^(?!{_OTHERS})(?=.{{0,400}}?(?:%s))\W{{0,8}}[\w. -]{{1,40}}"
-"""Shows the first words only: those are Hermes' own, what stands before the match need not be."""
+"""Shows only the first words of the line, which are Hermes' own; later ones may not be."""
 
 
 class Fault(NamedTuple):
-    """What is wrong in a file of rules, and where."""
+    """A mistake in a file of rules, and where it is."""
 
     path: Path
     line: int
@@ -57,7 +57,7 @@ class Fault(NamedTuple):
 
 
 class Sample(NamedTuple):
-    """Lines of a rule that its tests run."""
+    """Example lines of a rule, which its tests match."""
 
     rule: Rule
     line: Line
@@ -66,7 +66,7 @@ class Sample(NamedTuple):
 
 
 class Written(NamedTuple):
-    """What a folder of rules holds."""
+    """The rules, samples and mistakes of a folder."""
 
     rules: tuple[Rule, ...]
     samples: tuple[Sample, ...]
@@ -74,11 +74,11 @@ class Written(NamedTuple):
 
 
 class Wrong(Exception):
-    """One mistake; the rule it is in is left out, the others are read."""
+    """A mistake; its rule is left out and the others are read."""
 
 
 def read(folder: Path) -> Written:
-    """All rules of a folder, in the order of the files."""
+    """Read all rules of a folder, in the order of the files."""
     rules: dict[str, Rule] = {}
     samples: list[Sample] = []
     faults: list[Fault] = []
@@ -102,7 +102,7 @@ def read(folder: Path) -> Written:
 
 
 def mappings(path: Path, what: str, faults: list[Fault]) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    """Each item of the one list of a file as it is written, with the line on which it begins."""
+    """Yield each item of a file's only list, with the line on which it starts."""
     import yaml
 
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -136,7 +136,7 @@ def mappings(path: Path, what: str, faults: list[Fault]) -> Iterator[tuple[int, 
 
 
 def _bounded(events: Iterable[Any]) -> None:
-    """Refuse what is nested so deeply that reading it could end the program."""
+    """Refuse YAML that is nested so deeply that parsing it could crash the program."""
     depth = 0
     for event in events:
         name = type(event).__name__
@@ -146,9 +146,9 @@ def _bounded(events: Iterable[Any]) -> None:
 
 
 def _weight(node: Any, known: dict[int, int]) -> int:
-    """Of how many nodes it is made once every alias stands for what it means."""
+    """Return the number of nodes after all aliases are expanded."""
     if id(node) not in known:
-        known[id(node)] = MOST_NODES + 1  # one that holds itself is endless
+        known[id(node)] = MOST_NODES + 1  # a node that contains itself is endless
         children = node.value if isinstance(getattr(node, "value", None), list) else ()
         flat = [one for child in children for one in (child if type(child) is tuple else (child,))]
         known[id(node)] = 1 + sum(_weight(one, known) for one in flat)
@@ -251,7 +251,7 @@ def _lines(raw: Any) -> list[Line]:
 
 
 def allow(raw: Mapping[str, Any], names: frozenset[str]) -> None:
-    """Refuse what is none of these, with the one that was meant."""
+    """Refuse unknown fields, with a suggestion."""
     for name in raw:
         if name not in names:
             from difflib import get_close_matches
@@ -265,7 +265,7 @@ def _one(raw: Mapping[str, Any], name: str, make: Callable[[Any], Any], default:
 
 
 def text(raw: Mapping[str, Any], name: str, default: str | None = None) -> str:
-    """A text; empty only where that is the default."""
+    """Return a text; it may be empty only if the default is."""
     value = raw.get(name, default)
     if not isinstance(value, str) or (not value and default is None):
         raise Wrong(f"`{name}` must be a text" + ("" if name in raw else ", and is missing"))
@@ -273,7 +273,7 @@ def text(raw: Mapping[str, Any], name: str, default: str | None = None) -> str:
 
 
 def texts(raw: Mapping[str, Any], name: str) -> tuple[str, ...]:
-    """One text or several."""
+    """Return one text or several as a tuple."""
     value = raw.get(name, ())
     found = [value] if isinstance(value, str) else value
     if not isinstance(found, (list, tuple)) or not all(isinstance(one, str) for one in found):
@@ -282,7 +282,7 @@ def texts(raw: Mapping[str, Any], name: str) -> tuple[str, ...]:
 
 
 def yes(raw: Mapping[str, Any], name: str) -> bool:
-    """Whether it is set."""
+    """Return a boolean that is false by default."""
     value = raw.get(name, False)
     if not isinstance(value, bool):
         raise Wrong(f"`{name}` must be true or false")
@@ -297,7 +297,7 @@ def _count(raw: Mapping[str, Any], name: str, default: int) -> int:
 
 
 def span(raw: Mapping[str, Any], name: str, default: str) -> float:
-    """A length of time, in seconds."""
+    """Return a duration in seconds."""
     value = raw.get(name, default)
     match = _SPAN.fullmatch(value) if isinstance(value, str) else None
     if not match:

@@ -1,4 +1,4 @@
-"""Which releases a rule is about."""
+"""Decide whether a log rule applies to a Hermes release."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _TELLS = {
 
 
 def covers(spec: str, release: tuple[int, ...] | None) -> bool:
-    """Whether a release is meant; where it is not known, every rule is."""
+    """Tell whether the rule applies to a release; every rule applies to an unknown one."""
     if not spec or release is None:
         return True
     return all(_TELLS[how](_padded(release), _parsed(other)) for how, other in _PART.findall(spec))

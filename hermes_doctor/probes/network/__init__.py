@@ -1,4 +1,4 @@
-"""What a home needs from the network: hosts, certificates, providers and their answers.
+"""Check what a home needs from the network: hosts, certificates and providers.
 
-Only `Probes` uses it, and sends requests only where the operator asked for them.
+Only `Probes` uses it, and it sends requests only if the operator asked for them.
 """

@@ -1,4 +1,4 @@
-"""Files with certificates to trust."""
+"""Check the files with trusted certificates (CA bundles)."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from hermes_doctor.model import CouldNotLook
 from hermes_doctor.system.files import MEGABYTE, open_regular
 
 _MARK = b"-----BEGIN "
-"""Also of the form that OpenSSL calls trusted."""
+"""Also matches OpenSSL's "trusted certificate" form."""
 
 
 def fault(named: str, pid: int | None) -> str | None:
-    """What is wrong with a file of certificates, as the process sees it; None when nothing is."""
+    """Return what is wrong with a CA bundle as the process sees it; None if nothing is."""
     path = Path(named).expanduser()
     if not path.is_absolute():
         raise CouldNotLook("a relative path, whose place only the gateway knows")

@@ -1,7 +1,7 @@
-"""Whether somebody opens at a gateway's door.
+"""Test whether a gateway accepts connections.
 
-On this machine a knock is enough: the event loop itself lets callers in, and the kernel tells when
-it has. Nothing is said, so nothing is logged. A gateway elsewhere must be asked for /health.
+On this machine connecting is enough: the event loop itself accepts connections, and the kernel
+shows when it has. No data is sent, so nothing is logged. A remote gateway is asked for /health.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ _URL = pattern(r"(https?)://(\[[0-9a-fA-F:.]+\]|[^/:@?#\s\[\]]+)(?::(\d{1,5}))?(
 _ANYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 STEP = 0.02
 MOST = 65536
-"""Bytes that are read of an answer; Hermes says less than a hundred."""
+"""Bytes that are read of an answer; Hermes sends less than a hundred."""
 
 
 class Answer(NamedTuple):
-    """What came back."""
+    """The result of a test, and how long it took."""
 
     word: str
     seconds: float = 0.0
 
 
 class Place(NamedTuple):
-    """An address that a person wrote."""
+    """An address that a person wrote in a setting."""
 
     host: str
     port: int
@@ -45,7 +45,7 @@ class Place(NamedTuple):
 
     @property
     def loopback(self) -> bool:
-        """Whether asking there stays on this machine: a name may lead anywhere, but for one."""
+        """Whether the address is on this machine; of all names only localhost certainly is."""
         import ipaddress
 
         if self.host == "localhost":
@@ -57,7 +57,7 @@ class Place(NamedTuple):
 
 
 def parse(url: str) -> Place | None:
-    """An address without name or password in it; with one it is not asked."""
+    """Parse a URL; None if it is invalid or contains a login."""
     match = _URL.fullmatch(url)
     if not match:
         return None
@@ -68,7 +68,7 @@ def parse(url: str) -> Place | None:
 
 
 def reachable(pid: int) -> bool:
-    """Whether the process lives in our network, so that its loopback is ours."""
+    """Tell whether the process is in our network namespace, so that its loopback is ours."""
     try:
         return os.readlink(f"/proc/{pid}/ns/net") == os.readlink("/proc/self/ns/net")
     except OSError:
@@ -76,9 +76,9 @@ def reachable(pid: int) -> bool:
 
 
 def knock(pid: int, door: Connection, patience: float) -> Answer:
-    """Call where a process of this machine listens, and see in the kernel's table whether it opens.
+    """Connect to a local process and see in the kernel's table whether it accepts.
 
-    The table counts the callers that nobody has let in yet: none left means that we were.
+    The table counts the connections that are not accepted yet; zero means that ours was.
     """
     import socket
 
@@ -93,7 +93,7 @@ def knock(pid: int, door: Connection, patience: float) -> Answer:
                 if waiting[0] == 0:
                     return Answer(ANSWERED, spent)
                 time.sleep(STEP)
-    except TimeoutError:  # so many wait already that the kernel takes no more
+    except TimeoutError:  # the accept queue is full, so the kernel takes no more
         pass
     except OSError:
         return Answer(REFUSED, time.monotonic() - started)
@@ -101,7 +101,7 @@ def knock(pid: int, door: Connection, patience: float) -> Answer:
 
 
 def ask(place: Place, patience: float) -> Answer:
-    """One GET /health, which every release answers without a key."""
+    """Send one GET /health, which every release answers without a key."""
     import socket
 
     started = time.monotonic()
@@ -121,7 +121,7 @@ def ask(place: Place, patience: float) -> Answer:
 
 
 def _read(link: socket.socket, until: float) -> bytes:
-    """All that comes until the other side closes; one who drips does not hold us up."""
+    """Read until the other side closes; a slow sender cannot exceed the time limit."""
     data = b""
     while len(data) < MOST:
         link.settimeout(max(STEP, until - time.monotonic()))
@@ -135,7 +135,7 @@ def _read(link: socket.socket, until: float) -> bytes:
 
 
 def _judged(data: bytes) -> str:
-    """Whether it is Hermes who answered: a proxy before a dead gateway answers as well."""
+    """Tell whether Hermes answered; a proxy in front of a dead gateway answers as well."""
     import json
     from http.client import HTTPException, HTTPResponse
 
@@ -153,7 +153,7 @@ def _judged(data: bytes) -> str:
 
 
 class _Heard:
-    """What was heard, in the form in which `http.client` wants it."""
+    """Received bytes, in the form that `http.client` reads."""
 
     def __init__(self, data: bytes) -> None:
         self.data = data
@@ -163,7 +163,7 @@ class _Heard:
 
 
 def _wrapped(plain, host: str):  # type: ignore[no-untyped-def]
-    """The same link, encrypted; whether the certificate is good is another question."""
+    """Encrypt the connection without checking the certificate, which is checked elsewhere."""
     import ssl
 
     context = ssl.create_default_context()

@@ -1,7 +1,7 @@
-"""One small request to each provider that a message may use; asked only with `--network`.
+"""Send one small request to each provider that a message may use; only with `--network`.
 
-It goes the way that the gateway goes (proxy, certificates), to the address that the resolver names
-and nowhere else: a redirect is not followed. Seconds and bytes are bounded.
+It uses the gateway's proxy and certificates, and goes only to the resolved address: redirects are
+not followed. Time and bytes are limited.
 """
 
 from __future__ import annotations
@@ -28,27 +28,27 @@ if TYPE_CHECKING:
     from hermes_doctor.settings.resolved import Resolved, Route
 
 PATIENCE = 15.0
-"""Seconds for each provider, all in all; they are asked at the same time."""
+"""Seconds for each provider in total; all are asked at the same time."""
 LARGEST = 64 * 1024
-"""Bytes of an answer that are read."""
+"""Bytes that are read of an answer."""
 PROXIES = ("HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY")
-"""The order in which Hermes looks for a proxy towards a provider; the lower-case names follow."""
+"""The order in which Hermes looks for a proxy to a provider; the lower-case names follow."""
 
 
 class Trial(NamedTuple):
-    """How one provider answered. Holds no secret."""
+    """How one provider answered. Contains no secret."""
 
     route: Route
     proxy: Proxy | None
     failed: str | None
-    """The stage that failed before there was an answer: see `Reached`, or `answer`."""
+    """The stage that failed before there was an answer: as in `Reached`, or `answer`."""
     why: str
     verdict: Verdict | None
     seconds: float
 
     @property
     def name(self) -> str:
-        """How people call the provider."""
+        """The provider's name, for the user."""
         return name_of(self.route)
 
     @property
@@ -58,7 +58,7 @@ class Trial(NamedTuple):
 
 
 def look(every: Iterable[Request], settings: Settings) -> list[Trial]:
-    """Ask all of them at once; who does not answer in time is given up."""
+    """Ask all providers at once; abandon those that do not answer in time."""
     wanted = list(every)
     found: dict[int, Trial] = {}
     links: dict[int, socket.socket] = {}
@@ -75,7 +75,7 @@ def look(every: Iterable[Request], settings: Settings) -> list[Trial]:
     end = time.monotonic() + PATIENCE
     for thread in threads:
         thread.join(max(0.0, end - time.monotonic()))
-    in_time = dict(found)  # a link that is shut here looks to its thread as if the other had
+    in_time = dict(found)  # shutting a link below looks like a failure to its thread
     for number in links.keys() - in_time.keys():
         with contextlib.suppress(OSError):
             links[number].shutdown(socket.SHUT_RDWR)
@@ -86,7 +86,7 @@ def look(every: Iterable[Request], settings: Settings) -> list[Trial]:
 
 
 def targets(found: Resolved, settings: Settings) -> list[Target]:
-    """The hosts of all providers that a message may use, also of those that are not asked."""
+    """Return the hosts of all providers that a message may use, also those not asked."""
     from hermes_doctor.probes.network import request
 
     asked = {one.route.path: one for one in request.requests(found)}
@@ -101,7 +101,7 @@ def targets(found: Resolved, settings: Settings) -> list[Target]:
 
 
 def _target(route: Route, url: str, settings: Settings, trust: Trust) -> Target:
-    """A host, and the way that Hermes goes to it."""
+    """Return the host of a URL and how Hermes connects to it."""
     parts = urlsplit(url)
     encrypted = parts.scheme == "https"
     end = Endpoint(parts.hostname or "", parts.port or (443 if encrypted else 80))
@@ -109,7 +109,7 @@ def _target(route: Route, url: str, settings: Settings, trust: Trust) -> Target:
 
 
 def name_of(route: Route) -> str:
-    """How people call the provider of a route."""
+    """Return the name of a route's provider, for the user."""
     asked = route.requested.value
     known = route.provider.value if route.provider else None
     return (asked if asked and asked != "auto" else known) or route.path
@@ -120,7 +120,7 @@ def ask(
     settings: Settings,
     opened: Callable[[socket.socket], object] = id,
 ) -> Trial:
-    """Send one request, and judge what comes back."""
+    """Send one request and judge the answer."""
     began = time.monotonic()
     failed, why, found, proxy = None, "", None, None
     try:
@@ -135,10 +135,10 @@ def ask(
                 break
         found = verdict.judge(status, body, request.place)
         if any(found.said in value.lower() for value in request.headers.values()):
-            found = found._replace(said="")  # whatever it is, it may be the key
+            found = found._replace(said="")  # it may be the key
     except Failure as failure:
         failed, why = failure.stage, failure.why
-    except ValueError:  # an address that cannot be one
+    except ValueError:  # an impossible address
         failed, why = "answer", "the address is malformed"
     except Exception as error:  # noqa: BLE001 (whatever a server can make of HTTP)
         failed, why = "answer", _words(error)
@@ -146,7 +146,7 @@ def ask(
 
 
 def _exchange(link: socket.socket, request: Request, wanted: Target) -> tuple[int, bytes]:
-    """Status and the beginning of the body, over a connection that is there."""
+    """Return the status and the start of the body, using an open connection."""
     from http.client import HTTPConnection
 
     parts = urlsplit(request.url)
@@ -171,7 +171,7 @@ def _exchange(link: socket.socket, request: Request, wanted: Target) -> tuple[in
 
 
 def _words(error: Exception) -> str:
-    """Never the error's own words: those of HTTP repeat what was sent or received."""
+    """Describe an error; never in its own words, because HTTP errors repeat data."""
     if isinstance(error, TimeoutError):
         return "no answer in time"
     if isinstance(error, OSError):

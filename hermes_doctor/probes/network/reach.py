@@ -1,7 +1,7 @@
-"""Whether the hosts that a gateway needs can be reached from here: name, connection, certificate.
+"""Test whether the hosts that a gateway needs can be reached: name, connection, certificate.
 
-The only part of the tool that sends anything off this machine. It runs when the operator asks for
-it (`--network`), goes the way that the gateway would go, sends no data and logs in nowhere.
+Runs only if the operator asks for it (`--network`), connects as the gateway would, sends no data
+and logs in nowhere.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from hermes_doctor.system import time_limits
 PATIENCE = 4.0
 """Seconds for each host, all stages together."""
 MOST = 40
-"""Hosts that are asked about."""
+"""The maximum number of hosts that are tested."""
 _PLAIN = (80, 8080, 8123)
-"""Ports where no certificate is to be expected."""
+"""Ports on which no TLS is expected."""
 _SOCKS = {
     1: "general failure",
     2: "not allowed by its rules",
@@ -36,18 +36,18 @@ _SOCKS = {
 
 
 class Trust(NamedTuple):
-    """What is accepted as proof of who a host is."""
+    """How a host's certificate is verified."""
 
     verified: bool = True
     bundle: str | None = None
-    """A file of authorities that count for this host alone."""
+    """A CA bundle for this host only."""
 
 
 class Target(NamedTuple):
-    """A host that something needs, and the way to it."""
+    """A host that is needed, and how to connect to it."""
 
     what: str
-    """Who needs it, for people: a platform's or a provider's name."""
+    """The platform or provider that needs it, for the user."""
     endpoint: Endpoint
     proxy: Proxy | None
     encrypted: bool
@@ -55,19 +55,19 @@ class Target(NamedTuple):
 
 
 class Reached(NamedTuple):
-    """How far a look at one host came."""
+    """How far the test of one host came."""
 
     target: Target
     failed: str | None
-    """The stage that failed: `name`, `connection`, `certificate`, `proxy`; None when none did."""
+    """The stage that failed: `name`, `connection`, `certificate`, `proxy`; None if none did."""
     why: str
     addresses: frozenset[str]
-    """What the name leads to."""
+    """The addresses that the name resolves to."""
     seconds: float
 
 
 class Failure(Exception):
-    """A stage that failed, and why."""
+    """The stage that failed, and why."""
 
     def __init__(self, stage: str, why: str) -> None:
         super().__init__(stage, why)
@@ -80,7 +80,7 @@ def targets(
     providers: Mapping[str, Endpoint],
     asked: Iterable[Target] = (),
 ) -> list[Target]:
-    """Every host that the gateway of these settings needs; `asked` are those known exactly."""
+    """Return every host that a gateway with these settings needs; `asked` are known exactly."""
     found: dict[Endpoint, Target] = {}
     for platform in platforms:
         for end in platform.endpoints:
@@ -99,7 +99,7 @@ def _target(what: str, end: Endpoint, proxy: Proxy | None) -> Target:
 
 
 def look(every: Iterable[Target], settings: Settings) -> list[Reached]:
-    """Ask about all of them at once; one that does not answer in time is given up."""
+    """Test all hosts at once; abandon those that do not answer in time."""
     wanted = list(every)
     found: dict[int, Reached] = {}
 
@@ -123,7 +123,7 @@ def look(every: Iterable[Target], settings: Settings) -> list[Reached]:
 
 
 def reach(target: Target, settings: Settings) -> Reached:
-    """Name, connection and certificate of one host, by the way that the gateway would go."""
+    """Test name, connection and certificate of one host, as the gateway would connect."""
     began = time.monotonic()
     addresses: frozenset[str] = frozenset()
     failed, why = None, ""
@@ -137,7 +137,7 @@ def reach(target: Target, settings: Settings) -> Reached:
 
 
 def opened(target: Target, settings: Settings, began: float) -> socket.socket:
-    """A connection to one host over which can be talked, encrypted where it is to be."""
+    """Open a connection to one host, encrypted if the target requires it."""
     addresses = _resolve(target.endpoint, "name") if target.proxy is None else frozenset()
     link = _connected(target, addresses, began, tunnelled=not is_forwarded(target))
     return _secured(link, target, settings)
@@ -164,7 +164,7 @@ def _resolve(end: Endpoint, stage: str) -> frozenset[str]:
 def _connected(
     target: Target, addresses: frozenset[str], began: float, *, tunnelled: bool = True
 ) -> socket.socket:
-    """A connection to the host, through the proxy where there is one."""
+    """Connect to the host, through the proxy if there is one."""
     if target.proxy is None:
         ordered = sorted(addresses, key=lambda ip: ":" in ip)
         return _dial([(ip, target.endpoint.port) for ip in ordered], began, "connection")
@@ -186,12 +186,12 @@ def _connected(
 
 
 def is_forwarded(target: Target) -> bool:
-    """Whether a proxy gets the request itself, not a wish for a tunnel: what is not encrypted."""
+    """Tell whether a proxy gets the unencrypted request itself instead of a CONNECT."""
     return target.proxy is not None and target.proxy.scheme == "http" and not target.encrypted
 
 
 def proxy_login(proxy: Proxy | None) -> dict[str, str]:
-    """The header that a proxy with a login wants. A secret."""
+    """Return the login header for a proxy. Contains a secret."""
     if proxy is None or not proxy.auth:
         return {}
     return {"Proxy-Authorization": f"Basic {base64.b64encode(_secret(proxy)).decode()}"}
@@ -231,7 +231,7 @@ def _connect(link: socket.socket, proxy: Proxy, end: Endpoint) -> None:
 
 
 def _socks(link: socket.socket, proxy: Proxy, end: Endpoint) -> None:
-    """Ask a SOCKS5 proxy for a connection, and let it look the name up."""
+    """Ask a SOCKS5 proxy for a connection; the proxy resolves the name."""
     if proxy.scheme not in ("socks5", "socks5h"):
         raise Failure("proxy", f"{proxy.scheme}:// is no kind of proxy that Hermes knows")
     link.sendall(b"\x05\x02\x00\x02" if proxy.auth else b"\x05\x01\x00")
@@ -269,7 +269,7 @@ def _secret(proxy: Proxy) -> bytes:
 
 
 def _encrypted(link: socket.socket, target: Target, settings: Settings) -> ssl.SSLSocket:
-    """Say hello as a client of the gateway would, with the same certificates to trust."""
+    """Start TLS as the gateway would, trusting the same certificates."""
     variables = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE")
     named = next((name for name in variables if settings.value(name)), None)
     bundle = target.trust.bundle or (settings.value(named) if named else None)
@@ -290,7 +290,7 @@ def _encrypted(link: socket.socket, target: Target, settings: Settings) -> ssl.S
 
 
 def words(error: Exception) -> str:
-    """An error of the network in a few words."""
+    """Describe a network error in a few words."""
     if isinstance(error, TimeoutError):
         return "no answer in time"
     if isinstance(error, ssl.SSLError):

@@ -1,9 +1,11 @@
-"""The smallest request that tells whether a provider would serve the gateway.
+"""Build the smallest request that shows whether a provider would serve the gateway.
 
-One word in, one token out, in the protocol that the route speaks. A list of models costs nothing,
-but many relays give it to anybody: it tells neither that the account is empty nor that the model
-is unknown. Not asked is where a key goes another way than by a header, and where it would not
-belong: logins, Azure, Bedrock, and a key that older releases send to a host of somebody else.
+It sends one word and asks for one token (16 where that is the minimum), in the route's protocol. A
+list of models would cost nothing, but many relays give it to anyone: it shows neither an empty
+account nor an unknown model.
+
+No request is made where the key is not sent in a header or would go to the wrong host: logins,
+Azure, Bedrock, and keys that older releases send to another company's host.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ from hermes_doctor.settings.resolved import Resolved, Route
 from hermes_doctor.settings.sourced_text import ENV, PROCESS
 
 MOST = 8
-"""Providers that are asked."""
+"""The maximum number of providers that are asked."""
 _PLACES = {urls.MESSAGES: verdict.CONTENT, urls.RESPONSES: verdict.OUTPUT}
 _SENT = ("usable", "not needed")
 _GENERAL = {"OPENAI_API_KEY": "openai.com", "OPENROUTER_API_KEY": "openrouter.ai"}
@@ -31,11 +33,11 @@ _BEARER = ("api.minimax.io", "api.minimaxi.com")
 _FALSE = ("false", "0", "no", "off")
 _WORD = "Hi"
 _HOST = re.compile(r"https?://[^/?#@\\\s]+(?:[/?#]|$)")
-"""A host without a name and a password before it: those would replace the key."""
+"""A host without user and password before it: those would replace the key."""
 
 
 class Request(NamedTuple):
-    """What is sent. Holds a secret: only the route is ever shown."""
+    """A request. Contains a secret: only its route is ever shown."""
 
     route: Route
     url: str
@@ -48,12 +50,12 @@ class Request(NamedTuple):
 
     @property
     def place(self) -> str:
-        """Where the answer has its message."""
+        """The field of the answer that contains the message."""
         mode = self.route.api_mode.value if self.route.api_mode else urls.CHAT
         return _PLACES.get(mode or "", verdict.CHOICES)
 
     def otherwise(self) -> Request:
-        """The same for models that take the limit of an answer by its newer name only."""
+        """Return the request with the newer name of the token limit, which some models require."""
         body = json.loads(self.body)
         if "max_tokens" in body and self.place == verdict.CHOICES:
             body["max_completion_tokens"] = body.pop("max_tokens")
@@ -61,7 +63,7 @@ class Request(NamedTuple):
 
 
 def requests(found: Resolved) -> Iterator[Request]:
-    """One for each provider that a message may use, the first one first."""
+    """Yield one request for each provider that a message may use, in order."""
     seen: set[tuple[str, str]] = set()
     for route, used in _routes(found):
         same = (str(used.base_url), str(used.key))
@@ -84,7 +86,7 @@ def _routes(found: Resolved) -> Iterator[tuple[Route, Runtime]]:
 
 
 def request(world: World, route: Route, used: Runtime) -> Request | None:
-    """The request of one route; None where none is sent."""
+    """Return the request of one route; None if none is sent."""
     if route.key is None or route.key.state not in _SENT or not route.model.value:
         return None
     if not _HOST.match(used.base_url) or urls.fault(used.base_url) or not used.key.isascii():
@@ -130,7 +132,7 @@ def _is_login(world: World, used: Runtime) -> bool:
 
 
 def _is_strangers(used: Runtime) -> bool:
-    """Whether the key is meant for another host, as in releases that send it to any."""
+    """Tell whether the key is meant for another host, as releases that send it anywhere allow."""
     source = used.key.source
     if used.provider != "custom" or source.kind not in (ENV, PROCESS) or source.via:
         return False
@@ -139,7 +141,7 @@ def _is_strangers(used: Runtime) -> bool:
 
 
 def _block(world: World, url: str) -> Mapping[Any, Any]:
-    """The entry of config.yaml that has this address."""
+    """Return the entry of config.yaml with this address."""
     wanted = url.rstrip("/").lower()
     older = world.config.get("custom_providers")
     blocks = [*(older if isinstance(older, list) else ())]
@@ -160,7 +162,7 @@ def _trust(block: Mapping[Any, Any]) -> Trust:
 
 
 def _extra(block: Mapping[Any, Any]) -> dict[str, str]:
-    """Headers that the entry adds to each request to its address."""
+    """Return the headers that the entry adds to each request."""
     extra = block.get("extra_headers")
     pairs = extra.items() if isinstance(extra, dict) else ()
     return {str(k): str(v) for k, v in pairs if v is not None and str(k).isascii()}

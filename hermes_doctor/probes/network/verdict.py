@@ -1,7 +1,7 @@
-"""What the answer of a provider means.
+"""Interpret the answer of a provider.
 
-The words of the provider stay out of it: some repeat the key. Only its status is told on, and the
-name of the error where it is one that is known. Nothing but a message counts as an answer.
+The provider's words are not passed on, because some repeat the key: only the status, and the name
+of the error if it is a known one. Only a message counts as an answer.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ OK, KEY, MONEY, REFUSED, MODEL, ADDRESS, LIMIT, DOWN, UNSURE = (
     "unsure",
 )
 CHOICES, CONTENT, OUTPUT = "choices", "content", "output"
-"""Where each protocol has the message."""
+"""The field that contains the message in each protocol."""
 _NAMES = (
     "access_terminated_error api_error arrearage authentication_error bad_response_status_code "
     "billing_hard_limit_reached billing_not_active content_filter context_length_exceeded "
@@ -40,7 +40,7 @@ _NAMES = (
     "unavailable unknown_error unsupported_country unsupported_country_region_territory "
     "unsupported_parameter unsupported_value upstream_error user_not_found"
 )
-"""Names of errors that may be shown. Any other text may be the key, said back."""
+"""Error names that may be shown. Any other text may repeat the key."""
 _KNOWN = frozenset(_NAMES.split())
 _MONEY = pattern(
     r"insufficient[_ ](?:[a-z]{1,20}[_ ])?(?:quota|balance|credit|funds)|billing|arrearage"
@@ -63,16 +63,16 @@ _PAGE = (b"<!doctype", b"<html", b"<?xml")
 
 
 class Verdict(NamedTuple):
-    """What an answer means, and the little of it that may be shown."""
+    """What an answer means, and the part of it that may be shown."""
 
     kind: str
     status: int
     said: str
-    """The provider's own name of the error, or what came instead of an answer."""
+    """The provider's name for the error, or what came instead of an answer."""
 
 
 def judge(status: int, body: bytes, place: str = CHOICES) -> Verdict:
-    """The verdict on one answer; `place` is where a message would be."""
+    """Return the verdict on one answer; `place` is the field that would contain a message."""
     found = _json(body)
     said = _short(found) if found is not None else _instead(body)
     words = _words(found).lower()
@@ -92,12 +92,12 @@ def judge(status: int, body: bytes, place: str = CHOICES) -> Verdict:
 
 
 def wants_other_limit(status: int, body: bytes) -> bool:
-    """Whether the request was refused only for how it says that the answer be short."""
+    """Tell whether the request was refused only for the name of its token limit."""
     return status == 400 and _OTHER_LIMIT in body
 
 
 def _is_message(found: dict[str, Any], place: str) -> bool:
-    """Whether something was answered; of one token nothing may be left to be seen."""
+    """Tell whether there is a message; with one token its text may be empty."""
     value = found.get(place)
     if not isinstance(value, list):
         return False
@@ -115,14 +115,14 @@ def _refusal(status: int, words: str, *, spoken: bool) -> str:
     if status == 429:
         return LIMIT
     if status in (400, 422) and spoken:
-        return _by_words(words) or UNSURE  # some look at the words first, and then at the key
+        return _by_words(words) or UNSURE  # some providers check the message before the key
     if _MODEL.search(words):
         return MODEL
     return ADDRESS if status in (404, 405) else DOWN
 
 
 def _by_words(words: str) -> str | None:
-    """What the words are about, where the status tells nothing."""
+    """Return what the words are about, if the status does not tell."""
     every = ((_MONEY, MONEY), (_BAD_KEY, KEY), (_MODEL, MODEL), (_LIMIT, LIMIT))
     return next((kind for known, kind in every if known.search(words)), None)
 
@@ -140,7 +140,7 @@ def _json(body: bytes) -> dict[str, Any] | None:
 
 
 def _error(found: dict[str, Any]) -> dict[str, Any]:
-    """What an answer says went wrong, in the many places where it is said."""
+    """Return the error of an answer, which providers put in different places."""
     error = found.get("error") or found.get("errors")
     if isinstance(error, list) and error:
         error = error[0] if isinstance(error[0], dict) else str(error[0])
@@ -158,14 +158,14 @@ def _error(found: dict[str, Any]) -> dict[str, Any]:
 
 
 def _short(found: dict[str, Any]) -> str:
-    """The error's own name, if it is one of those that are known."""
+    """Return the error's name if it is a known one."""
     error = _error(found)
     said = [str(error.get(key)).lower() for key in ("code", "type", "status")]
     return next((one for one in said if one in _KNOWN), "")
 
 
 def _words(found: dict[str, Any] | None) -> str:
-    """All that the answer says of the error, to be searched and not to be shown."""
+    """Return all that the answer says about the error, to be searched but not shown."""
     if found is None:
         return ""
     error = _error(found)

@@ -1,4 +1,4 @@
-"""Edits of config.yaml and .env that change the named values and no other byte.
+"""Edit config.yaml and .env without changing any byte but the named values.
 
-`planning.setting_edits` makes steps of a plan from them.
+`planning.setting_edits` turns these edits into steps of a plan.
 """

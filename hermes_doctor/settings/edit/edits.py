@@ -1,4 +1,4 @@
-"""What can be asked of config.yaml and of .env."""
+"""The edits that config.yaml and .env support."""
 
 from __future__ import annotations
 
@@ -10,40 +10,40 @@ Path = tuple[str | int, ...]
 
 
 class Put(NamedTuple):
-    """Give a setting this value; one that is not there is added, and what it stands in too."""
+    """Set a setting; it and its parent sections are added if they are missing."""
 
     path: Path
     value: Any
 
 
 class Rename(NamedTuple):
-    """Give a key another name; its value stays."""
+    """Rename a key and keep its value."""
 
     path: Path
     new: str
 
 
 class Drop(NamedTuple):
-    """Take a key and its value out."""
+    """Remove a key and its value."""
 
     path: Path
 
 
 class Assign(NamedTuple):
-    """Give a variable this value, where it counts; one that is not there is added at the end."""
+    """Set a variable where it takes effect; a missing one is appended to the file."""
 
     name: str
     value: str
 
 
 class Unset(NamedTuple):
-    """Take all lines of a variable out."""
+    """Remove all lines of a variable."""
 
     name: str
 
 
 class Mend(NamedTuple):
-    """Write one line differently, or as several. The texts are without their line ending."""
+    """Replace one line by one or several others, given without line endings."""
 
     line: int
     old: str

@@ -1,4 +1,4 @@
-"""Edits of .env by line, so that both of Hermes' parsers read what was meant."""
+"""Edit .env line by line, so that both of Hermes' parsers read the intended values."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MARK = "\ufeff"
 
 
 class _Statement(NamedTuple):
-    """One variable and where it stands, whole lines with their endings."""
+    """A variable and its position in the text, in whole lines with their endings."""
 
     name: str
     start: int
@@ -32,7 +32,7 @@ class _Statement(NamedTuple):
 
 
 def edited(data: bytes, edits: Sequence[EnvEdit], read: Reader) -> bytes:
-    """The file with the edits done; CannotFix unless both parsers then read that."""
+    """Return the edited file; CannotFix unless both parsers then read what was intended."""
     text = data.decode("utf-8", "surrogateescape")
     if "\0" in text:
         raise CannotFix(".env holds NUL bytes; mend its encoding first")
@@ -49,10 +49,10 @@ def edited(data: bytes, edits: Sequence[EnvEdit], read: Reader) -> bytes:
 
 
 def _refuse_else(before: bytes, after: bytes, edits: Sequence[EnvEdit], read: Reader) -> None:
-    """Every variable that was not named is what it was.
+    """Raise CannotFix if a variable that was not named has changed.
 
-    Whoever writes a line anew says what becomes of the variables on it, and may bring others to
-    light that a broken line had swallowed; those that were read before stay what they were.
+    An edit that replaces a line decides about the variables on it, and may reveal others that the
+    broken line had swallowed; variables that were read before must stay the same.
     """
     named, mends = set[str](), False
     for edit in edits:
@@ -70,7 +70,7 @@ def _refuse_else(before: bytes, after: bytes, edits: Sequence[EnvEdit], read: Re
 
 
 def _statements(text: str) -> Iterator[_Statement]:
-    """The variables as python-dotenv finds them; a value may reach over several lines."""
+    """Yield the variables as python-dotenv finds them; a value may span several lines."""
     from io import StringIO
 
     from dotenv.parser import parse_stream
@@ -101,12 +101,12 @@ def _assigned(text: str, edit: Assign, read: Reader) -> str:
 
 
 def _value(read: Reader, text: str, name: str) -> set[str | None]:
-    """What the parsers read; one element where they agree."""
+    """Return what the parsers read; one element if they agree."""
     return {one.get(name) for one in read(text.encode("utf-8", "surrogateescape"))}
 
 
 def _forms(value: str) -> Iterator[str]:
-    """The ways to write a value, the plainest first."""
+    """Yield the ways to write a value, the plainest first."""
     if _PLAIN.fullmatch(value):
         yield value
     if not set(value) & set("\"\\'"):
@@ -117,7 +117,7 @@ def _forms(value: str) -> Iterator[str]:
 
 
 def _set(text: str, found: _Statement, said: str) -> str:
-    """The value of one statement, changed; a comment after it moves to a line of its own."""
+    """Change the value of one statement; a comment after it moves to a line of its own."""
     lines = text[found.start : found.end]
     head = _SET.match(lines)
     if head is None or head["name"].strip("'\"") != found.name:
@@ -127,7 +127,7 @@ def _set(text: str, found: _Statement, said: str) -> str:
     rest = lines[head.end() : ending.start()]
     comment = _COMMENT.search(rest)
     if comment and rest[0] in "'\"" and rest.count(rest[0], 0, comment.start()) < 2:
-        comment = None  # it is inside the quotes
+        comment = None  # it is inside quotes
     above = comment[1] + (ending[0] or "\n") if comment else ""
     return text[: found.start] + above + head[0] + said + ending[0] + text[found.end :]
 

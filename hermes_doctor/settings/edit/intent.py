@@ -1,4 +1,4 @@
-"""What config.yaml is to mean after an edit: the measure that every edited text is held against."""
+"""Compute the settings that config.yaml must have after an edit, to verify the edited text."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _DEEPEST = 100
 
 
 def intended(values: Any, edits: Sequence[ConfigEdit]) -> Any:
-    """The settings with the edits done, made anew: nothing is shared with the old ones."""
+    """Return a deep copy of the settings with the edits applied."""
     made = _copy(values, 0)
     for edit in edits:
         if isinstance(edit, Put):
@@ -90,7 +90,7 @@ def _child(here: Any, part: str | int) -> Any:
 
 
 def dotted(path: Path) -> str:
-    """A path as people write it."""
+    """Return a path in the usual dotted notation."""
     said = ""
     for part in path:
         said += f"[{part}]" if isinstance(part, int) else f".{part}" if said else part

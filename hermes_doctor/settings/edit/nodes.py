@@ -1,4 +1,4 @@
-"""The nodes of a YAML text: where each really begins and ends."""
+"""Find the exact start and end of the nodes in a YAML text."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MARK = "\ufeff"
 
 
 class Nodes:
-    """One text, taken apart. Positions are those of the text, a byte order mark counted."""
+    """The nodes of one text. Positions include a byte order mark."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -29,7 +29,7 @@ class Nodes:
         self._used = self._uses()
 
     def find(self, path: Path) -> yaml.Node | None:
-        """The node that counts for a path; of a key that stands twice, the last one."""
+        """Return the node that is used for a path: the last one if a key occurs twice."""
         node = self.root
         for part in path:
             self._refuse_shared(node, path)
@@ -44,7 +44,7 @@ class Nodes:
         return node
 
     def pairs(self, node: yaml.MappingNode, name: str) -> list[tuple[yaml.ScalarNode, yaml.Node]]:
-        """Every pair of a mapping that has this key."""
+        """Return every pair of a mapping with this key."""
         return [
             (key, value)
             for key, value in node.value
@@ -52,11 +52,11 @@ class Nodes:
         ]
 
     def start(self, node: yaml.Node) -> int:
-        """Where a node begins, its anchor and tag counted."""
+        """Return where a node starts, including its anchor and tag."""
         return int(node.start_mark.index) + self._mark
 
     def end(self, node: yaml.Node) -> int:
-        """Where what is written of a node ends; the parser counts what follows it, too."""
+        """Return where a node's own text ends; the parser's end includes what follows."""
         if isinstance(node, yaml.CollectionNode) and not node.flow_style and node.value:
             last = node.value[-1]
             ends = [self.end(one) for one in (last if isinstance(last, tuple) else (last,))]
@@ -67,30 +67,30 @@ class Nodes:
         return end
 
     def column(self, node: yaml.Node) -> int:
-        """How far a node is indented."""
+        """Return the indentation of a node."""
         return int(node.start_mark.column)
 
     def line_start(self, position: int) -> int:
-        """Where the line of a position begins."""
+        """Return where the line of a position starts."""
         found = max(self.text.rfind(mark, 0, position) for mark in "\r\n") + 1
         return max(found, self._mark)
 
     def line_end(self, position: int) -> int:
-        """Where the line of a position ends, its ending not counted."""
+        """Return where the line of a position ends, without its line ending."""
         ends = [self.text.find(mark, position) for mark in "\r\n"]
         return min((end for end in ends if end >= 0), default=len(self.text))
 
     def after_line(self, position: int) -> int:
-        """Where the next line begins."""
+        """Return where the next line starts."""
         end = self.line_end(position)
         return end + len(ending_at(self.text, end))
 
     def newline(self) -> str:
-        """How the lines of this file end."""
+        """Return the line ending of this file."""
         return ending_at(self.text, self.line_end(0)) or "\n"
 
     def _uses(self) -> dict[int, int]:
-        """How often each node is used: more than once is an anchor with its aliases."""
+        """Count how often each node is used; more than once means an anchor with aliases."""
         found: dict[int, int] = {}
         left = [self.root] if self.root else []
         while left:
@@ -118,16 +118,16 @@ def _children(node: yaml.Node) -> Iterator[yaml.Node]:
 
 
 def is_block_text(node: yaml.Node) -> bool:
-    """Whether a text is written over several lines after `|` or `>`."""
+    """Tell whether a text is written as a block after `|` or `>`."""
     return isinstance(node, yaml.ScalarNode) and node.style in ("|", ">")
 
 
 def is_empty(node: yaml.Node) -> bool:
-    """Whether nothing at all is written for a value."""
+    """Tell whether a value is left empty."""
     same = node.start_mark.index == node.end_mark.index
     return isinstance(node, yaml.ScalarNode) and not node.style and same
 
 
 def ending_at(text: str, position: int) -> str:
-    """The line ending that stands there."""
+    """Return the line ending at a position."""
     return "\r\n" if text.startswith("\r\n", position) else text[position : position + 1]

@@ -1,4 +1,4 @@
-"""Edits of a YAML text by its exact spans."""
+"""Edit a YAML text by replacing exact spans."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from hermes_doctor.settings.edit.nodes import MARK, Nodes, is_empty
 
 
 def edited(data: bytes, edits: Sequence[ConfigEdit]) -> bytes:
-    """The file with the edits done; CannotFix unless it then means that and nothing else."""
+    """Return the edited file; CannotFix unless it then has exactly the intended settings."""
     values, fault = config_file.parse(data)
     if fault is not None:
         raise CannotFix("config.yaml does not parse; mend that first")
@@ -34,7 +34,7 @@ def edited(data: bytes, edits: Sequence[ConfigEdit]) -> bytes:
 
 
 def holds_comments(data: bytes, path: Path) -> bool:
-    """Whether comments stand inside of a block; one that only looks like it counts, too."""
+    """Tell whether a block contains comments, or anything that looks like one."""
     if config_file.parse(data)[1] is not None:
         return False
     nodes = Nodes(data.decode("utf-8"))
@@ -56,7 +56,7 @@ def _done(text: str, edit: ConfigEdit) -> str:
         text = _dropped(nodes, edit)
         if isinstance(edit.path[-1], int):
             break
-        nodes = Nodes(text)  # a key may stand twice
+        nodes = Nodes(text)  # a key may occur twice
     return text
 
 
@@ -83,14 +83,14 @@ def _put(nodes: Nodes, path: Path, value: Any) -> str:
 
 
 def _beside_key(nodes: Nodes, path: Path, node: yaml.Node, said: str) -> str:
-    """One line instead of lines under a key; what stands beside the key stays there."""
+    """Replace the lines under a key by one line; what is next to the key stays there."""
     colon = nodes.text.index(":", nodes.end(_key(nodes, path))) + 1
     kept = nodes.text[colon : nodes.start(node)].rstrip(" \t\r\n")
     return f"{nodes.text[:colon]} {said}{kept}{nodes.text[nodes.end(node) :]}"
 
 
 def _key(nodes: Nodes, path: Path) -> yaml.ScalarNode:
-    """The key of the pair that counts."""
+    """Return the key node of the pair that is used."""
     above = nodes.find(path[:-1])
     assert isinstance(above, yaml.MappingNode)
     key: yaml.ScalarNode = nodes.pairs(above, str(path[-1]))[-1][0]
@@ -98,7 +98,7 @@ def _key(nodes: Nodes, path: Path) -> yaml.ScalarNode:
 
 
 def _reads_as(node: yaml.Node, value: Any) -> bool:
-    """Whether the value is there already: then not even its quotes are touched."""
+    """Tell whether the value is already set, so that not even its quotes are changed."""
     constructor = yaml.constructor.SafeConstructor()
     try:
         return yaml_values.same(constructor.construct_document(node), value)
@@ -107,7 +107,7 @@ def _reads_as(node: yaml.Node, value: Any) -> bool:
 
 
 def _laid_out(nodes: Nodes, path: Path, node: yaml.Node, value: Any) -> str:
-    """A value that becomes lines of its own under its key."""
+    """Write a value as lines of its own under its key."""
     start, end = nodes.start(node), nodes.end(node)
     before = nodes.text[:start].rstrip(" \t\r\n")
     indent = _column(nodes, path) + (2 if isinstance(path[-1], str) else 0)
@@ -118,7 +118,7 @@ def _laid_out(nodes: Nodes, path: Path, node: yaml.Node, value: Any) -> str:
             + yaml_values.flow(value)
             + (nodes.text[end:])
         )
-    if nodes.text[len(before) : start].strip(" \t"):  # it has lines of its own already
+    if nodes.text[len(before) : start].strip(" \t"):  # it already has lines of its own
         said = _lines(nodes, value, nodes.column(node)).lstrip(" ")
         return nodes.text[:start] + said + nodes.text[end:]
     said = nodes.newline() + _lines(nodes, value, indent)
@@ -133,7 +133,7 @@ def _lines(nodes: Nodes, value: Any, indent: int) -> str:
 
 
 def _column(nodes: Nodes, path: Path) -> int:
-    """How far the key of a path is indented."""
+    """Return the indentation of a path's key."""
     above = nodes.find(path[:-1])
     if isinstance(above, yaml.MappingNode) and above.value:
         return nodes.column(above.value[0][0])
@@ -141,13 +141,13 @@ def _column(nodes: Nodes, path: Path) -> int:
 
 
 def _is_block(nodes: Nodes, path: Path) -> bool:
-    """Whether everything above a path is written in lines, not in braces."""
+    """Tell whether everything above a path is in block style, not in braces."""
     above = [nodes.find(path[:n]) for n in range(len(path))]
     return not any(isinstance(one, yaml.CollectionNode) and one.flow_style for one in above)
 
 
 def _is_alone(nodes: Nodes, node: yaml.Node) -> bool:
-    """Whether nothing, such as a comment, follows on the last line of a node."""
+    """Tell whether nothing, such as a comment, follows on the last line of a node."""
     end = nodes.end(node)
     return not nodes.text[end : nodes.line_end(end)].strip()
 
@@ -179,7 +179,7 @@ def _added(nodes: Nodes, path: Path, value: Any) -> str:
 
 
 def _first(nodes: Nodes, pair: Any) -> str:
-    """The first setting of a file that has none."""
+    """Add the first setting to a file that has none."""
     text = nodes.text
     gap = "" if text in ("", MARK) or text.endswith(("\n", "\r")) else nodes.newline()
     return text + gap + _lines(nodes, pair, 0) + nodes.newline()
@@ -196,7 +196,7 @@ def _into_braces(nodes: Nodes, above: yaml.CollectionNode, pair: Any) -> str:
 
 
 def _below(nodes: Nodes, above: yaml.CollectionNode, pair: Any) -> str:
-    """A key or an item after the last one, as far in as the others."""
+    """Add a key or an item after the last one, with the same indentation."""
     first = above.value[0]
     indent = nodes.column(first[0]) if isinstance(first, tuple) else nodes.column(above)
     at = nodes.line_end(nodes.end(above))

@@ -1,4 +1,4 @@
-"""How a value is written in YAML, and whether it is read back as the same."""
+"""Write values as YAML, and compare values with their types."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _WIDE = 1 << 20
 
 
 class _Indented(yaml.SafeDumper):
-    """Items of a list stand two further in than its key, as most people write it."""
+    """Indents list items by two spaces below their key, as most people do."""
 
     def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:  # noqa: ARG002
         super().increase_indent(flow, indentless=False)
@@ -22,7 +22,7 @@ class _Indented(yaml.SafeDumper):
 
 
 def scalar(value: Any, style: str | None = None) -> str:
-    """A plain value on one line, quoted as the one before it where it is text."""
+    """Write a plain value on one line; a text keeps the previous quoting style."""
     if not isinstance(value, str):
         return _dumped(value, flow=True)
     if style == "'" and "'" not in value and value.isprintable():
@@ -34,12 +34,12 @@ def scalar(value: Any, style: str | None = None) -> str:
 
 
 def flow(value: Any) -> str:
-    """Any value on one line."""
+    """Write any value on one line."""
     return scalar(value) if not isinstance(value, dict | list) else _dumped(value, flow=True)
 
 
 def block(value: Any) -> list[str]:
-    """A mapping or a list as lines."""
+    """Write a mapping or a list as lines."""
     return _dumped(value, flow=False).split("\n")
 
 
@@ -61,12 +61,12 @@ def _quoted(value: str) -> str:
 
 
 def _is_text(value: str) -> bool:
-    """Whether YAML takes it for text and not for a number, a switch or a date."""
+    """Tell whether YAML reads it as text, not as a number, a boolean or a date."""
     return isinstance(yaml.safe_load(value), str)
 
 
 def same(one: Any, two: Any) -> bool:
-    """Whether two readings are the same to the last type: 1, 1.0 and true are three things."""
+    """Tell whether two values are equal including their types: 1, 1.0 and true differ."""
     if type(one) is not type(two):
         return False
     if isinstance(one, dict):
