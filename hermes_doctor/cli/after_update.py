@@ -1,4 +1,4 @@
-"""The look at what became of an update, for whoever has started it."""
+"""Examines the result of an update, for the commands and hooks that start one."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def recorded(home: Home) -> Home:
-    """The home that has the records: updates of a profile's Hermes are those of the whole home."""
+    """The home with the update records: for a profile it may be the home that contains it."""
     from hermes_doctor import home as homes
     from hermes_doctor.records.updates import Records
 
@@ -21,7 +21,7 @@ def recorded(home: Home) -> Home:
 
 
 def after_last(home: Home, *, json: bool, from_chat: bool) -> int:
-    """Look at what became of the last update."""
+    """Examine the result of the last update."""
     from hermes_doctor.model import Trouble
     from hermes_doctor.records.updates import BACK, GOING_BACK, Records
 
@@ -39,7 +39,7 @@ def after_last(home: Home, *, json: bool, from_chat: bool) -> int:
     if from_chat:
         update = records.ended(update)
     if from_chat and update.is_attended():
-        return 0  # another gateway that it started looks already
+        return 0  # another gateway of this update examines it already
     refuse_attended(update)
     with records.held():
         if update.stage == GOING_BACK:
@@ -48,7 +48,7 @@ def after_last(home: Home, *, json: bool, from_chat: bool) -> int:
 
 
 def _settle_data(home: Home, *, json: bool) -> None:
-    """A rollback that was cut off among the files: all of them, or none, before anything starts."""
+    """Finish a rollback that was cut off while restoring files, before any gateway starts."""
     from hermes_doctor.cli.restore_common import recovered
     from hermes_doctor.plugins import load
     from hermes_doctor.records.home_lock import locked
@@ -58,7 +58,7 @@ def _settle_data(home: Home, *, json: bool) -> None:
 
 
 def _is_of_chat(home: Home, update: Update | None) -> bool:
-    """Whether a gateway that starts is the one that an update without a guard has started."""
+    """Whether this gateway was started by an update that no guard process waits for."""
     from hermes_doctor.installation.details import differs
     from hermes_doctor.probes.probes import Probes
     from hermes_doctor.records.updates import BACKED_UP, UPDATING
@@ -71,7 +71,7 @@ def _is_of_chat(home: Home, update: Update | None) -> bool:
 
 
 def refuse_attended(update: Update) -> None:
-    """Trouble where somebody sees to this update right now."""
+    """Raise Trouble if another process is working on this update."""
     from hermes_doctor.model import Trouble
 
     who = update.attendant()
@@ -90,7 +90,7 @@ def after(
     restart: bool = True,
     to: TextIO | None = None,
 ) -> bool:
-    """Look at everything, say what was broken; whether nothing that matters was."""
+    """Examine everything and report what is broken; return whether all is well."""
     from hermes_doctor.cli.shared_options import loaded, repeated
     from hermes_doctor.render import update as render_update
     from hermes_doctor.terminal.show import show

@@ -1,4 +1,4 @@
-"""`backup`: make and list backups; its other commands have modules of their own."""
+"""The `backup` command: create and list backups; the subcommands have their own modules."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`backup export|push|pull`, and the backups that others made: Hermes, age, restic, rsync."""
+"""The commands `backup export|push|pull`, and backups made by Hermes, age, restic or rsync."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ NewestArgument = Annotated[str | None, typer.Argument(help="The backup; else the
 
 
 def add_to(app: typer.Typer) -> None:
-    """Add the commands to those of `backup`."""
+    """Add these commands to `backup`."""
     app.command("export", epilog=EXPORT)(export)
     app.command("push", epilog=PUSH)(push)
     app.command("pull", epilog=PULL)(pull)
@@ -182,7 +182,7 @@ def pull(
     repository = engines.Restic(restic)
     with lost_home.again(where):
         store = Vault(where, vault)
-        with at_work(store), sending_bar(LARGE, quiet=json):  # how much it is, restic knows
+        with at_work(store), sending_bar(LARGE, quiet=json):  # only restic knows the size
             made = repository.pull(store, id)
     if json:
         echo("pull", {"id": made.id, "files": len(made.entries), "folder": str(made.folder)})
@@ -191,11 +191,11 @@ def pull(
     return 0
 
 
-# -- what `create`, `list`, `verify` and `restore` have of it --------------------------------
+# -- shared with `create`, `list`, `verify` and `restore` -------------------------------------
 
 
 def refuse_half(to: Path | None, encrypt_to: list[str] | None, passphrase: Path | None) -> None:
-    """Options that mean nothing alone."""
+    """Raise Trouble for options that are useless alone."""
     from hermes_doctor.backup import engines
     from hermes_doctor.model import Trouble
 
@@ -210,7 +210,7 @@ def refuse_half(to: Path | None, encrypt_to: list[str] | None, passphrase: Path 
 def export_to(
     backup: Backup, to: Path | None, encrypt_to: list[str], passphrase_file: Path | None
 ) -> Path:
-    """Write the archive, and say where it is."""
+    """Write the encrypted archive; return its path."""
     from hermes_doctor.backup import archive
 
     place = (to or backup.folder.parent).expanduser().absolute()
@@ -227,7 +227,7 @@ def _expanded(word: str) -> str:
 
 
 def list_others(home: Home, restic: str | None, *, json: bool) -> int:
-    """What Hermes made, or what lies in a repository."""
+    """List the backups that Hermes made, or those in a restic repository."""
     from hermes_doctor.backup import engines, hermes_backups
     from hermes_doctor.terminal.lines import row, tilde
     from hermes_doctor.terminal.show import show
@@ -256,8 +256,10 @@ def list_others(home: Home, restic: str | None, *, json: bool) -> int:
 
 @contextmanager
 def at_work(store: Vault) -> Iterator[None]:
-    """Alone with the vault, and what killed ones have left there gone; a home that is lost has
-    nobody at work on it."""
+    """Lock the home and remove leftovers of killed processes from the vault.
+
+    A lost home needs neither: no other process works on it.
+    """
     from hermes_doctor.backup import leftovers
     from hermes_doctor.records.home_lock import locked
     from hermes_doctor.system.signals import interruptible
@@ -272,7 +274,7 @@ def at_work(store: Vault) -> Iterator[None]:
 def verified_others(
     store: Vault, word: str | None, lock: Lock, *, every: bool
 ) -> list[tuple[str, list[str]]] | None:
-    """What is wrong with copies that are none of the vault; None where none is asked about."""
+    """What is wrong with backups outside of the vault; None if `word` names none."""
     from hermes_doctor.backup import archive, hermes_backups
 
     if word and not every and Path(word).is_file() and archive.is_one(Path(word)):
@@ -297,7 +299,7 @@ def verified_others(
 
 
 def taken_in(store: Vault, word: str, lock: Lock, *, sure: bool, quiet: bool) -> str:
-    """The id of a backup of the vault, which a copy becomes before anything comes back from it."""
+    """Import a copy into the vault before anything is restored from it; return the backup's id."""
     import sys
 
     from hermes_doctor.backup import archive, hermes_backups
@@ -311,7 +313,7 @@ def taken_in(store: Vault, word: str, lock: Lock, *, sure: bool, quiet: bool) ->
     copy = hermes_backups.named(store.home, word)
     is_archive = copy is None and Path(word).is_file() and archive.is_one(Path(word))
     if copy is None and not is_archive:
-        return word  # the vault says that there is no such backup
+        return word  # the vault reports that there is no such backup
     if not sure and not sys.stdin.isatty():
         raise Trouble("This changes files. Nothing was changed. Say --yes to go on.")
     with interruptible():

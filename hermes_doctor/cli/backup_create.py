@@ -1,4 +1,4 @@
-"""What `backup create` does; it needs no command line, so that one is not loaded for it."""
+"""Implements `backup create` without typer, so that typer need not be loaded."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def run(
     rule: Retention | None = None,
     json: bool = False,
 ) -> int:
-    """Make a backup, send it away if it shall, let old ones go, and say so."""
+    """Make a backup, export and prune as asked, and print the result."""
     if to or encrypt_to or passphrase_file:
         from hermes_doctor.cli import backup_away as away
 
@@ -107,7 +107,7 @@ def _print(made: Backup, omitted: scope.Omitted, sent: Path | None, pruned: Prun
 
 
 def described(backup: Backup) -> dict[str, Any]:
-    """A backup for programs."""
+    """The backup as JSON data."""
     return {
         "id": backup.id,
         "created_at": backup.created_at.isoformat(),
@@ -124,7 +124,7 @@ def described(backup: Backup) -> dict[str, Any]:
 
 
 def _advice(made: Backup) -> str:
-    """What to do about a file that may not be read."""
+    """What to do about a file that cannot be read."""
     denied = next((one for one in made.missing if one.reason == DENIED), None)
     if denied is None:
         return ""

@@ -1,4 +1,4 @@
-"""`backup prune`: remove old backups."""
+"""The `backup prune` command: remove old backups."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`backup restore`: files come back from a backup; `undo` takes that back."""
+"""The `backup restore` command: restore files from a backup; `undo` reverts it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`backup schedule install|status|remove`: a backup every day, and old ones that go."""
+"""The commands `backup schedule install|status|remove`: daily backups, and pruning of old ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`backup verify`: whether backups are whole, and whether all in them can be had back."""
+"""The `backup verify` command: check that backups are intact and can be restored."""
 
 from __future__ import annotations
 
@@ -105,9 +105,9 @@ def _verified(
     deep: bool,
     quiet: bool,
 ) -> list[tuple[str, list[str]]]:
-    """What is wrong with each backup; what they share is read once.
+    """What is wrong with each backup; files that they share are read once.
 
-    What could not be read when one was made is added to `lacking`.
+    Files that could not be read when a backup was made are added to `lacking`.
     """
     from hermes_doctor.backup.trial_restore import tried
     from hermes_doctor.cli.progress_bars import bar

@@ -1,4 +1,4 @@
-"""`check`: what is wrong, since when, why, and what to type now."""
+"""The `check` command: what is wrong, since when, why, and what to type now."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `check` does; it needs no command line, so that one is not loaded for it."""
+"""Implements `check` without typer, so that typer need not be loaded."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def run(
     fail_on: str = FAIL_ON,
     plugins: Sequence[Path] | None = None,
 ) -> int:
-    """Look at every home that is asked for, print what was found, and say how it ends."""
+    """Examine each requested home, print the reports, and return the exit code."""
     from hermes_doctor.cli import shared_options
     from hermes_doctor.probes.probes import Probes
 
@@ -90,7 +90,7 @@ def _print(reports: Sequence[Report], *, json: bool, many: bool) -> None:
 
 
 def say_blind(reports: Sequence[Report]) -> None:
-    """One clear line for each home that no check could look at."""
+    """Print one line for each home that no check could examine."""
     import sys
 
     for report in reports:
@@ -99,7 +99,7 @@ def say_blind(reports: Sequence[Report]) -> None:
 
 
 def parse_fail_on(text: str) -> frozenset[str]:
-    """The words of --fail-on: at most one severity, and unknown or crashed beside it."""
+    """Parse --fail-on: at most one severity, and `unknown` or `crashed`."""
     from hermes_doctor.model import Severity, Status, Trouble
 
     words = [word.strip().lower() for word in text.split(",") if word.strip()]
@@ -112,15 +112,14 @@ def parse_fail_on(text: str) -> frozenset[str]:
 
 
 def exit_code(reports: Sequence[Report], threshold: frozenset[str]) -> int:
-    """2 if no check could look at any home; 1 for findings, crashes, or a home left unseen."""
+    """2 if no check could examine any home; 1 for findings, crashes, or one such home."""
     if reports and all(report.blind for report in reports):
         return 2
     return int(any(report.blind or fails(report, threshold) for report in reports))
 
 
 def fails(report: Report, threshold: frozenset[str]) -> bool:
-    """Whether this report is as bad as --fail-on says, or checks crashed: they may have missed
-    anything."""
+    """Whether the report reaches --fail-on, or a check crashed and may have missed something."""
     from hermes_doctor.model import Severity, Status
 
     if report.ended(Status.CRASHED):
@@ -135,7 +134,7 @@ def fails(report: Report, threshold: frozenset[str]) -> bool:
 def _progress(  # type: ignore[no-untyped-def]
     wanted: bool, total: int, says: Callable[[], str]
 ):
-    """A bar on the terminal while a deep examination runs; silence otherwise."""
+    """A progress bar on a terminal during a deep examination; otherwise nothing."""
     import contextlib
     import sys
 

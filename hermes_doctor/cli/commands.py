@@ -1,4 +1,4 @@
-"""The commands: a module each, and each imports what it needs only when it runs."""
+"""Registers all commands; each is a module that imports what it needs when it runs."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ app = typer.Typer(
     help="Tells why a Hermes gateway is silent, and repairs it without losing a byte.",
     epilog=EPILOG,
     no_args_is_help=True,
-    rich_markup_mode=None,  # Rich would double the time that --help takes
+    rich_markup_mode=None,  # Rich would double the time of --help
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
@@ -90,7 +90,7 @@ def _options(
 
 
 def build_only(words: Sequence[str], among: typer.Typer = app) -> None:
-    """Leave out the commands that are not called.
+    """Register only the command that is called.
 
     With all of them, `explain` takes 42 ms more CPU: 208 ms instead of 165 ms.
     """

@@ -1,4 +1,4 @@
-"""`config`: what the next message would really use, and where each value comes from."""
+"""The `config` command: what the next message would really use, and where each value is set."""
 
 from __future__ import annotations
 

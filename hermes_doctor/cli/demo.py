@@ -1,4 +1,4 @@
-"""`demo`: the whole story on a sick home that the tool makes itself."""
+"""The `demo` command: check, fix and undo on a broken home that the tool creates."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def demo(
     from hermes_doctor.terminal.show import show
 
     folder = Path(tempfile.mkdtemp(prefix="hermes-doctor-demo-"))
-    folder.chmod(0o755)  # others must be able to reach the secrets for the fault to be one
+    folder.chmod(0o755)  # the secrets are a finding only if other users can reach them
     home = folder / "home"
     try:
         good = _story(home)
@@ -110,7 +110,7 @@ def _title(number: int, text: str) -> None:
 
 
 def contents(home: Path) -> dict[str, tuple[bytes, int]]:
-    """Every file of the home with its mode, the tool's own folder left out."""
+    """Content and mode of every file in the home, without the tool's own folder."""
     return {
         str(path.relative_to(home)): (path.read_bytes(), path.stat().st_mode)
         for path in sorted(home.rglob("*"))

@@ -1,4 +1,4 @@
-"""Makes a Hermes home with real faults in it, for the demo. Needs no Hermes."""
+"""Creates a Hermes home with real faults for the demo; Hermes need not be installed."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ MESSAGES = ("Are you there?", "Why is nobody answering?", "昨天还好好的")
 
 
 def make(home: Path) -> list[str]:
-    """Fill an empty folder; says in a sentence each what was broken in it."""
+    """Fill an empty folder; return a sentence for each fault."""
     home.mkdir(mode=0o755, parents=True, exist_ok=True)
     home.chmod(0o755)
     (home / "logs").mkdir()

@@ -1,4 +1,4 @@
-"""How a command ends: its exit code, or one clear line, or one valid JSON document."""
+"""Turns the result of a command into an exit code and one line or one JSON document."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ _state = {"changed": False, "partial": False, "of command": False, "cut off": _W
 
 
 def changed() -> None:
-    """From here on the command has changed something, and its exit code must not deny it."""
+    """Record that the command has changed something, so that errors do not deny it."""
     _state["changed"] = True
 
 
 def partial() -> None:
-    """A run was undone only in part: even if nothing more can be done, the exit code is 1."""
+    """Record that a run was undone only in part, so that the exit code is 1, not 2."""
     _state["partial"] = True
 
 
 def cut_off(text: str = _WHOLE) -> None:
-    """What is to be said from here on should somebody interrupt the command."""
+    """Set the text to print if the command is interrupted from here on."""
     _state["cut off"] = text
 
 
 def of_command(code: int) -> int:
-    """The exit code of a command that was run for somebody, whatever it means there."""
+    """Pass on the exit code of a command that we ran, whatever it means there."""
     _state["of command"] = True
     return code
 
@@ -43,7 +43,7 @@ _TAKE_A_VALUE = (
 
 
 def ended(run: Callable[[], object]) -> int:
-    """Run a command and turn whatever comes out into an exit code."""
+    """Run a command and turn its result or exception into an exit code."""
     try:
         result = run()
         if result == INTERRUPTED and not _state["of command"]:  # typer has caught the signal itself
@@ -89,12 +89,12 @@ def _other(error: Exception) -> int:
 
 
 def _reason(error: OSError) -> str:
-    """What the system calls it; one that we raised ourselves has words of its own."""
+    """The system's text for the error, or our own if it has no number."""
     return os.strerror(error.errno) if error.errno else str(error)
 
 
 def _document(message: str, code: int) -> str:
-    """What could not be done, in the form that the command has; a watch says one event a line."""
+    """The error as JSON, in the format of the command: for a watch, one event per line."""
     if sys.argv[1:2] == ["watch"]:
         from hermes_doctor.watch.event_lines import trouble
 
@@ -109,7 +109,7 @@ def _say(message: str, code: int) -> int:
 
     pairs = zip(sys.argv, sys.argv[1:], strict=False)
     if any(word == "--json" and before not in _TAKE_A_VALUE for before, word in pairs):
-        with contextlib.suppress(OSError):  # a full disk may be the very trouble
+        with contextlib.suppress(OSError):  # a full disk may be the cause
             print(_document(message, code), flush=True)  # noqa: T201
             return code
     from hermes_doctor.terminal.lines import fitting

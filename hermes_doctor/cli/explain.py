@@ -1,4 +1,4 @@
-"""`explain`: the page of a code."""
+"""The `explain` command: print the page of a code."""
 
 from __future__ import annotations
 

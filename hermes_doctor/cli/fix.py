@@ -1,4 +1,4 @@
-"""`fix`: the plan without --apply; with it, the plan carried out, verified and written down."""
+"""The `fix` command: show the repair plan, or apply and verify it with --apply."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ Exit codes:
   2  could not run, or no check could look; nothing was changed
 """
 ROUNDS = 5
-"""Fixes that change the same file come one after the other; more rounds than this never help."""
+"""Fixes of the same file are applied in successive rounds; more rounds than this never help."""
 
 
 def fix(
@@ -83,7 +83,7 @@ def fix(
 
 
 def _show(session: Session, *, json: bool) -> int:
-    """The plan, and nothing else."""
+    """Show the plan only."""
     from hermes_doctor.repair import recovery
 
     report, planned = session.look()
@@ -107,7 +107,7 @@ def _show(session: Session, *, json: bool) -> int:
 
 
 def _blind(report: Report, *, json: bool) -> int:
-    """No check could look, so that there is nothing to go by."""
+    """No check could examine the home, so there is nothing to plan."""
     from hermes_doctor.cli.check_run import say_blind
 
     if not json:
@@ -118,7 +118,7 @@ def _blind(report: Report, *, json: bool) -> int:
 def _apply(
     session: Session, said: Sequence[str], *, vault: VaultOption, yes: bool, json: bool
 ) -> int:
-    """Rounds of plan, run and look again."""
+    """Plan, run and examine again, in rounds."""
     from hermes_doctor.cli import exits
     from hermes_doctor.model import Status
     from hermes_doctor.probes.probes import Probes
@@ -161,7 +161,7 @@ def _apply(
         session.go_on(chosen, run)
         if not json:
             show(repair.receipt_lines(run, session.options))
-        report, planned = session.look()  # what was hidden behind it may show now
+        report, planned = session.look()  # findings that it had hidden may show now
     if json:
         _document(report, shown, runs, said)
     else:

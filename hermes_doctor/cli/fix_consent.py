@@ -1,4 +1,4 @@
-"""Which fixes may be applied: named, agreed to with --yes, or answered on the terminal."""
+"""Decides which fixes may be applied: safe ones, and those agreed to by --yes or an answer."""
 
 from __future__ import annotations
 
@@ -9,25 +9,25 @@ if TYPE_CHECKING:
 
 
 class Consent:
-    """What the operator agreed to; asked once for each finding."""
+    """What the operator agreed to; each finding is asked about once."""
 
     def __init__(
         self, *, yes: bool, quiet: bool, page_options: str, one_named: bool = False
     ) -> None:
         self.page_options = page_options
         self.one_named = one_named
-        """Whether the one subject was named that this is about: `--yes` lets in nobody else."""
+        """Whether --subject was given: without it, `--yes` does not grant anybody access."""
         self.yes = yes
         self.quiet = quiet
         self.agreed: set[tuple[str, str]] = set()
         self.declined: set[tuple[str, str]] = set()
         self.refused: dict[tuple[str, str], str] = {}
         self.steered = False
-        """Whether the gateway was steered and that did not help: what failed would fail again."""
+        """Whether a fix that starts or stops the gateway has failed; others would fail, too."""
 
     @property
     def silence(self) -> str:
-        """Why something that asks first was not done."""
+        """Why a fix that asks first was not applied."""
         from hermes_doctor.cli.options import can_ask
 
         if can_ask() and not self.quiet:

@@ -1,4 +1,4 @@
-"""What `fix` says in the end: what is fixed, what is left, and the exit code."""
+"""Reports at the end of `fix` what is left and what to do about it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def close(
     runs: Sequence[Journal],
     consent: Consent,
 ) -> None:
-    """What is left, and what to do about it."""
+    """Print what is left, and what to do about it."""
     from hermes_doctor.render import repair, report as render_report
     from hermes_doctor.terminal.lines import row
     from hermes_doctor.terminal.show import show
@@ -64,7 +64,7 @@ def _held(run: Journal) -> bool:
 
 
 def _left(planned: Sequence[Planned], refused: Container[tuple[str, str]] = ()) -> bool:
-    """Whether an error is left, or a warning that a fix was offered for and not done."""
+    """Whether an error is left, or a warning whose fix was offered but not applied."""
     from hermes_doctor.model import Severity
 
     return any(

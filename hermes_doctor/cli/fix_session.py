@@ -1,4 +1,4 @@
-"""One run of `fix`: the home, what was named, and what the checks found."""
+"""Examines and plans for one call of `fix`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Session:
-    """One call of `fix`: the home, the plugins, the codes asked for, and what hints repeat."""
+    """One call of `fix`: the home, the plugins, the requested codes, and options for hints."""
 
     options = fix_options = page_options = ""
 
@@ -37,11 +37,11 @@ class Session:
         self.words = list(codes)
         self.subject = subject
         self.onward: dict[tuple[str, str], Finding] = {}
-        """Findings whose fix was not enough, each with the fix to go on with."""
+        """Findings whose fix was not enough, each with the next fix to try."""
         self.checks, self.codes = select(plugins, codes, [])
 
     def apply_command(self, one: Planned | None = None) -> str:
-        """What to type to have all that was asked for carried out, or one thing without asking."""
+        """The command that applies everything requested, or one plan without asking."""
         words = [one.finding.code] if one else self.words
         subject = one.finding.subject if one and one.personal else self.subject
         if subject is not None:
@@ -52,7 +52,7 @@ class Session:
         return f"hermes-doctor fix{''.join(f' {w}' for w in words)} --apply{yes}{self.fix_options}"
 
     def go_on(self, chosen: Sequence[Planned], run: Journal) -> None:
-        """Keep what is to be gone on with, and forget what is done."""
+        """Keep the findings that need another fix, and drop the finished ones."""
         findings = {one.finding.key: one.finding for one in chosen}
         for item in run.items:
             key = (item.code, item.subject)
@@ -62,7 +62,7 @@ class Session:
                 self.onward.pop(key, None)
 
     def look(self) -> tuple[Report, list[Planned]]:
-        """Examine the home and plan for what is found."""
+        """Examine the home and plan repairs for the findings."""
         from hermes_doctor.cli.shared_options import narrowed
         from hermes_doctor.examination import runner
         from hermes_doctor.probes.probes import Probes
@@ -71,21 +71,21 @@ class Session:
         probes = Probes(self.home, deep=self.deep, network=self.network)
         report = runner.report(probes, self.plugins, self.checks, options=self.options)
         report = narrowed(report, self.codes, self.subject)
-        # A quick look need not see again what it saw before; it is there until a fix holds.
+        # A quick examination may miss what an earlier one found; it stays until a fix succeeds.
         seen = {finding.key for finding in report.findings}
         findings = [self.onward.get(finding.key, finding) for finding in report.findings]
         findings += [finding for key, finding in self.onward.items() if key not in seen]
         planned = [self._as_named(one) for one in plan(probes, self.plugins, findings)]
-        probes.close()  # or a run would find its own readers holding the databases
+        probes.close()  # else the run would find our own readers holding the databases open
         return report, planned
 
     def _as_named(self, one: Planned) -> Planned:
-        """What would cost more than it is worth waits until its code is named."""
+        """Mark a costly, personal or optional plan as waiting until its code is named."""
         from dataclasses import replace
 
         waits = one.weighty or one.personal or one.optional
         return replace(one, unnamed=waits and not self.names(one))
 
     def names(self, one: Planned) -> bool:
-        """Whether its code was typed."""
+        """Whether the plan's code was typed."""
         return one.finding.code.lower() in {word.lower() for word in self.words}

@@ -1,4 +1,4 @@
-"""`hook install|remove|status|run`: no update without a backup before and a check after it."""
+"""The commands `hook install|remove|status|run`: guard every update of Hermes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Examples:
 
 
 class Moment(StrEnum):
-    """The two moments of an update."""
+    """The two moments of an update at which a hook runs."""
 
     PRE = "pre-update"
     POST = "post-update"
@@ -182,7 +182,7 @@ def status(home: HomeOption = None, json: JsonOption = False) -> int:
 
 
 def _found() -> Home | None:
-    """The home, if there is still one: what is in the shells must go without it, too."""
+    """The home, if it still exists: the shell files must be cleaned up without it, too."""
     from hermes_doctor import home as homes
     from hermes_doctor.model import Trouble
 
@@ -190,7 +190,7 @@ def _found() -> Home | None:
         return homes.find(None)
     except Trouble:
         named = os.environ.get("HERMES_HOME")
-        if named and os.path.lexists(named):  # it is there, and what is in it cannot be taken away
+        if named and os.path.lexists(named):  # it exists, but its hook cannot be removed
             raise
         return None
 

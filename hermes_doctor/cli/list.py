@@ -1,4 +1,4 @@
-"""`list`: the checks, codes and fixes that there are."""
+"""The `list` command: the checks, codes and fixes that exist."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A home that is lost: its folder is gone or empty, and its backups lie elsewhere."""
+"""Handles a lost home: its folder is missing or empty, but its backups are elsewhere."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hermes_doctor.model import Trouble
 
 
 def found(option: Path | None, *, elsewhere: bool) -> Home:
-    """The home; where that is lost, and its backups are not, the folder that it had."""
+    """The home; if it is lost but its backups are elsewhere, the folder that it had."""
     from hermes_doctor.cli.shared_options import named_home
     from hermes_doctor.system.files import user_home
 
@@ -38,7 +38,7 @@ def _is_empty(place: Path) -> bool:
 
 @contextmanager
 def again(home: Home) -> Iterator[None]:
-    """The folder of a lost home, to put something into; gone again where nothing was."""
+    """Create the folder of a lost home; remove it again if nothing was put into it."""
     from hermes_doctor.system import disk
 
     if home.path.is_dir():
@@ -48,5 +48,5 @@ def again(home: Home) -> Iterator[None]:
     try:
         yield
     finally:
-        with contextlib.suppress(OSError):  # something is in it
+        with contextlib.suppress(OSError):  # it is not empty
             disk.remove_folder(home.path)

@@ -1,4 +1,4 @@
-"""The command line: where a command begins and how it ends."""
+"""Runs the command line and turns every result into an exit code."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ def main() -> None:
 
     from hermes_doctor.cli.exits import ended
 
-    gc.set_threshold(100_000)  # a look makes little garbage (see `__main__`)
+    gc.set_threshold(100_000)  # an examination makes little garbage (see `__main__`)
     gc.enable()
     code = ended(_run)
     try:
         if sys.stdout is not None:  # closed by the caller
             sys.stdout.flush()
-    except OSError as error:  # `| head` has seen enough, or the disk that it goes to is full
+    except OSError as error:  # `| head` closed the pipe, or the disk is full
         code = code or 1
         if not isinstance(error, BrokenPipeError):
             print(f"The output could not be written: {error.strerror}.", file=sys.stderr)  # noqa: T201
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    # Threads of checks that ran out of time may still hang in a system call: do not wait.
+    # Threads of checks that timed out may still hang in a system call: do not wait for them.
     if sys.stderr is not None:
         sys.stderr.flush()
     os._exit(code)
 
 
 def _run() -> object:
-    """Do what was typed; plain words of some commands are understood without loading a parser."""
+    """Run the command; plain options of two commands are parsed without loading typer."""
     from hermes_doctor.cli import quick_args
 
     if (asked := quick_args.of(quick_args.CHECK, sys.argv[1:])) is not None:

@@ -1,4 +1,4 @@
-"""The progress bars of work that is long enough to wait for."""
+"""Shows progress bars for long operations."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ LARGE = 64 * 1024 * 1024
 def bar(
     label: str, total: int, *, quiet: bool
 ) -> contextlib.AbstractContextManager[Callable[[int], None] | None]:
-    """A bar on a terminal; nothing for small work, in a pipe or beside JSON."""
+    """A progress bar on a terminal; nothing for small work, in a pipe or with --json."""
     if not _worth_it(total, quiet):
         return contextlib.nullcontext(None)
     from hermes_doctor.terminal.progress import copying
@@ -22,7 +22,7 @@ def bar(
 
 @contextlib.contextmanager
 def repair_bar(label: str, total: int, *, quiet: bool) -> Iterator[Callable[[int], None] | None]:
-    """The same for a repair, whose other parts tell of themselves."""
+    """A progress bar for a repair, which also shows its progress messages."""
     if not _worth_it(total, quiet):
         yield None
         return
@@ -35,7 +35,7 @@ def repair_bar(label: str, total: int, *, quiet: bool) -> Iterator[Callable[[int
 
 @contextlib.contextmanager
 def sending_bar(total: int, *, quiet: bool) -> Iterator[None]:
-    """The same for what programs of others do, and what tells of itself."""
+    """Show the progress messages of a transfer, instead of a bar."""
     if not _worth_it(total, quiet):
         yield
         return
@@ -48,7 +48,7 @@ def sending_bar(total: int, *, quiet: bool) -> Iterator[None]:
 
 @contextlib.contextmanager
 def pruning_bar(*, quiet: bool) -> Iterator[None]:
-    """Show what is being done on a terminal when it takes longer than a second."""
+    """Show progress messages on a terminal if pruning takes longer than a second."""
     if quiet or not sys.stderr.isatty():
         yield
         return

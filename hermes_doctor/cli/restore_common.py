@@ -1,4 +1,4 @@
-"""What `undo` and `backup restore` have in common: show, ask, carry out, say."""
+"""Runs restores for `undo` and `backup restore`: show, ask, apply, report."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def recovered(home: Home, plugins: Plugins, *, json: bool) -> Iterator[list[Ended]]:
-    """End runs that were cut off, and make sure that it is said whatever comes after."""
+    """Finish cut-off runs first, and report them whatever happens afterwards."""
     from hermes_doctor.cli import exits
     from hermes_doctor.model import Trouble
     from hermes_doctor.probes.probes import Probes
@@ -44,7 +44,7 @@ def recovered(home: Home, plugins: Plugins, *, json: bool) -> Iterator[list[Ende
 
 
 def exit_code(done: Journal | None, ended: Sequence[Ended]) -> int:
-    """0 if everything was done and no run left anything for the operator to look at."""
+    """0 if everything was done and no run left files for the operator to examine."""
     whole = done is not None and done.state == "done" and not done.leaves_files
     return int(not whole or any(one.partial for one in ended))
 
@@ -64,9 +64,9 @@ def carry_out(
     report: bool = True,
     left: Sequence[str] = (),
 ) -> Journal | None:
-    """Restore from a backup as a run like any other; None when the operator did not agree.
+    """Restore from a backup in an ordinary run; None if the operator did not agree.
 
-    Without `report`, whoever called says what became of it.
+    Without `report`, the caller reports the result.
     """
     from hermes_doctor.backup.vault import Vault
     from hermes_doctor.cli import exits

@@ -1,4 +1,4 @@
-"""`rollback`: back to the Hermes and the data that were there before an update."""
+"""The `rollback` command: return to the Hermes and the data from before an update."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def _sentence(why: object) -> str:
 
 
 def _planned(home: Home, update: Update, *, keep_data: bool) -> tuple[Plan, Backup | None]:
-    """Everything that can be known to fail, before anything is changed."""
+    """Plan the rollback and check all that may fail, before anything is changed."""
     from hermes_doctor.backup.vault import Vault
     from hermes_doctor.model import Trouble
     from hermes_doctor.redaction import clean
@@ -191,7 +191,7 @@ def _report(
     error: str | None,
     json: bool,
 ) -> None:
-    """The one document, whether data came back or not, and whether all went well or not."""
+    """Print the JSON document, with or without restored data, on success or failure."""
     from hermes_doctor.render import repair
 
     if not json:

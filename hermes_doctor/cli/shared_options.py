@@ -1,4 +1,4 @@
-"""What the options that several commands share mean."""
+"""Interprets the options that several commands share."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ def repeated(
 
 
 def named_home(option: Path | None) -> Path | None:
-    """The home that somebody has named, by option or environment; None for a usual place."""
+    """The home that an option or the environment names; None for a default location."""
     named = os.environ.get("HERMES_HOME")
     return option or (Path(named) if named else None)
 
 
 def loaded(plugins: Sequence[Path] | None) -> Plugins:
-    """The plugins; none at all is an error, never a clean bill."""
+    """Load the plugins; raise Trouble if there are no checks, which must not look healthy."""
     from hermes_doctor.model import Trouble
     from hermes_doctor.plugins import load as loader
 
@@ -58,7 +58,7 @@ def loaded(plugins: Sequence[Path] | None) -> Plugins:
 def select(
     plugins: Plugins, only: Sequence[str], skip: Sequence[str]
 ) -> tuple[list[Check], frozenset[str]]:
-    """The checks that SEL words choose, and the codes that are asked for (empty: all)."""
+    """The checks chosen by --only and --skip, and the codes to show."""
     from hermes_doctor.model import Trouble
 
     names = selectors(plugins)
@@ -87,13 +87,13 @@ def select(
 
 
 def selectors(plugins: Plugins) -> dict[str, str]:
-    """Every word that chooses a check, by its lower-case form."""
+    """All words that select a check, by their lower-case form."""
     words = [w for one in plugins.checks for w in (one.id, one.group, *one.codes)]
     return {word.lower(): word for word in words}
 
 
 def nearest(word: str, names: dict[str, str]) -> str:
-    """A hint at what was perhaps meant."""
+    """A hint with the most similar name."""
     import difflib
 
     close = difflib.get_close_matches(word.lower(), names, n=1, cutoff=0.5)
@@ -101,6 +101,6 @@ def nearest(word: str, names: dict[str, str]) -> str:
 
 
 def narrowed(report: Report, codes: frozenset[str], subject: str | None = None) -> Report:
-    """The report with the findings of these codes only, and about that subject if one is named."""
+    """The report with only the findings of these codes, and of that subject if one is given."""
     kept = (f for f in report.findings if f.code in codes and subject in (None, f.subject))
     return report._replace(findings=tuple(kept))

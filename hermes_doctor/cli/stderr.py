@@ -1,4 +1,4 @@
-"""What a command says while it works: on stderr, since stdout is that of the command it runs."""
+"""Prints progress and results on stderr, because stdout belongs to the command that is run."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ import typer
 
 
 def begun(text: str) -> str:
-    """As a sentence begins; the name of a file at its beginning stays as it is."""
+    """Capitalise the first letter, unless the text begins with a file name."""
     is_name = "." in text.split(" ")[0].rstrip(".:")
     return text if is_name else text[:1].upper() + text[1:]
 
 
 def tell(text: str) -> None:
-    """What is being done now, where somebody waits for it."""
+    """Print what is being done now, if stderr is a terminal."""
     if sys.stderr.isatty():
         typer.echo(f"  {text} …", err=True)
 
 
 def say(mark: str, style: str, text: str) -> None:
-    """One line on stderr: stdout is the command's."""
+    """Print one line on stderr."""
     from hermes_doctor.terminal.lines import row
     from hermes_doctor.terminal.show import show
 
@@ -29,7 +29,7 @@ def say(mark: str, style: str, text: str) -> None:
 
 
 def echo(made: dict[str, object]) -> None:
-    """The one document on stdout."""
+    """Print the JSON document on stdout."""
     from hermes_doctor.render import document
 
     typer.echo(document.dump(made))

@@ -1,4 +1,4 @@
-"""`switch-provider`: from one model provider to another, proved by one request or taken back."""
+"""The `switch-provider` command: change the model provider, proved by a request or rolled back."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def switch_provider(
 
 
 class Asking:
-    """One call of the command: the home and what is wished for it."""
+    """One call of the command: the home and the options."""
 
     def __init__(self, home: Home, wish: Wish, *, ask_key: bool, tested: bool) -> None:
         self.home = home
@@ -97,13 +97,13 @@ class Asking:
         self.tested = tested
 
     def look(self) -> Probes:
-        """Eyes that have seen nothing yet; they also ask whoever starts the gateway."""
+        """New probes with nothing cached, which also ask the supervisor of a stopped gateway."""
         from hermes_doctor.probes.probes import Probes
 
         return Probes(self.home, network=True)
 
     def plan(self, *, typed: bool) -> Switch:
-        """The plan; a key that is missing is asked for, or only named as long as it is not."""
+        """Plan the switch; prompt for a missing key if `typed`, else only name its variable."""
         from hermes_doctor.model import CannotFix, CouldNotLook, Trouble
         from hermes_doctor.provider_switch import plan, target
 
@@ -127,7 +127,7 @@ class Asking:
 
 
 def _typed(variable: str, is_usable: Callable[[str], bool]) -> str:
-    """The key, from a prompt without echo or from a pipe."""
+    """Read the key from a prompt without echo or from a pipe."""
     from hermes_doctor.model import Trouble
 
     if sys.stdin.isatty():
@@ -152,7 +152,7 @@ def _typed(variable: str, is_usable: Callable[[str], bool]) -> str:
 
 
 def _show(asking: Asking, command: str, *, json: bool) -> int:
-    """The plan, and nothing else."""
+    """Show the plan only."""
     from hermes_doctor.render import document, provider_switch
     from hermes_doctor.terminal.lines import row
     from hermes_doctor.terminal.show import show
@@ -191,7 +191,7 @@ def _command(asking: Asking, home: HomeOption, vault: VaultOption) -> str:
 
 
 def _apply(asking: Asking, vault: VaultOption, home: HomeOption, *, yes: bool, json: bool) -> int:
-    """Show it, ask, and carry it out."""
+    """Show the plan, ask, and apply it."""
     from hermes_doctor.cli import exits
     from hermes_doctor.cli.options import sure
     from hermes_doctor.cli.shared_options import named_home, repeated

@@ -1,4 +1,4 @@
-"""`timeline`: what happened to a home, on one axis of time."""
+"""The `timeline` command: what happened to a home, in order of time."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Exit codes:
 """
 _UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 _FIRST = datetime(1970, 1, 2, tzinfo=UTC)
-"""Nothing was written down before, and no zone leads out of what a date can be."""
+"""The earliest moment to show: nothing is older, and every time zone can represent it."""
 
 
 def timeline(
@@ -55,7 +55,7 @@ def timeline(
 
 
 def moment(text: str) -> datetime:
-    """The moment that --since means."""
+    """Parse --since."""
     from hermes_doctor.model import Trouble
 
     now = datetime.now(UTC)

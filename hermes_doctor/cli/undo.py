@@ -1,4 +1,4 @@
-"""`undo`: take a run back."""
+"""The `undo` command: undo a run."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def undo(
         gone = [
             one for one in ended if one.kind != "undo" and not one.finished and not one.said_before
         ]
-        if gone and run is None:  # the last run is the one that was cut off, and is taken back
+        if gone and run is None:  # the last run was cut off and is rolled back by now
             _say([one.text for one in ended], json=json)
             return int(any(one.partial for one in ended))
         journal = book.load(run) if run else undo.last_run(book)
@@ -68,13 +68,13 @@ def undo(
             repeat=shared_options.repeated(shared_options.named_home(home)),
         )
         if done is not None and done.state == "done":
-            with contextlib.suppress(OSError):  # undone it is; the next run writes that down
+            with contextlib.suppress(OSError):  # it is undone; the next run records that
                 recovery.mark_undone(book, journal.id, done.id)
     return exit_code(done, ended)
 
 
 def _say(said: list[str], *, json: bool) -> None:
-    """The end of a run that was cut off is all there was to do."""
+    """Print the JSON document if finishing a cut-off run was all there was to do."""
     if json:
         from hermes_doctor.render import document
 

@@ -1,4 +1,4 @@
-"""`update-guard`, and the half of it that comes before an update."""
+"""The `update-guard` command, and the preparation of an update."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 PATIENCE = 120.0
 MOMENT = 60.0
-"""Seconds between a question of the gateway's hook and the update itself, at most."""
+"""Most seconds between the question of the gateway's hook and the update itself."""
 GUARD_EPILOG = """\b
 Examples:
   hermes-doctor update-guard -- hermes update
@@ -62,7 +62,7 @@ def update_guard(
         if not before_chat(seen, vault=vault, force=force):
             return 2
         guard.attend(seen)
-        guard.become(command)  # the gateway that it starts looks at it
+        guard.become(command)  # the gateway that it starts examines the result
     where = where if home else homes.whole(where)
     with contextlib.ExitStack() as held:
         update = before(
@@ -94,9 +94,9 @@ def before(
     command: Sequence[str] = (),
     held: contextlib.ExitStack | None = None,
 ) -> Update | None:
-    """Preflight and backup; None where the update must not begin.
+    """Check and back up before an update; None if it must not start.
 
-    With `held`, no other update or rollback begins until that is left.
+    With `held`, no other update or rollback starts until that stack is closed.
     """
     with contextlib.ExitStack() as meanwhile:
         hold = held or meanwhile
@@ -126,7 +126,7 @@ def _before(
     if moment.obstacles and not force:
         _stopped("This is no moment for an update", again, json=json)
         return None
-    with contextlib.suppress(OSError):  # where there is no room for it, the backup says so
+    with contextlib.suppress(OSError):  # if the disk is full, the backup reports it
         hold.enter_context(Records(home).held())
     try:
         update = _backed_up(home, moment, vault, command, quiet=json)
@@ -175,8 +175,10 @@ def _stopped(why: str, again: str, *, json: bool) -> None:
 
 
 def _forced(home: Home, vault: Path | None, command: Sequence[str], *, chat: bool) -> str:
-    """What goes on in spite of it, whole: who typed `hermes update` has no option of ours, and a
-    chat has none at all."""
+    """The full command that forces the update.
+
+    An operator who typed `hermes update` cannot add an option of ours, nor can a chat.
+    """
     import shlex
 
     from hermes_doctor.cli.shared_options import repeated
@@ -192,7 +194,7 @@ def _forced(home: Home, vault: Path | None, command: Sequence[str], *, chat: boo
 
 
 def before_chat(home: Home, *, vault: Path | None, force: bool, json: bool = False) -> bool:
-    """The same for a chat. Hermes goes on by itself from here; the gateway that it starts looks."""
+    """Prepare an update from a chat, which Hermes runs; the gateway that it starts examines it."""
     from hermes_doctor.records.updates import UPDATING, Records
     from hermes_doctor.updates import guard
 
@@ -208,8 +210,10 @@ def before_chat(home: Home, *, vault: Path | None, force: bool, json: bool = Fal
 
 
 def _is_prepared(home: Home) -> bool:
-    """Whether a chat's update that is about to begin was asked about already: by the gateway's
-    hook a moment ago, before the launcher asks."""
+    """Whether the gateway's hook has just prepared this update from a chat.
+
+    The hook asks a moment before the launcher does.
+    """
     from datetime import UTC, datetime
 
     from hermes_doctor.records.updates import UPDATING, Records
@@ -217,6 +221,6 @@ def _is_prepared(home: Home) -> bool:
     last = Records(home).last()
     if last is None or not last.chat or last.stage != UPDATING or last.backup is None:
         return False
-    if last.is_attended():  # it has begun: this is another
+    if last.is_attended():  # that update has started, so this is another one
         return False
     return 0 <= (datetime.now(UTC) - last.began).total_seconds() < MOMENT

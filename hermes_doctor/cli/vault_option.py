@@ -1,4 +1,4 @@
-"""The vault that a command of `backup` is about, and what is said of it to programs."""
+"""Finds the vault for the `backup` commands, and prints their JSON documents."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def vault_of(home: HomeOption, vault: VaultOption) -> Vault:
-    """That of the home, which may be lost where the vault lies elsewhere."""
+    """The vault of the home, which may be lost if the vault is elsewhere."""
     from hermes_doctor.backup.vault import Vault
     from hermes_doctor.cli import lost_home
 
@@ -21,7 +21,7 @@ def vault_of(home: HomeOption, vault: VaultOption) -> Vault:
 
 
 def echo(kind: str, document: dict[str, Any]) -> None:
-    """Print a document of a kind."""
+    """Print a JSON document with the schema of this kind."""
     from hermes_doctor.render.document import dump
 
     typer.echo(dump({"schema": f"hermes-doctor/{kind}/1", **document}))

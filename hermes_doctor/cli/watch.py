@@ -1,4 +1,4 @@
-"""`watch`: look again and again, tell what changed, notify, and heal where that is asked for."""
+"""The `watch` command: examine at intervals, report changes, notify, and repair if asked to."""
 
 from __future__ import annotations
 
@@ -170,7 +170,7 @@ def watch(
 
 
 def _where(option: Path | None) -> tuple[Home, Trouble | None]:
-    """The home; with a Trouble where it is not there, so that the watch can say that it is away."""
+    """The home, and a Trouble if it is missing, so that the watch can report it as away."""
     import os
 
     from hermes_doctor import home as homes
@@ -185,12 +185,12 @@ def _where(option: Path | None) -> tuple[Home, Trouble | None]:
         path = (named if named.parts else user_home() / ".hermes").expanduser()
         home = homes.Home(path.resolve(), path)
         if not named.parts and Store(home).load("") is None:
-            raise  # nobody named one, and none was ever watched
+            raise  # no home was named, and none was ever watched
         return home, trouble
 
 
 def _refuse_stray_options(ctx: typer.Context) -> None:
-    """Options before the word `install` would be lost in silence."""
+    """Raise if options precede the subcommand, where they would have no effect."""
     from hermes_doctor.model import Trouble
 
     for name in ctx.params:

@@ -1,4 +1,4 @@
-"""`watch install|status|remove`: the watch as a service that outlives the login and the boot."""
+"""The commands `watch install|status|remove`: run the watch as a service or cron job."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ def remove(home: HomeOption = None, system: SystemOption = False, cron: CronOpti
         there = manager.remove(job)
     except CannotFix as why:
         raise Trouble(f"{why}.") from None
-    if not there:  # what lies there is of a watch that somebody else started
+    if not there:  # existing files belong to a watch that somebody started by hand
         typer.echo("It was not installed.")
         return 0
     left = install.forget(job)

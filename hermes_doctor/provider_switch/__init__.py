@@ -1,4 +1,4 @@
-"""From one model provider to another in one run, proved by a request or rolled back.
+"""Switches to another model provider in one run, proved by a request or rolled back.
 
-It plans edits with `planning` and carries them out with `repair`.
+It plans edits with `planning` and applies them with `repair`.
 """

@@ -1,4 +1,4 @@
-"""The edits of a switch, and what Hermes will resolve when they are done."""
+"""Plans the edits of a switch, and resolves what Hermes will use after them."""
 
 from __future__ import annotations
 
@@ -21,26 +21,26 @@ if TYPE_CHECKING:
     from hermes_doctor.probes.probes import Probes
 
 STAND_IN = "typed-when-it-is-applied"
-"""Stands for a key that nobody has typed yet, while a plan is only shown."""
+"""Placeholder for a key that is not typed yet, while a plan is only shown."""
 _OLD = ("base_url", "api_base", "api_key", "api", "api_mode", "key_env", "api_key_env")
-"""Settings of `model:` that are about the provider before."""
+"""Settings of `model:` that belong to the previous provider."""
 _CHAIN = "fallback_providers"
 
 
 class Switch(NamedTuple):
-    """A plan. Holds no secret but in its steps."""
+    """The plan of a switch. Only its steps contain secrets."""
 
     before: Route
     after: Route
     """What the next message will use."""
     fallback: Route | None
-    """What was used before, as it will be fallen back to."""
+    """The previous provider as it will be used for the fallback."""
     steps: tuple[Step, ...]
     notes: tuple[str, ...] = ()
 
 
 def asks_for(probes: Probes, wish: Wish) -> str | None:
-    """The variable whose value has to be typed; None when it is set or none is needed."""
+    """The variable whose value must be typed; None if it is set or none is needed."""
     found = probes.resolved()
     aim = find(found.world, wish)
     if aim.variable is None:
@@ -54,7 +54,7 @@ def asks_for(probes: Probes, wish: Wish) -> str | None:
 
 
 def plan(probes: Probes, wish: Wish, key: str | None = None) -> Switch:
-    """The steps of a switch. Raises CannotFix where Hermes would then not do what is meant."""
+    """The steps of a switch; raise CannotFix if Hermes would then not do what was asked."""
     found = probes.resolved()
     _refuse_pinned(found)
     world = found.world
@@ -92,7 +92,7 @@ def _refuse_pinned(found: Resolved) -> None:
 
 
 def _model_name(found: Resolved, wish: Wish, aim: Aim) -> str:
-    """The model in the words of the new provider: without the name of any relay before it."""
+    """The model as the new provider calls it, without the prefix of another provider."""
     said = wish.model or aim.model
     if said:
         return said.removeprefix(f"{aim.name}/")
@@ -115,7 +115,7 @@ def _model_name(found: Resolved, wish: Wish, aim: Aim) -> str:
 
 
 def _model(world: World, aim: Aim, model: str) -> list[ConfigEdit]:
-    """`model:` with the new provider, and nothing left in it that is about the old one."""
+    """Edits that put the new provider into `model:` and drop the settings of the old one."""
     edits: list[ConfigEdit] = []
     block = world.raw.get("model")
     if isinstance(block, dict):
@@ -131,7 +131,7 @@ def _model(world: World, aim: Aim, model: str) -> list[ConfigEdit]:
 
 
 def _chain(found: Resolved, name: str, model: str) -> tuple[list[ConfigEdit], str]:
-    """What was used before as an entry of the chain, or why it cannot be one."""
+    """The edit that adds the previous provider to the fallback chain, or why there is none."""
     world = found.world
     old = _entry(found)
     if isinstance(old, str):
@@ -154,7 +154,7 @@ def _chain(found: Resolved, name: str, model: str) -> tuple[list[ConfigEdit], st
 
 
 def _entry(found: Resolved) -> dict[str, Any] | str:
-    """The main route of now as an entry of the chain; a text says why there is none."""
+    """The current main route as an entry of the chain; a string says why there is none."""
     main, world = found.main, found.world
     if main.trouble or main.base_url is None or main.key is None or main.provider is None:
         return f"the provider before cannot be used ({main.trouble.why if main.trouble else '?'})"
@@ -190,7 +190,7 @@ def _kept(then: Resolved, old: Route) -> Route | None:
 
 
 def same(one: Route, two: Route) -> str | None:
-    """What differs between two routes, for people; None when they use the same."""
+    """What differs between two routes, for people; None if they are equal."""
     if one.trouble or two.trouble:
         return (one.trouble or two.trouble).why  # type: ignore[union-attr]
     for field in ("base_url", "api_mode", "model"):
@@ -246,7 +246,7 @@ def _after(world: World, config: bytes | None, env: bytes | None) -> Resolved:
 def _refuse_other(
     main: Route, aim: Aim, model: str, wish: Wish, key: str | None, world: World
 ) -> None:
-    """Hermes must then do what was asked for, or nothing is begun."""
+    """Raise if Hermes would not do what was asked for, before anything is changed."""
     from hermes_doctor.settings.key_state import fingerprint
 
     if main.trouble or main.base_url is None or main.key is None or main.api_mode is None:

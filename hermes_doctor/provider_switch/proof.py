@@ -1,4 +1,4 @@
-"""Whether a switch has done what its plan said: asked of the files, and of the provider."""
+"""Verifies a switch: Hermes resolves what was planned, and the provider answers a test request."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _SAID = {
 
 
 class Proof:
-    """The verification of one run; `said` is what came of the request."""
+    """Verifies one run; `said` is the result of the test request."""
 
     def __init__(self, switch: Switch, make: Callable[[], Probes], *, tested: bool) -> None:
         self.switch = switch
@@ -35,7 +35,7 @@ class Proof:
         self.said = "not tested"
 
     def __call__(self, records: Sequence[ItemRecord]) -> list[str | None]:
-        """What is wrong, for each item of the run; there is one."""
+        """What is wrong, for each item of the run; a switch has one item."""
         return [self._wrong() for _ in records]
 
     def _wrong(self) -> str | None:

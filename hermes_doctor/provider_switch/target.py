@@ -1,4 +1,4 @@
-"""What is switched to: a built-in provider, one that is configured already, or a new one."""
+"""Determines the provider to switch to: built-in, already configured, or new."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _ADDRESS = re.compile(r"https?://[A-Za-z0-9.\-\[\]:]+(?:/[^\s?#@]*)?")
 
 
 class Wish(NamedTuple):
-    """What the operator asks for."""
+    """The options that the operator gave."""
 
     name: str
     base_url: str | None = None
@@ -32,29 +32,29 @@ class Wish(NamedTuple):
 
 
 class Aim(NamedTuple):
-    """A provider as the settings will call it, with what its entry needs."""
+    """The target provider, and the edits and key that it needs."""
 
     name: str
     edits: tuple[ConfigEdit, ...] = ()
     base_url: str | None = None
-    """Where it must lead; None for a built-in one, which knows itself."""
+    """The address it must resolve to; None for a built-in provider, which has its own."""
     variable: str | None = None
-    """What its key is read from; None where the key stands elsewhere, or none is needed."""
+    """The variable with its key; None if the key is elsewhere or none is needed."""
     model: str | None = None
     """The model that its entry names."""
     api_mode: str | None = None
-    """The protocol that `model:` has to name, since there is no entry that could."""
+    """The protocol to put into `model:` because there is no entry for it."""
     refers: bool = False
-    """Whether config.yaml has the key as `${NAME}`."""
+    """Whether config.yaml contains the key as `${NAME}`."""
 
 
 def find(world: World, wish: Wish) -> Aim:
-    """Who is meant, and what has to be written for it."""
+    """Find the provider, and what has to be written for it."""
     _refuse_nonsense(world, wish)
     wanted = custom_providers.slug(wish.name)
     known = world.release.provider(wanted)
     configured = next(_entries(world, wanted), None)
-    if known == wanted:  # which no entry of config.yaml can replace
+    if known == wanted:  # an entry in config.yaml cannot override a built-in provider
         return _builtin(world, wish, known)
     if configured:
         aim = _configured(wish, *configured)
@@ -66,7 +66,7 @@ def find(world: World, wish: Wish) -> Aim:
 
 
 def _refuse_pasted_key(world: World, aim: Aim) -> None:
-    """Refuse an entry that has a key where the name of a variable belongs; it is not shown."""
+    """Refuse an entry with a key where a variable's name belongs; the key is not shown."""
     name = aim.variable
     if name is None or name in world.variables or redaction.is_variable(name):
         return
@@ -77,7 +77,7 @@ def _refuse_pasted_key(world: World, aim: Aim) -> None:
 
 
 def _for_its_host(world: World, wish: Wish, aim: Aim) -> Aim:
-    """The aim, unless a vendor's key that is set would go to a stranger without being named."""
+    """The aim; raise Trouble if a vendor's key would go to another host without being named."""
     if not wish.base_url or wish.key_env or aim.variable is None:
         return aim
     owners = [url for variable, url in _vendors(world) if variable == aim.variable]
@@ -92,7 +92,7 @@ def _for_its_host(world: World, wish: Wish, aim: Aim) -> Aim:
 
 
 def _vendors(world: World) -> Iterator[tuple[str, str]]:
-    """The variables of well-known vendors, each with an address that its key belongs to."""
+    """The key variables of well-known vendors, each with an address of the vendor."""
     for facts in world.release.registry.values():
         if urls.is_public(facts["base_url"]):
             yield from ((key, facts["base_url"]) for key in facts["keys"])
@@ -140,7 +140,7 @@ def _builtin(world: World, wish: Wish, name: str) -> Aim:
 
 
 def _entries(world: World, wanted: str) -> Iterator[tuple[Path, dict[Any, Any]]]:
-    """The entries of config.yaml that a name means, those that are switched off included."""
+    """The entries of config.yaml with that name, disabled ones included."""
     providers = world.raw.get("providers")
     for name, block in providers.items() if isinstance(providers, dict) else ():
         if isinstance(name, str) and isinstance(block, dict) and _is_called(wanted, name, block):
@@ -157,7 +157,7 @@ def _is_called(wanted: str, key: str, block: dict[Any, Any]) -> bool:
 
 
 def _configured(wish: Wish, path: Path, block: dict[Any, Any]) -> Aim:
-    """An entry that is there, with as little changed as possible."""
+    """Use the existing entry, with as few changes as possible."""
     listed = isinstance(path[-1], int)
     edits: list[ConfigEdit] = []
     places = _ENTRY if listed else tuple(reversed(_ENTRY))
@@ -188,7 +188,7 @@ def _configured(wish: Wish, path: Path, block: dict[Any, Any]) -> Aim:
 def _key(
     wish: Wish, path: Path, block: dict[Any, Any], *, listed: bool, url: str
 ) -> tuple[str | None, list[ConfigEdit]]:
-    """Where the key of an entry is read from, and the edits that make it so."""
+    """The variable with the key of an entry, and the edits that set it."""
     inline, named = block.get("api_key"), block.get("key_env")
     other = block.get("api_key_env")
     if wish.key_env:
@@ -200,7 +200,7 @@ def _key(
         return (found[0], []) if len(found) == 1 else (None, [])
     if _is_text(named):
         return str(named), []
-    if _is_text(other):  # which Hermes reads in the older list only
+    if _is_text(other):  # Hermes reads it only in the older list
         spelt: list[ConfigEdit] = [] if listed else [Rename((*path, "api_key_env"), "key_env")]
         return str(other), spelt
     if urls.is_loopback(url):
@@ -227,7 +227,7 @@ def _new(wish: Wish, wanted: str) -> Aim:
 
 
 def usual_variable(name: str) -> str:
-    """`openkey` has its key in `OPENKEY_API_KEY`."""
+    """The usual variable of a provider: `openkey` has its key in `OPENKEY_API_KEY`."""
     word = re.sub(r"[^A-Z0-9]+", "_", name.upper()).strip("_")
     return f"{'_' if word[:1].isdigit() else ''}{word}_API_KEY"
 

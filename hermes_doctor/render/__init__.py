@@ -1,4 +1,4 @@
-"""A report, a plan or a receipt as text for people and as JSON.
+"""Renders reports, plans and receipts as text for people and as JSON.
 
-It sees finished values only; `cli` decides what is shown.
+It gets finished values only; `cli` decides what is shown.
 """

@@ -1,4 +1,4 @@
-"""What a gateway really goes by: in a terminal as a table, and as a document."""
+"""Shows the settings that a gateway really uses, as a table and as JSON."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _BAD = ("missing", "placeholder", "masked", "unresolved")
 
 
 def plain(value: str | None) -> str:
-    """A value that is no secret by its place, shown unless it looks like one all the same."""
+    """Redact a value that should not be a secret, in case it looks like one."""
     text = value or ""
     return redaction.address(text) if "://" in text or "@" in text else redaction.words(text)
 
 
 def lines(home: Path, hermes: str | None, found: Resolved) -> Iterator[Line]:
-    """The whole answer, first what the next message uses."""
+    """All lines, beginning with what the next message uses."""
     said = f"Hermes {hermes}" if hermes else "no Hermes found"
     yield row((tilde(home), "strong"), f"  {said}, rules of {_dotted(found.release)}")
     fault = found.world.document.fault
@@ -175,13 +175,13 @@ def _who(one: Access) -> Line:
 
 
 def people(users: Answer | None) -> int | None:
-    """How many users a list names; None when it names all."""
+    """How many users a list names; None if it allows everybody."""
     named = {word.strip() for word in ((users and users.value) or "").split(",")} - {""}
     return None if "*" in named else len(named)
 
 
 def document(home: Path, version: str, hermes: str | None, found: Resolved) -> dict[str, Any]:
-    """The same for programs."""
+    """The settings as JSON data."""
     fault = found.world.document.fault
     return {
         "schema": SCHEMA,

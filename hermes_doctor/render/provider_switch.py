@@ -1,4 +1,4 @@
-"""A switch from one provider to another, for people and as JSON."""
+"""Shows a switch from one provider to another, as text and as JSON."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _WIDTH = 9
 
 
 def plan_lines(switch: Switch, *, tested: bool) -> Iterator[Line]:
-    """From where to where, and how."""
+    """The old and the new provider, and the steps."""
     yield from _route("from", switch.before)
     yield from _route("to", switch.after)
     if switch.fallback:
@@ -60,7 +60,7 @@ def _key(route: Route) -> str:
 
 
 def document(home: Path, switch: Switch, run: Journal | None, tested: str | None) -> dict[str, Any]:
-    """The same for programs; keys by their names."""
+    """The switch as JSON data; keys only by their names."""
     return {
         "schema": SCHEMA,
         "home": str(home),

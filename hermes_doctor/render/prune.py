@@ -1,4 +1,4 @@
-"""Show which backups a rule would remove but may not."""
+"""Shows which backups a pruning rule selects but must not remove."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hermes_doctor.terminal.lines import Line, row
 
 
 def protected_lines(found: Pruning) -> Iterator[Line]:
-    """One line for each backup that is still needed, and how to remove one all the same."""
+    """One line for each backup that is still needed, and how to remove it anyway."""
     for id, why in found.protected.items():
         yield row(("! ", "warning"), f"keep backup {id}: {why}", hang=2)
     if found.protected:

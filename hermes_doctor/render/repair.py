@@ -1,4 +1,4 @@
-"""A plan and a receipt, for people and as JSON."""
+"""Shows plans and receipts, as text and as JSON."""
 
 from __future__ import annotations
 
@@ -38,21 +38,21 @@ OPTIONAL = "nothing is broken, and it is your choice"
 
 
 def unnamed(one: Planned) -> str:
-    """Why it waits until it is named."""
+    """Why a plan is applied only when it is named."""
     return PERSONAL if one.personal else OPTIONAL if one.optional else UNNAMED
 
 
 def nothing(report: Report) -> Line:
-    """There is no finding; whether there is no fault either depends on what was answered."""
+    """The line for no findings, which depends on whether all checks had an answer."""
     if report.open:
         return row(("? ", "warning"), "Nothing to fix was found, but not everything was seen.")
     return row(("✓ ", "good"), "There is nothing to fix.")
 
 
 def plan_lines(planned: Sequence[Planned], command: str, pages: str = "") -> Iterator[Line]:
-    """The plan: what each fix would do, as a sentence and where possible as a diff.
+    """The plan: what each fix would do, as a sentence and if possible as a diff.
 
-    `command` carries it out; `pages` are the options that `explain` needs to find its page.
+    `command` applies it; `pages` are the options that `explain` needs to find its page.
     """
     ready = [one for one in planned if one.ready]
     for one in planned:
@@ -96,14 +96,14 @@ def one_plan(one: Planned, pages: str = "") -> Iterator[Line]:
 
 
 def _later(one: Planned) -> str:
-    """The fixes that come next, each with what it needs."""
+    """The fixes that would be tried next, and which of them ask first."""
     return ", then ".join(
         fix.id + (", which asks first" if fix.safety is Safety.CONFIRM else "") for fix in one.later
     )
 
 
 def diff_lines(step: Step) -> Iterator[Line]:
-    """What a step changes, entry by entry, or as a masked diff of the text."""
+    """The changes of a step: its own lines, or a redacted diff of the text."""
     for text in _diff(step) or ():
         yield row((text, _DIFF.get(text[:1], "faint")), indent=4)
 
@@ -137,7 +137,7 @@ def receipt_lines(journal: Journal, options: str) -> Iterator[Line]:
 
 
 def plan_document(planned: Sequence[Planned]) -> list[dict[str, Any]]:
-    """The plan for programs."""
+    """The plan as JSON data."""
     return [
         {
             "code": one.finding.code,
@@ -155,7 +155,7 @@ def plan_document(planned: Sequence[Planned]) -> list[dict[str, Any]]:
 
 
 def run_document(journal: Journal) -> dict[str, Any]:
-    """The receipt for programs."""
+    """The receipt as JSON data."""
     return {
         "run": journal.id,
         "kind": journal.kind,

@@ -1,4 +1,4 @@
-"""A report for people: is it working, since when not, why, what do I type now."""
+"""Shows a report: is the bot working, since when not, why, and what to type now."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _ASKS = {Safety.SAFE: "", Safety.CONFIRM: "   (asks first)", Safety.MANUAL: "   
 
 
 def lines(report: Report) -> Iterator[Line]:
-    """The whole report."""
+    """All lines of the report."""
     yield row(
         ("hermes-doctor", "strong"),
         f" {__version__} · {tilde(report.home)} · ",
@@ -38,7 +38,7 @@ def _gateway(report: Report) -> str:
     if report.gateways is None:
         return "gateway unknown"
     if not report.gateways:
-        if report.ladder and report.ladder[0].hold is Hold.OK:  # another home's serves it
+        if report.ladder and report.ladder[0].hold is Hold.OK:  # another home's gateway serves it
             return report.ladder[0].what
         since = report.ladder[0].since if report.ladder else None
         return f"gateway not running{f' since {_time(since)}' if since else ''}"
@@ -50,7 +50,7 @@ _MARKS = {Hold.OK: ("✓", "good"), Hold.FAILED: ("✗", "error"), Hold.UNKNOWN:
 
 
 def _ladder(report: Report) -> Iterator[Line]:
-    """How far up it is alive; a home without a gateway needs no ladder."""
+    """The liveness ladder; nothing for a home without a gateway."""
     if not report.ladder or report.ladder[0].hold is Hold.FAILED:
         return
     parts: list[Span] = []
@@ -87,7 +87,7 @@ def _verdict(report: Report) -> Line:
 
 
 def _unsure(checks: Sequence[CheckResult]) -> str:
-    """A check that crashed may have missed anything: no clean bill then."""
+    """The verdict if checks had no answer; a crashed check may have missed anything."""
     crashed = sum(check.status is Status.CRASHED for check in checks)
     if crashed:
         word = "check" if crashed == 1 else "checks"
@@ -101,12 +101,12 @@ def _plural(severity: Severity, count: int) -> str:
 
 
 def _roots(findings: Sequence[Finding]) -> list[Finding]:
-    """The findings that no other finding explains."""
+    """The findings that no other finding caused."""
     return [finding for finding in findings if _cause(finding, findings) is None]
 
 
 def _cause(finding: Finding, findings: Sequence[Finding]) -> Finding | None:
-    """The finding that caused this one, if it is there and the chain does not run in a circle."""
+    """The finding that caused this one, unless it is missing or the chain is circular."""
     cause = next((f for f in findings if f.code == finding.caused_by and f != finding), None)
     seen = {finding.code}
     step: Finding | None = cause
@@ -119,7 +119,7 @@ def _cause(finding: Finding, findings: Sequence[Finding]) -> Finding | None:
 
 
 def _groups(findings: Sequence[Finding]) -> list[list[Finding]]:
-    """Findings that differ in their subject only are shown as one."""
+    """Group the findings that differ only in their subject."""
 
     def likeness(finding: Finding) -> tuple[object, ...]:
         same = finding.title.replace(finding.subject, "") if finding.subject else finding.title
@@ -129,7 +129,7 @@ def _groups(findings: Sequence[Finding]) -> list[list[Finding]]:
 
 
 def _worst(report: Report, group: Sequence[Finding]) -> int:
-    """How bad a cause is together with all that follows from it."""
+    """The worst severity among a cause and its consequences."""
     behind = [f for f in report.findings if _cause(f, report.findings) in group]
     ranks = [finding.severity.rank for finding in group]
     return min([*ranks, *(_worst(report, [finding]) for finding in behind)])
@@ -173,7 +173,7 @@ def _block(report: Report, group: Sequence[Finding], depth: int) -> Iterator[Lin
 
 
 def _rest(report: Report) -> Iterator[Line]:
-    """One line for all that is well, one each for what could not be answered."""
+    """One line for all passed checks, and one for each check without an answer."""
     well: dict[str, int] = {}
     skipped = 0
     for check in report.checks:
@@ -199,7 +199,7 @@ def _rest(report: Report) -> Iterator[Line]:
 
 
 def open_questions(report: Report) -> Iterator[Line]:
-    """What could not be answered, and why."""
+    """The checks without an answer, and why."""
     for check in report.checks:
         if check.status in (Status.UNKNOWN, Status.CRASHED):
             yield _open_question(check)
@@ -211,7 +211,7 @@ def _open_question(check: CheckResult) -> Line:
 
 
 def _next(report: Report) -> Iterator[Line]:
-    """What to type now."""
+    """The command to type now."""
     offers = [offer for finding in report.findings if (offer := report.offer(finding))]
     if not offers:
         return

@@ -1,4 +1,4 @@
-"""What an update did, for people and as JSON."""
+"""Shows the result of an update, as text and as JSON."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ _MARK = {Severity.CRITICAL: "error", Severity.ERROR: "error", Severity.WARNING: 
 
 
 MOST_CRASHED = 3
-"""Checks that crashed are named up to this number."""
+"""How many crashed checks to name."""
 
 
 def lines(outcome: Outcome, home: Path, options: Callable[[Path], str]) -> Iterator[Line]:
-    """The verdict, what was broken, and what to type now."""
+    """The verdict, what is broken, and what to type now."""
     yield row(
         ("✓ " if outcome.good else "✗ ", "good" if outcome.good else "error"), versions(outcome)
     )
@@ -48,7 +48,7 @@ def lines(outcome: Outcome, home: Path, options: Callable[[Path], str]) -> Itera
 
 
 def versions(outcome: Outcome) -> str:
-    """From where to where."""
+    """The old and the new version, and the verdict."""
     before, after = outcome.update.before, outcome.update.after
     text = _versions(before, after)
     if outcome.good:
@@ -77,7 +77,7 @@ def _versions(before: Installed | None, after: Installed | None) -> str:
 
 
 def document(outcome: Outcome) -> dict[str, Any]:
-    """The same as JSON."""
+    """The result as JSON data."""
     update = outcome.update
     return {
         "schema": "hermes-doctor/update-report/1",

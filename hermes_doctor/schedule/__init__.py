@@ -1,4 +1,4 @@
-"""A job handed to systemd, launchd or cron; the daily backup.
+"""Installs jobs in systemd, launchd or cron, among them the daily backup.
 
-`watch` and `cli` install jobs with it.
+`watch` and `cli` use it.
 """

@@ -1,4 +1,4 @@
-"""Which manager runs a job on this machine: systemd, launchd or cron."""
+"""Chooses the manager that runs a job on this machine: systemd, launchd or cron."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hermes_doctor.schedule.jobs import Manager
 
 
 class Kinds(NamedTuple):
-    """How each manager is made."""
+    """The class to use for each kind of manager."""
 
     cron: Callable[[], Manager]
     launchd: Callable[..., Manager]
@@ -21,7 +21,7 @@ class Kinds(NamedTuple):
 
 
 def choose(home: Home, *, system: bool, cron: bool, kinds: Kinds | None = None) -> Manager:
-    """The manager for a home on this machine; Trouble where there is none."""
+    """Choose the manager for a home; raise Trouble if there is none."""
     from hermes_doctor.schedule import crontab, launchd, systemd
 
     kinds = kinds or Kinds(crontab.Cron, launchd.Launchd, systemd.Systemd)
@@ -39,7 +39,7 @@ def choose(home: Home, *, system: bool, cron: bool, kinds: Kinds | None = None) 
 
 
 def _refuse_strangers(home: Home, *, system: bool) -> None:
-    """A user's own manager is for that user's own home."""
+    """Raise if a user's own manager would run a job for another user's home."""
     owner = os.stat(home.path).st_uid
     if system and os.geteuid() != 0:
         raise Trouble("--system installs a service of the machine: run it with sudo.")

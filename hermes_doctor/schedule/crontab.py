@@ -1,7 +1,7 @@
-"""The watch as a line of the user's crontab, where no manager of services is to be had.
+"""Installs the watch as a line of the user's crontab, where there is no service manager.
 
-Nobody would start a process again that cron has started, so cron starts single rounds: what one
-round knows, the next one reads.
+Cron does not restart a process that has ended, so it starts single rounds; each reads the stored
+state of the previous one.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from hermes_doctor.schedule.durations import span
 from hermes_doctor.schedule.jobs import Job, Told
 
 LEAST = 300.0
-"""Seconds between two rounds: each starts a Python of its own."""
+"""Shortest time between two rounds in seconds: each starts a new Python process."""
 _STEPS = (5, 6, 10, 12, 15, 20, 30, 60, 120, 180, 240, 360, 480, 720, 1440)
-"""Minutes that divide the hour, or the day: cron begins each of these anew."""
+"""Minutes that divide an hour or a day, because cron counts from the start of each."""
 
 
 class Cron:
-    """One marked line."""
+    """A crontab line that is found by the comment at its end."""
 
     schedules = True
 
@@ -81,7 +81,7 @@ class Cron:
 
 
 def _minutes(job: Job) -> int:
-    """The step that comes nearest to the interval."""
+    """The allowed step that is nearest to the interval."""
     wanted = max(job.interval, LEAST) / 60
     return min(_STEPS, key=lambda step: (abs(step - wanted), step))
 
@@ -94,7 +94,7 @@ def _schedule(minutes: int) -> str:
 
 
 def line_of(job: Job) -> str | None:
-    """The line of a job, if there is one."""
+    """The crontab line of a job, if there is one."""
     return next((line for line in _lines() if _ours(line, job)), None)
 
 
@@ -103,12 +103,12 @@ def _ours(line: str, job: Job) -> bool:
 
 
 def _lines() -> list[str]:
-    """The crontab as it is; none is an empty one."""
+    """Read the crontab; a missing one counts as empty."""
     done = _crontab(["-l"])
     if done.returncode and b"no crontab" not in done.stderr.lower():
         raise CannotFix("crontab does not tell what is in it")
     text = done.stdout.decode("utf-8", "surrogateescape") if not done.returncode else ""
-    lines = text.split("\n")  # and at nothing else: other signs may stand in a comment
+    lines = text.split("\n")  # not splitlines(): a comment may contain other line separators
     return [line + "\n" for line in (lines if lines[-1] else lines[:-1])]
 
 

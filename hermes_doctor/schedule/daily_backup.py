@@ -1,4 +1,4 @@
-"""Backups by the clock: a timer of systemd, a job of launchd, or a line of the crontab."""
+"""Schedules daily backups with a systemd timer, a launchd job or a crontab line."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ WantedBy=timers.target
 
 @dataclass(frozen=True)
 class Daily(Job):
-    """The backup of one home, every day at one time."""
+    """The daily backup of one home."""
 
     at: str = "03:30"
 
@@ -70,13 +70,13 @@ class Daily(Job):
 
 
 def at_of(job: Job) -> tuple[int, int]:
-    """Hour and minute of a job of ours."""
+    """Hour and minute of a job."""
     hour, minute = (job.at if isinstance(job, Daily) else "03:30").split(":")
     return int(hour), int(minute)
 
 
 class Timer(systemd.Systemd):
-    """A unit that is run once, and the timer that does it."""
+    """A systemd timer and the one-shot service that it starts."""
 
     def describe(self) -> str:
         return f"a systemd {'system' if self.system else 'user'} timer"
@@ -94,7 +94,7 @@ class Timer(systemd.Systemd):
         return _TIMER.format(home=home, at=f"{hour:02}:{minute:02}")
 
     def service_text(self, job: Job) -> str:
-        """What the timer starts."""
+        """The text of the service unit."""
         limits = systemd.LIMITS
         if self.system:
             paths = " ".join(systemd.quoted(f"-{path}") for path in job.writes)
@@ -108,7 +108,7 @@ class Timer(systemd.Systemd):
         )
 
     def installed(self, job: Job) -> list[str]:
-        """The command that is installed, as its words."""
+        """The installed command as a list of words."""
         lines = _text(self._service(job)).splitlines()
         command = next((line for line in lines if line.startswith("ExecStart=")), "ExecStart=")
         words = shlex.split(command.removeprefix("ExecStart="))
@@ -143,10 +143,10 @@ class Timer(systemd.Systemd):
 
 
 class Calendar(launchd.Launchd):
-    """A job that launchd starts once a day."""
+    """A launchd job that runs once a day."""
 
     def installed(self, job: Job) -> list[str]:
-        """The command that is installed, as its words."""
+        """The installed command as a list of words."""
         import plistlib
 
         text = _text(Path(self.place(job)))
@@ -164,10 +164,10 @@ class Calendar(launchd.Launchd):
 
 
 class Line(crontab.Cron):
-    """A line that cron runs once a day."""
+    """A crontab line that runs once a day."""
 
     def installed(self, job: Job) -> list[str]:
-        """The command that is installed, as its words."""
+        """The installed command as a list of words."""
         line = crontab.line_of(job) or ""
         return shlex.split(line.replace(r"\%", "%"), comments=True)
 
@@ -190,14 +190,14 @@ def _text(file: Path) -> str:
 
 
 def vault_of(manager: Manager, job: Daily) -> Path | None:
-    """Where the installed job puts its backups; None for the home's own vault."""
+    """The vault of the installed job; None for the home's own vault."""
     import itertools
 
     if not isinstance(manager, Timer | Calendar | Line):
         return None
     try:
         words = manager.installed(job)
-    except (ValueError, KeyError):  # somebody has written it anew
+    except (ValueError, KeyError):  # the file was edited by hand
         return None
     found = (Path(place) for word, place in itertools.pairwise(words) if word == "--vault")
     return next(found, None)
@@ -207,7 +207,7 @@ KINDS = Kinds(Line, Calendar, Timer)
 
 
 def known(home: Home, *, system: bool, cron: bool) -> tuple[Manager, Daily]:
-    """The job of this home as far as its name goes, to ask about or to take away."""
+    """The manager and the home's job without its options, for status and removal."""
     manager = choose(home, system=system, cron=cron, kinds=KINDS)
     return manager, Daily(home, (), False, 0.0, state_folder())
 
@@ -222,7 +222,7 @@ def prepare(
     system: bool,
     cron: bool,
 ) -> tuple[Manager, Daily]:
-    """The manager, and the job to give it."""
+    """Choose the manager and build the job from the options."""
     from hermes_doctor.gateway.manager_commands import owner_of
     from hermes_doctor.planning.install_service import refuse_passing
     from hermes_doctor.system.accounts import refuse_untrusted

@@ -1,4 +1,4 @@
-"""Lengths of time and budgets as an operator types them."""
+"""Parses durations and budgets that an operator types."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from hermes_doctor.model import Trouble
 
 _UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
 LONGEST = 30 * 86400.0
-"""Seconds: a watch that looks or may repair less often than that is none."""
+"""Longest duration in seconds: a watch that runs more rarely makes no sense."""
 _SPAN = re.compile(r"([0-9]{1,7}(?:\.[0-9]{1,3})?) ?(s|m|min|h|d|)")
 
 
 class Budget(NamedTuple):
-    """How many repairs there may be in how many seconds."""
+    """How many repairs are allowed within how many seconds."""
 
     most: int
     period: float
 
 
 def seconds(text: str, option: str, *, least: float = 0.0) -> float:
-    """`30`, `30s`, `10m`, `2h` in seconds."""
+    """Parse `30`, `30s`, `10m` or `2h` into seconds."""
     match = _SPAN.fullmatch(text.strip().lower())
     found = float(match[1]) * _UNITS[match[2]] if match else -1.0
     if not least <= found <= LONGEST:
@@ -33,7 +33,7 @@ def seconds(text: str, option: str, *, least: float = 0.0) -> float:
 
 
 def budget(text: str) -> Budget:
-    """`3/30m`: at most three in half an hour."""
+    """Parse `3/30m`: at most three in half an hour."""
     count, slash, period = text.partition("/")
     if (
         not slash
@@ -46,7 +46,7 @@ def budget(text: str) -> Budget:
 
 
 def span(seconds: float) -> str:
-    """A length of time for people."""
+    """Format a duration for people."""
     for size, word in ((86400, "d"), (3600, "h"), (60, "min")):
         if seconds >= 2 * size:
             return f"{seconds / size:.0f} {word}"

@@ -1,4 +1,4 @@
-"""The short name of a home, and the folder where its jobs keep what they know."""
+"""Names the jobs of a home, and the folder where they store their state."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from hermes_doctor.system.files import user_home
 
 
 def state_folder() -> Path:
-    """Where the watches of this user keep what they know."""
+    """The folder where the watches of this user store their state."""
     base = os.environ.get("XDG_STATE_HOME", "")
     state = Path(base) if os.path.isabs(base) else user_home() / ".local" / "state"
     return state / "hermes-doctor"
 
 
 def identity(home: Home) -> str:
-    """A short name for a home, for files and units: its own and some letters of its place."""
+    """A short name of a home for files and units: its name and part of its path's digest."""
     import hashlib
     import re
 

@@ -1,4 +1,4 @@
-"""What `watch install` hands to a manager of services: one job for each home."""
+"""Defines the job that is installed for a home, and the interface of the managers."""
 
 from __future__ import annotations
 
@@ -17,69 +17,69 @@ PREFIX = "hermes-doctor-watch"
 
 @dataclass(frozen=True)
 class Job:
-    """The watch of one home as a service."""
+    """The watch of one home as a job for a service manager."""
 
     home: Home
     options: tuple[str, ...]
-    """What follows `hermes-doctor watch`, without the home and without any secret."""
+    """The options of `hermes-doctor watch`, without the home and without secrets."""
     heal: bool
     interval: float
     folder: Path
-    """Where it keeps what it knows."""
+    """The folder where it stores its state."""
     vault: Path | None = None
     user: str | None = None
-    """As whom a service of the system runs; None for root, or for the user's own manager."""
+    """The user of a system service; None for root, or for the user's own manager."""
 
     @property
     def name(self) -> str:
-        """The name of its unit, its label or its mark."""
+        """The name of its unit, its launchd label, or its mark in the crontab."""
         return f"{PREFIX}-{identity(self.home)}"
 
     @property
     def command(self) -> list[str]:
-        """What is run: this very installation, whatever folder it is started in."""
+        """The command to run: this same installation, independent of the working directory."""
         words = [sys.executable, "-P", "-m", "hermes_doctor", "watch", "--home"]
         return [*words, str(self.home.path), *self.options]
 
     @property
     def writes(self) -> list[Path]:
-        """Where it must be able to write, beside its own folder."""
+        """Folders that it must be able to write to, apart from its state folder."""
         return [self.home.path, *([self.vault] if self.vault else [])] if self.heal else []
 
 
 class Told(NamedTuple):
-    """How a manager says that the job stands."""
+    """The state of a job as its manager reports it."""
 
     installed: bool
     running: bool
-    """Or scheduled, where there are only single rounds."""
+    """Running, or scheduled if the manager starts single rounds."""
     since: str = ""
     what: str = ""
 
 
 class Manager(Protocol):
-    """Whoever keeps a job running."""
+    """A service manager that keeps a job running: systemd, launchd or cron."""
 
     schedules: bool
-    """It starts single rounds, between which nothing runs."""
+    """It starts single rounds, between which no process runs."""
 
     def describe(self) -> str:
-        """What it is, for people."""
+        """What kind of job it makes, for people."""
 
     def place(self, job: Job) -> str:
-        """Where the job is written to."""
+        """Where the job's definition is written to."""
 
     def text(self, job: Job) -> str:
-        """What is written there."""
+        """The job's definition."""
 
     def install(self, job: Job) -> bool:
-        """Write it and let it run; whether anything had to be changed."""
+        """Write the definition and start the job; return whether anything changed."""
 
     def remove(self, job: Job) -> bool:
-        """End it and take it away; whether there was anything."""
+        """Stop the job and delete its definition; return whether there was one."""
 
     def status(self, job: Job) -> Told:
-        """How it stands."""
+        """The state of the job."""
 
     def hints(self, job: Job) -> Sequence[str]:
-        """What the operator should know or do besides."""
+        """What the operator should know or do in addition."""

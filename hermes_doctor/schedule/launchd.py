@@ -1,4 +1,4 @@
-"""The watch as an agent or a daemon of launchd."""
+"""Installs the watch as a launchd agent or daemon."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hermes_doctor.system.files import user_home
 
 
 class Launchd:
-    """A property list that launchd keeps running."""
+    """A property list for a job that launchd keeps running."""
 
     schedules = False
 

@@ -1,7 +1,8 @@
-"""The watch as a unit of systemd, the user's or the system's, with no more rights than it needs.
+"""Installs the watch as a systemd unit of the user or of the system, with minimal privileges.
 
-A user's manager can make most sandboxes only inside a user namespace of its own, from which the
-/proc of the gateway cannot be read; its unit has the limits that need none. The system's has all.
+A user's systemd needs a user namespace for most sandbox options, and from inside one the gateway's
+/proc cannot be read. So user units have only the limits that need no namespace; system units have
+all.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from hermes_doctor.system.accounts import account
 from hermes_doctor.system.files import user_home
 
 SERVICE = "HERMES_DOCTOR_SERVICE"
-"""Set by the unit that `watch install` writes."""
+"""Environment variable that the unit of `watch install` sets."""
 
 
 _UNIT = """\
@@ -70,7 +71,7 @@ ProtectSystem=strict
 
 
 class Systemd:
-    """A unit under the user's or the system's manager."""
+    """A unit of the user's or the system's systemd."""
 
     schedules = False
 
@@ -172,9 +173,10 @@ class Systemd:
 
 
 def quoted(word: str, *, command: bool = False) -> str:
-    """A word as systemd reads it back out of a unit; only in a command a $ stands for a variable.
+    """Quote a word for a unit file; `$` is escaped only in commands, where it means a variable.
 
-    Whoever adds a line that is not read word by word: a \\ at its end would join it to the next.
+    Only for lines that systemd splits into words: elsewhere a \\ at the end would join the next
+    line.
     """
     if any(ord(sign) < 32 for sign in word):
         raise CannotFix("a name holds signs that no unit may hold")

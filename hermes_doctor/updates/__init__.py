@@ -1,4 +1,4 @@
-"""An update of Hermes with a way back: a proven backup before it, an examination after it.
+"""Makes updates of Hermes reversible: a verified backup before, an examination after.
 
 It uses `backup`, `examination` and `repair`; it does not know `watch`.
 """

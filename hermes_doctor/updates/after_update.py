@@ -1,4 +1,4 @@
-"""After an update: what it changed, whether everything still fits, and what it broke."""
+"""Examines a home after an update: what changed, what is missing, and what it broke."""
 
 from __future__ import annotations
 
@@ -51,28 +51,28 @@ if TYPE_CHECKING:
     from hermes_doctor.plugins.load import Plugins
 
 SETTLE = 20.0
-"""Seconds for which the logs of the new gateway are given before they are judged."""
+"""Seconds to wait for log lines of the new gateway before they are examined."""
 
 Tell = Callable[[str], None]
 
 
 class Outcome(NamedTuple):
-    """What became of an update."""
+    """The result of an update."""
 
     update: Update
     report: Report
     broke: tuple[Finding, ...]
-    """What was not wrong before: in the home, then in its profiles, the worst first."""
+    """New findings: those of the home, then those of its profiles, the worst first."""
     broken: tuple[Home, ...]
-    """The homes where that is."""
+    """The homes with new findings."""
     missing: tuple[str, ...]
     """Packages that the new Hermes needs and does not have."""
     lost: tuple[str, ...]
-    """Data that was there before and is not now."""
+    """Data that was there before and is gone now."""
     elsewhere: tuple[str, ...]
-    """Other installations of Hermes that became another version."""
+    """Other installations of Hermes whose version changed."""
     gateway: str
-    """What became of the gateway, in a sentence."""
+    """The state of the gateway, as a sentence."""
     gateway_up: bool
 
     @property
@@ -82,13 +82,13 @@ class Outcome(NamedTuple):
 
     @property
     def crashed(self) -> tuple[str, ...]:
-        """The checks that crashed after the update, and may have missed something."""
+        """The checks that crashed after the update, so that they may have missed something."""
         crashed = [one for one in self.report.checks if one.status is Status.CRASHED]
         return tuple(f"{one.id} crashed: {one.reason}" for one in crashed)
 
     @property
     def as_before(self) -> bool:
-        """Whether all that is wrong is a gateway that was not up before, either."""
+        """Whether the only problem is a gateway that was not running before the update, either."""
         worse = self._is_worse or bool(self.report.blind)
         return not self.gateway_up and not self.update.ran and not worse
 
@@ -107,7 +107,7 @@ def examine(
     restart: bool = True,
     tell: Tell = lambda _: None,
 ) -> Outcome:
-    """Compare with what was there before; bring the gateway up on the new code."""
+    """Compare with the state before the update, and get the gateways to run on the new code."""
     records = Records(home)
     probes = Probes(home)
     lost = row_counts.lost(update.sizes, home)
@@ -155,7 +155,7 @@ def _homes_of(findings: Sequence[Finding], home: Home) -> list[Home]:
 
 
 def _now(update: Update, probes: Probes) -> Installed | None:
-    """What became of the Hermes of before: in its place, or in one where there was none then."""
+    """The Hermes after the update: in the old place, or in one that had none before."""
     there = current_hermes.hermes_in_place_of(update.before) if update.before else None
     if there is not None:
         return there
@@ -166,7 +166,7 @@ def _now(update: Update, probes: Probes) -> Installed | None:
 
 
 def _lacking(home: Home, after: Installed) -> tuple[str, ...]:
-    """What the new Hermes needs and does not have, or why nobody can tell."""
+    """What the new Hermes needs and does not have, or why that is unknown."""
     try:
         owner = owner_of(home)
     except CannotFix as why:
@@ -186,9 +186,10 @@ def _unmerged(after: Installed, owner: Account) -> list[str]:
 
 
 def _nameless(subject: str, profiles: Collection[str | None]) -> str:
-    """A subject without the numbers of processes in it: a restart does not make it another.
+    """The subject without process ids, which change at a restart.
 
-    The name of a profile, which may be told from another by a number only, stays.
+    The name of the profile stays, because a number in it may be all that distinguishes it from
+    another.
     """
     head, colon, rest = subject.partition(":")
     if head not in profiles:
@@ -206,7 +207,7 @@ def _elsewhere(home: Home, update: Update) -> tuple[str, ...]:
 
 
 def _gateways(home: Home, update: Update, tell: Tell, *, restart: bool) -> tuple[str, bool]:
-    """Every gateway of this Hermes, that of the home first; what became of them, and if all run."""
+    """Bring up all gateways of this Hermes, the home's first; return a text and if all run."""
     found = []
     if restart:
         try:
@@ -231,7 +232,7 @@ def _name(home: Home) -> str:
 
 
 def _settled(home: Home, said: str) -> tuple[str, bool]:
-    """The same after a while: one that came up and went again is not up."""
+    """The same after a while: a gateway that stopped again is not up."""
     now = Probes(home).gateways()
     if not now:
         return f"{said} It ended again soon after.", False
@@ -241,7 +242,7 @@ def _settled(home: Home, said: str) -> tuple[str, bool]:
 
 
 def _left(home: Home, before: int | None) -> tuple[str, bool]:
-    """A gateway as it is, where it is not to be restarted."""
+    """Report the gateway as it is, if it is not to be restarted."""
     name = _name(home)
     running = Probes(home).gateways()
     if running:
@@ -250,7 +251,7 @@ def _left(home: Home, before: int | None) -> tuple[str, bool]:
 
 
 def _gateway(home: Home, before: int | None, tell: Tell) -> tuple[str, bool]:
-    """One on the new code: restarted where the update did not, started where it is gone."""
+    """Get one gateway to run on the new code: restart or start it unless the update did."""
     probes = Probes(home)
     name = _name(home)
     running = probes.gateways()
@@ -281,7 +282,7 @@ def _gateway(home: Home, before: int | None, tell: Tell) -> tuple[str, bool]:
 
 
 def _loops(probes: Probes) -> bool:
-    """Whether the owner of a gateway that is not up starts it over and over: so it should be."""
+    """Whether the supervisor restarts the gateway again and again, so that it should run."""
     try:
         return control.gateway_service(probes).loops()
     except (CannotFix, CouldNotLook):
@@ -289,7 +290,7 @@ def _loops(probes: Probes) -> bool:
 
 
 def _run(home: Home, steps: Sequence[Step]) -> None:
-    """As a run like any other, so that one that is cut off brings the gateway back."""
+    """Apply the steps in an ordinary run, so that the gateway comes back even if it is cut off."""
     said = [step.sentence() for step in steps]
     record = ItemRecord("update", "UPDATE", "gateway", "update", steps=said)
     with locked(home):
@@ -300,5 +301,5 @@ def _run(home: Home, steps: Sequence[Step]) -> None:
 
 
 def _nothing_more(items: Sequence[ItemRecord]) -> list[str | None]:
-    """The step has proven itself: a start counts only when the gateway stays."""
+    """Verify nothing more: the step itself succeeds only if the gateway stays up."""
     return [None] * len(items)

@@ -1,4 +1,4 @@
-"""Before an update: is it a good moment, and then a backup that is proven."""
+"""Checks whether an update may start now, and makes a verified backup before it."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from hermes_doctor.plugins.load import Plugins
 
 ROOM = 512 * MEGABYTE
-"""What an update itself may need where Hermes is installed."""
+"""Free bytes that an update may need where Hermes is installed."""
 PATIENCE = 120.0
 """Seconds to wait for an answer that is being written."""
 _STOPPING = {
@@ -42,11 +42,14 @@ _STOPPING = {
     "doctor": (Severity.CRITICAL, Severity.ERROR),
     "storage": (Severity.CRITICAL, Severity.ERROR),
 }
-"""What an update would make worse: damage, not a column that the next release adds by itself."""
+"""By group of checks: the severities that stop an update.
+
+Damage does, because an update would make it worse; a column that the next release adds does not.
+"""
 
 
 class Moment(NamedTuple):
-    """Whether this is a good moment, and what was wrong before."""
+    """What stops an update now, and the findings before it."""
 
     obstacles: tuple[str, ...]
     findings: tuple[Finding, ...]
@@ -59,7 +62,7 @@ def preflight(
     patience: float | None = PATIENCE,
     tell: Callable[[str], None] = lambda _: None,
 ) -> Moment:
-    """What stands against an update now. Changes nothing. None for patience: busy or not."""
+    """Find what stops an update; change nothing. `patience=None` does not wait for answers."""
     results, findings = runner.examine(probes, plugins.checks)
     groups = {check.id: check.group for check in plugins.checks}
     unseen = [
@@ -84,7 +87,7 @@ def preflight(
 
 
 def in_profiles(home: Home, plugins: Plugins) -> list[Finding]:
-    """What is wrong in the profiles of a home; each subject says in which."""
+    """The findings in the profiles of a home; each subject begins with the profile's name."""
     found = []
     for profile in profiles(home):
         with closing(Probes(profile)) as probes:
@@ -95,12 +98,12 @@ def in_profiles(home: Home, plugins: Plugins) -> list[Finding]:
 
 
 def profiles(home: Home) -> list[Home]:
-    """The homes within a home."""
+    """The homes of the profiles of a home."""
     return [one for one in all_homes(home, []) if one.path.parent.parent == home.path]
 
 
 def _open(home: Home) -> Iterator[str]:
-    """An update that nobody has looked at yet must not be buried under another."""
+    """Why a previous update, which is still unexamined, stops this one."""
     last = Records(home).last()
     if last is None or not last.open:
         return
@@ -119,7 +122,7 @@ def _open(home: Home) -> Iterator[str]:
 
 
 def _half_done(probes: Probes) -> Iterator[str]:
-    """What an earlier update left half-done, the next one would build on."""
+    """What an earlier update left half-done; the next one would build on it."""
     try:
         found = probes.environments()
     except CouldNotLook:
@@ -144,7 +147,7 @@ def _room(probes: Probes) -> Iterator[str]:
 
 
 def _busy(probes: Probes, patience: float, tell: Callable[[str], None]) -> Iterator[str]:
-    """Wait until no answer is being written; an update ends the gateway in the middle of it."""
+    """Wait until no answer is being written, because the update would cut it off."""
     until = time.monotonic() + patience
     told = False
     while answering(Probes(probes.home)):
@@ -166,10 +169,10 @@ def back_up(
     progress: Callable[[int], Progress | None] = lambda _: None,
     warn: Callable[[str], None] = lambda _: None,
 ) -> Update:
-    """A verified backup of everything that cannot be rebuilt, and the record of what was there.
+    """Make a verified backup of what cannot be rebuilt, and record the state before the update.
 
-    Without a database, a setting or a secret in it there is no update; of another file that cannot
-    be read there is a warning.
+    The update is refused if a database, a setting or a secret is not in the backup; for other
+    unreadable files there is a warning.
     """
     with locked(home):
         store = Vault(home, vault)
@@ -214,7 +217,7 @@ def record(
     moment: Moment,
     command: Sequence[str] = (),
 ) -> Update:
-    """Write down what was there, so that what comes after can be compared and taken back."""
+    """Record the state before the update, to compare with it later and to roll back to it."""
     probes = Probes(home)
     seen, doubt = _concerned(home, command)
     if seen is not None and seen.kind == details.GIT and seen.checkout is not None:
@@ -246,7 +249,7 @@ def record(
 
 
 def _concerned(home: Home, command: Sequence[str]) -> tuple[Installed | None, str]:
-    """The Hermes that becomes another; None, and why, where that is not known."""
+    """The Hermes that will be updated; None and the reason if it is unknown."""
     found = find.behind(command) if command else None
     if found is not None:
         return details.look(found), ""
@@ -263,7 +266,7 @@ def _concerned(home: Home, command: Sequence[str]) -> tuple[Installed | None, st
 
 
 def others(home: Home, seen: Installed | None) -> dict[str, str]:
-    """Every other Hermes on this machine, by its place."""
+    """The versions of all other installations of Hermes on this machine, by path."""
     mine = {os.path.realpath(one) for one in (seen.where, seen.checkout) if one} if seen else set()
     found = {os.path.realpath(one.where): one.version for one in find.every(home)}
     return {place: version for place, version in found.items() if place not in mine}
@@ -277,6 +280,6 @@ def _gateway(probes: Probes) -> int | None:
 
 
 def _beside(home: Home) -> dict[str, int]:
-    """The gateways of the homes beside this one, profiles above all."""
+    """Process ids of the gateways of other homes, such as profiles, by path."""
     found = {one: _gateway(Probes(one)) for one in all_homes(home, []) if one.path != home.path}
     return {str(one.path): pid for one, pid in found.items() if pid is not None}

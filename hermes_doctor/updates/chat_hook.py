@@ -1,9 +1,8 @@
-"""`/update` in a chat: a hook of the gateway itself that asks us first and lets us look after.
+"""Installs a gateway hook that makes `/update` in a chat back up first and examine afterwards.
 
-The files lie in `hooks/` of the home, where Hermes loads them when a gateway starts. They are run
-by Hermes' own interpreter, so they import nothing of this tool: they call it. While an answer is
-being written Hermes asks no hook; but it looks for `hermes` on its PATH, where a launcher of ours
-is first.
+The files are in `hooks/` of the home, where Hermes loads them when a gateway starts. Hermes' own
+interpreter runs them, so they import nothing of this tool: they call it. While an answer is being
+written, Hermes calls no hook; but it looks for `hermes` on its PATH, where our launcher is first.
 """
 
 from __future__ import annotations
@@ -20,8 +19,11 @@ from hermes_doctor.updates import launcher, own_command
 
 FOLDER = "hooks/hermes-doctor"
 _FOLDERS = 3
-"""Of `hooks/hermes-doctor/bin`. The launcher says how many were made for it: `hooks` is removed
-only if it was."""
+"""The number of folders in `hooks/hermes-doctor/bin`.
+
+The launcher records how many were created for it, so that `hooks` is removed only if it was one of
+them.
+"""
 _ABOUT = """\
 name: hermes-doctor
 description: A backup before /update, a check after it (hermes-doctor hook remove)
@@ -90,13 +92,13 @@ async def _ask(*words):
 
 
 def places(home: Home) -> list[Home]:
-    """The home, and its profiles: each gateway loads the hooks of its own home."""
+    """The home and its profiles: each gateway loads the hooks of its own home."""
     inside = home / "profiles"
     return [home, *(one for one in all_homes(home, []) if one.path.is_relative_to(inside))]
 
 
 def files(place: Home, home: Home) -> dict[Path, bytes]:
-    """What lies where in one home, to see to the updates of another that holds it."""
+    """The files to write into `place`, for a hook that guards the updates of `home`."""
     handler = _HANDLER.format(
         doctor=own_command.words(), code=str(own_command.files()[1]), home=str(home.path)
     )
@@ -113,7 +115,7 @@ def files(place: Home, home: Home) -> dict[Path, bytes]:
 
 
 def install(home: Home) -> list[Path]:
-    """Write it; the folders for which that took anything. It counts from the next start on."""
+    """Install the hook, which takes effect at the next start; return the changed folders."""
     own_command.refuse()
     for place in places(home):
         _refuse(place, home)
@@ -130,7 +132,7 @@ def install(home: Home) -> list[Path]:
 
 
 def _refuse(place: Home, home: Home) -> None:
-    """Trouble where a file of somebody else would be replaced."""
+    """Raise Trouble if a file that is not ours would be replaced."""
     folder = place / FOLDER
     for one in (folder, folder / "bin"):
         if one.is_symlink():
@@ -144,7 +146,7 @@ def _refuse(place: Home, home: Home) -> None:
 
 
 def _is_ours(path: Path) -> bool:
-    """Whether this tool wrote it, in whatever version."""
+    """Whether any version of this tool wrote the file."""
     mark = b'"""Written by hermes-doctor. ' if path.suffix == ".py" else b"name: hermes-doctor\n"
     if path.name == launcher.NAME:
         return launcher.is_ours(path)
@@ -152,7 +154,7 @@ def _is_ours(path: Path) -> bool:
 
 
 def remove(home: Home) -> list[Path]:
-    """Take it away; what else lies in the folders stays."""
+    """Remove the hook; other files in its folders stay."""
     return [place / FOLDER for place in places(home) if _remove(place, home)]
 
 
@@ -172,17 +174,17 @@ def _remove(place: Home, home: Home) -> bool:
 
 
 def is_there(place: Home, home: Home) -> bool:
-    """Whether it lies there as this tool would write it, for any home that holds this one."""
+    """Whether the hook is as this version writes it, for this home or one that contains it."""
     return _seen_to(place, home) is not None
 
 
 def is_of_another(place: Home) -> bool:
-    """Whether it lies there as another installation of this tool, or another version, wrote it."""
+    """Whether the hook was written by another installation or version of this tool."""
     return _is_ours(place / FOLDER / "handler.py") and not is_there(place, place)
 
 
 def overseen(place: Home) -> Home | None:
-    """The home whose updates the hook in this one sees to, if it has one."""
+    """The home whose updates the hook in `place` guards, if there is a hook."""
     return _seen_to(place, place)
 
 
@@ -195,12 +197,12 @@ def _seen_to(place: Home, home: Home) -> Home | None:
 
 
 def _may_run(path: Path) -> bool:
-    """Whether its owner may run it, where somebody has to."""
+    """Whether the file is executable, if it has to be."""
     return path.name != launcher.NAME or launcher.may_run(path)
 
 
 def _drop(folder: Path) -> None:
-    """What Python made of the handler."""
+    """Remove the bytecode of the handler."""
     if not folder.is_dir() or folder.is_symlink():
         return
     for name in os.listdir(folder):

@@ -1,10 +1,9 @@
-"""A container that Docker Compose made, made anew from the image of before.
+"""Recreates a container that Docker Compose made, from the image it had before an update.
 
-Whoever may talk to the engine may do everything on its machine, so nothing is run here because a
-record in a home says it: how the container was made, the engine tells; the image of before bears
-a mark that only somebody who talks to the engine can put there. And Compose must be about to make
-the very container that is there now, but for the image: it says so itself, by the sum that it
-keeps of a container's configuration.
+Access to the container engine means full control of its machine, so nothing is run here on the word
+of a record in a home. The engine says how the container was made, and the old image bears a mark
+that only a user of the engine can set. Also, apart from the image, Compose must be about to create
+the same container that exists now; the digest of its configuration proves that.
 """
 
 from __future__ import annotations
@@ -30,34 +29,34 @@ class Made(NamedTuple):
     """A container, and how Compose made it."""
 
     image: str
-    """What its image is called there, such as `hermes:latest`."""
+    """The name of its image, such as `hermes:latest`."""
     project: str
     folder: str
     files: tuple[str, ...]
     variables: tuple[str, ...]
-    """Files of variables, where it was given some."""
+    """Files of environment variables, if it was given some."""
     service: str
     configuration: str
-    """The sum of what its service was configured with."""
+    """Compose's digest of the service's configuration."""
     mounts: Mapping[str, str]
-    """What is mounted in it, by the place: the name of a volume, or a path."""
+    """By path in the container: the name of the volume or the path that is mounted there."""
     networks: frozenset[str]
 
     def command(self, engine: str, *words: str) -> tuple[str, ...]:
-        """Compose, for the same project."""
+        """A Compose command line for the same project."""
         options = [word for file in self.files for word in ("--file", file)]
         options += [word for file in self.variables for word in ("--env-file", file)]
         where = ("--project-name", self.project, "--project-directory", self.folder)
-        # Whichever profiles were asked for then, the service itself is the same.
+        # All profiles are enabled, since the original choice is unknown; the service is the same.
         return (engine, "compose", *where, *options, "--profile", "*", *words)
 
     def environment(self) -> dict[str, str]:
-        """The variables of this shell, as if it stood in the folder of the project."""
+        """The variables of this shell, with the project's folder as the working directory."""
         return {**os.environ, "PWD": self.folder}
 
 
 def inspected(engine: str, *words: str) -> dict[str, Any]:
-    """What the engine says of a thing; CannotFix where there is none."""
+    """Inspect an object of the engine; raise CannotFix if there is none."""
     import json
 
     try:
@@ -73,7 +72,7 @@ def inspected(engine: str, *words: str) -> dict[str, Any]:
 
 
 def made(engine: str, container: str, home: Home) -> Made:
-    """How a container was made; CannotFix where Compose could not make the same again."""
+    """Find out how a container was made; raise CannotFix if Compose could not make it again."""
     one = inspected(engine, "inspect", "--type", "container", container)
     try:
         config = one["Config"]
@@ -112,7 +111,7 @@ def _listed(text: str) -> tuple[str, ...]:
 
 
 def _refuse_place(place: str, volumes: Sequence[str]) -> None:
-    """Only where nobody else could have written, least of all what runs in the container."""
+    """Raise if other users, or the container itself, could have written there."""
     if not os.path.isabs(place):
         raise CannotFix("the files that Compose made it from are not there any more")
     if any(_is_below(place, source) for source in volumes):
@@ -122,7 +121,7 @@ def _refuse_place(place: str, volumes: Sequence[str]) -> None:
 
 
 def _is_below(place: str, folder: str) -> bool:
-    """Whether a place is a folder, or in it."""
+    """Whether a path is the folder or inside it."""
     if not folder:
         return False
     there, above = os.path.realpath(place), os.path.realpath(folder)
@@ -130,16 +129,17 @@ def _is_below(place: str, folder: str) -> bool:
 
 
 def _caller() -> tuple[int, ...]:
-    """Who called sudo: that one may do as root what they want, also by Compose."""
+    """The uid of the user who called sudo, who could do the same as root anyway."""
     number = os.environ.get("SUDO_UID", "")
     return (int(number),) if number.isdecimal() and os.geteuid() == 0 else ()
 
 
 def refuse_other(engine: str, one: Made) -> None:
-    """CannotFix where Compose would make another container now than the one that is there.
+    """Raise CannotFix if Compose would now create a different container from the existing one.
 
-    Its sum is of a service with the files of variables read in, which `config` does and `config
-    --hash` does not; and it is not of what the project calls its volumes, secrets and networks.
+    The digest covers the service with its env files read in, which `config` does and `config
+    --hash` does not. It does not cover the names that the project gives its volumes, secrets and
+    networks.
     """
     import json
 
@@ -147,7 +147,7 @@ def refuse_other(engine: str, one: Made) -> None:
     try:
         project = json.loads(text)
         same = _is_sum(engine, one, project)
-        if not same:  # `up --no-deps` makes it as if it depended on nothing
+        if not same:  # `up --no-deps` creates it without its dependencies
             project["services"][one.service].pop("depends_on", None)
             same = _is_sum(engine, one, project)
         other = list(_others(one, project))
@@ -164,7 +164,7 @@ def refuse_other(engine: str, one: Made) -> None:
 
 
 def _is_sum(engine: str, one: Made, project: object) -> bool:
-    """Whether its sum is that of a project that Compose has read."""
+    """Whether Compose computes the same digest for the project that it has read."""
     import json
 
     whole = one._replace(files=("-",), variables=())
@@ -186,7 +186,7 @@ def _told(engine: str, one: Made, *words: str, given: bytes | None = None) -> st
 
 
 def _others(one: Made, project: dict[str, Any]) -> Iterator[str]:
-    """What the service would get by a name that means something else by now."""
+    """Volumes, secrets, configs and networks whose names now mean something else."""
     service = project["services"][one.service]
     for volume in service.get("volumes") or ():
         if volume["type"] == "volume" and volume.get("source"):
@@ -206,7 +206,7 @@ def _others(one: Made, project: dict[str, Any]) -> Iterator[str]:
 
 
 def anew(engine: str, one: Made, image: str) -> list[tuple[str, ...]]:
-    """The commands: the name of its image means that image again, and so does the container."""
+    """Commands that give the image's name back to the old image and recreate the container."""
     create = ("up", "--no-start", "--no-deps", "--no-build", "--pull", "never")
     up = one.command(engine, *create, "--force-recreate", one.service)
     return [(engine, "tag", image, one.image), up]

@@ -1,4 +1,4 @@
-"""Which ways to update Hermes are under the guard, and which are not."""
+"""Reports which ways to update Hermes are guarded, and which are not."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Way(NamedTuple):
 
 
 def look(home: Home) -> list[Way]:
-    """Every way, and what stands before it."""
+    """All ways to update Hermes, and what guards them."""
     return [_shell(home), _chat(home), _others(home)]
 
 
@@ -80,7 +80,7 @@ def _chat(home: Home) -> Way:
 
 
 def _others(home: Home) -> Way:
-    """What nobody can stand before."""
+    """The ways that cannot be guarded automatically."""
     found = Probes(home).installation()
     kind = details.look(found).kind if found else None
     how = {
@@ -98,7 +98,7 @@ def _running(home: Home) -> Gateway | None:
 
 
 def _finds_hermes(gateway: Gateway) -> bool:
-    """Whether a gateway was started with a `hermes` on its PATH, as far as can be told."""
+    """Whether the gateway was started with a `hermes` on its PATH; true if that is unknown."""
     environ = environment(gateway.pid)
     if environ is None:
         return True

@@ -1,4 +1,4 @@
-"""The Hermes that is installed now where another one was before an update."""
+"""Finds the Hermes that is now installed where an update replaced another one."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hermes_doctor.installation.find import at
 
 
 def hermes_in_place_of(then: Installed) -> Installed | None:
-    """The Hermes that is in the place of another one now; None where that is empty."""
+    """The Hermes that is now in the place of `then`; None if there is none."""
     from hermes_doctor.updates import images
 
     if images.is_one(then):

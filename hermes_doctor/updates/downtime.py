@@ -1,4 +1,4 @@
-"""The gateways out of the way while what they run on is exchanged."""
+"""Stops the gateways while their Hermes is being replaced, and starts them again."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Tell = Callable[[str], None]
 
 
 def concerned(home: Home, update: Update) -> list[Home]:
-    """The home, and those beside it that lie in it or whose gateway runs from the same Hermes."""
+    """The home, the homes inside it, and those whose gateway runs from the same Hermes."""
     where = os.path.realpath(update.before.where) if update.before else None
 
     def is_meant(one: Home) -> bool:
@@ -39,7 +39,7 @@ def concerned(home: Home, update: Update) -> list[Home]:
 
 
 class Halt:
-    """One gateway that is down, or will be."""
+    """A gateway that is stopped or will be."""
 
     def __init__(
         self, home: Home, service: Owned, update: Update, records: Records, *, ran: bool
@@ -47,8 +47,10 @@ class Halt:
         self.home = home
         self.service = service
         self.ran = ran
-        """Whether it is to run afterwards although it may be down now: it ran before the update,
-        which may have broken it so that its owner gave up."""
+        """It ran before the update, so it is to run afterwards even if it is down now.
+
+        The update may have broken it so that its supervisor gave up.
+        """
         self.update = update
         self.records = records
         self.name = str(home.path)
@@ -57,11 +59,11 @@ class Halt:
 
     @property
     def is_down(self) -> bool:
-        """Whether somebody of us has stopped it and not started it yet."""
+        """Whether this tool has stopped it and not yet started it again."""
         return self.name in self.update.down
 
     def stop(self, tell: Tell) -> None:
-        """Have it down; the record says so, should we be killed."""
+        """Stop the gateway; record that first, in case we are killed."""
         idle = self.service.running() is None and not self.service.restless()
         if idle and not self.ran:
             return
@@ -75,7 +77,7 @@ class Halt:
         self.service.stop(STOP_LIMIT)
 
     def start(self, tell: Tell) -> None:
-        """Have it up again, with the variables that it had, if it is down because of us."""
+        """Start the gateway with its original environment, if this tool stopped it."""
         if not self.is_down:
             return
         running, asked = self.service.running(), self.service.asked()
@@ -94,7 +96,7 @@ class Halt:
 
 
 def halts(home: Home, update: Update) -> list[Halt]:
-    """What has to be down; CannotFix where that is not for us to steer."""
+    """The gateways that have to be stopped; raise CannotFix if one cannot be controlled."""
     records = Records(home)
     found = []
     for one in concerned(home, update):
@@ -110,7 +112,7 @@ def halts(home: Home, update: Update) -> list[Halt]:
 
 
 def _service(home: Home, update: Update, *, known: bool) -> Owned | None:
-    """Who owns the gateway of a home; CannotFix where that must be known and is not."""
+    """The gateway control of a home; raise CannotFix if it is needed and unknown."""
     try:
         return control.gateway_service(Probes(home))
     except CannotFix:
@@ -120,16 +122,16 @@ def _service(home: Home, update: Update, *, known: bool) -> Owned | None:
 
 
 def _is_needed(home: Home, update: Update) -> bool:
-    """Whether a gateway runs, or was stopped by us."""
+    """Whether a gateway runs, or was stopped by this tool."""
     return bool(Probes(home).gateways()) or str(home.path) in update.down
 
 
 @contextmanager
 def down(home: Home, update: Update, tell: Tell) -> Iterator[Callable[[], None]]:
-    """Stop what runs; whoever comes to the end calls what is given, to start it again.
+    """Stop the running gateways; yield a function that starts them again.
 
-    A block that is left in another way starts it, too: better the old one than none. The record
-    says what was stopped, so that the next run starts it where this one is killed.
+    They are also started when the block fails: the old gateway is better than none. The record
+    lists what was stopped, so that the next run starts it if this process is killed.
     """
     stopped = halts(home, update)
 
@@ -157,6 +159,6 @@ def down(home: Home, update: Update, tell: Tell) -> Iterator[Callable[[], None]]
 
 
 def up(home: Home, update: Update, tell: Tell) -> None:
-    """Start what a rollback that was cut off had stopped."""
+    """Start the gateways that a cut-off rollback had stopped."""
     for one in halts(home, update) if update.down else ():
         one.start(tell)

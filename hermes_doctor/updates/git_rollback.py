@@ -1,4 +1,4 @@
-"""A checkout of Hermes set back to a commit: no branch is moved, and nothing goes away for it."""
+"""Sets a checkout of Hermes back to a commit without moving branches or losing changes."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from hermes_doctor.system.accounts import Account, refuse_untrusted
 
 LIMIT = 120.0
 _WHO = ("-c", "user.name=hermes-doctor", "-c", "user.email=hermes-doctor@localhost")
-"""git asks who stashes; many servers have nobody set."""
+"""`git stash` needs an author, and many servers have none configured."""
 _MESSAGE = "hermes-doctor: before a rollback"
 _BUSY = ("MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "rebase-merge", "rebase-apply")
 
 
 class Way(NamedTuple):
-    """How to get to the commit of before, and where everything is afterwards."""
+    """The commands that check out the old commit, and notes on where everything else is kept."""
 
     commands: tuple[tuple[str, ...], ...] = ()
     notes: tuple[str, ...] = ()
 
 
 def is_clean(checkout: str, user: Account) -> bool | None:
-    """Whether no file that git knows is changed; None where git cannot tell."""
+    """Whether no tracked file is changed; None if git cannot say."""
     try:
         return not _git(checkout, user, "status", "--porcelain", "--untracked-files=no")
     except CannotFix:
@@ -35,12 +35,12 @@ def is_clean(checkout: str, user: Account) -> bool | None:
 
 
 def commit_of(checkout: str, user: Account) -> str | None:
-    """The commit that is checked out, where git's files do not tell it; None where git neither."""
+    """The commit that is checked out, according to git; None if git cannot say."""
     return _commit(checkout, "HEAD", user)
 
 
 def way_back(before: Installed, now: Installed | None, name: str, user: Account) -> Way:
-    """The commands; CannotFix where git is in the middle of something."""
+    """The commands of the rollback; raise CannotFix if git is in the middle of something."""
     checkout, revision = before.checkout, before.revision
     if checkout is None or revision is None:
         raise CannotFix("the commit that the checkout was at is not known")
@@ -48,7 +48,7 @@ def way_back(before: Installed, now: Installed | None, name: str, user: Account)
     moved = now is None or now.revision != revision
     elsewhere = before.branch is not None and (now is None or now.branch != before.branch)
     if not moved and not elsewhere and before.clean is not True:
-        return Way()  # what was changed by hand was so before
+        return Way()  # changes by hand were there before the update, too
     dirty = is_clean(checkout, user) is False
     blocked = _in_the_way(checkout, revision, user) if moved else []
     git = ("git", "-C", checkout, *_WHO)
@@ -78,7 +78,7 @@ def way_back(before: Installed, now: Installed | None, name: str, user: Account)
 
 
 def unmerged(checkout: str, user: Account) -> list[str]:
-    """Files that a merge has left half-done."""
+    """Files with merge conflicts."""
     lines = _lines(checkout, user, "ls-files", "--unmerged")
     return sorted({line.partition("\t")[2] for line in lines})
 
@@ -100,14 +100,14 @@ def _refuse_half_done(checkout: str, user: Account) -> None:
 
 
 def _in_the_way(checkout: str, revision: str, user: Account) -> list[str]:
-    """Files that git does not know and that the commit would write over."""
+    """Untracked files that the checkout would overwrite."""
     ours = set(_lines(checkout, user, "ls-files", "--others", "-z", end="\0"))
     theirs = _lines(checkout, user, "ls-tree", "-r", "--name-only", "-z", revision, end="\0")
     return sorted(ours.intersection(theirs))
 
 
 def _free_name(checkout: str, name: str, user: Account) -> str:
-    """A branch that is not there yet, or is at this very commit."""
+    """The name of a branch that does not exist yet, or that is at the current commit."""
     head = _commit(checkout, "HEAD", user)
     for number in range(1, 1000):
         found = f"hermes-doctor/before-rollback-{name}" + (f"-{number}" if number > 1 else "")
@@ -129,7 +129,7 @@ def _lines(checkout: str, user: Account, *words: str, end: str = "\n") -> list[s
 
 
 def _git(checkout: str, user: Account, *words: str) -> str:
-    """What git says, asked as the home's owner; it writes nothing for it."""
+    """The output of a read-only git command, run as the home's owner."""
     refuse_untrusted(Path(checkout), user)
     options: dict[str, object] = user.options()
     env = dict(os.environ) if user.is_us else login(user)

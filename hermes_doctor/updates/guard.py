@@ -1,4 +1,4 @@
-"""Any command that updates Hermes, between a backup and a look at what became of it."""
+"""Runs a command that updates Hermes between a backup and an examination."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from hermes_doctor.records.updates import BACKED_UP, UPDATED, UPDATING, Records,
 
 _FORWARDED = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT)
 INSIDE = "HERMES_DOCTOR_UPDATE"
-"""Set for the command: an update that it starts in turn is under this guard already."""
+"""Environment variable for the command: an update that it starts is already guarded."""
 
 
 def carry_out(home: Home, update: Update, command: Sequence[str]) -> int:
-    """Run the command as if it had been typed; its exit code."""
+    """Run the command as if it had been typed; return its exit code."""
     records = Records(home)
     update.stage = UPDATING
     update.guard = process(os.getpid()) or []
@@ -45,7 +45,7 @@ def carry_out(home: Home, update: Update, command: Sequence[str]) -> int:
 
 
 def attend(home: Home) -> None:
-    """Write down that this process is about to become the command of the last update."""
+    """Record that this process is about to become the command of the last update."""
     records = Records(home)
     update = records.last()
     if update is not None and update.chat and update.stage == UPDATING:
@@ -54,8 +54,8 @@ def attend(home: Home) -> None:
 
 
 def become(command: Sequence[str]) -> NoReturn:
-    """Be the command from here on, with the signals as we were started with."""
-    for number in (signal.SIGPIPE, signal.SIGXFSZ):  # Python ignores them, and so would the command
+    """Replace this process with the command, after undoing Python's own signal settings."""
+    for number in (signal.SIGPIPE, signal.SIGXFSZ):  # Python ignores them; the command must not
         signal.signal(number, signal.SIG_DFL)
     try:
         os.execvp(command[0], [*command])
@@ -69,7 +69,7 @@ def _unrun(command: Sequence[str], error: OSError) -> str:
 
 
 def is_inside() -> bool:
-    """Whether we are started by a command under the guard; the variable alone can be a leftover."""
+    """Whether a guarded command started us; the variable alone may be a leftover."""
     id, _, place = os.environ.get(INSIDE, "").partition(":")
     if not id or not place.startswith("/"):
         return False
@@ -82,7 +82,7 @@ def is_inside() -> bool:
 
 @contextmanager
 def _forwarding(child: subprocess.Popen[bytes]) -> Iterator[None]:
-    """Signals are the command's; what a terminal sends, it has got already."""
+    """Forward signals to the command, except those that the terminal has already sent it."""
 
     def forward(number: int, _: FrameType | None) -> None:
         if number not in (signal.SIGINT, signal.SIGQUIT) or not _is_in_front():
@@ -97,7 +97,7 @@ def _forwarding(child: subprocess.Popen[bytes]) -> Iterator[None]:
 
 
 def _is_in_front() -> bool:
-    """Whether what is typed into the terminal reaches us, and so the command, as a signal."""
+    """Whether we are in the terminal's foreground, so that its signals also reach the command."""
     try:
         fd = os.open("/dev/tty", os.O_RDONLY | os.O_NOCTTY | os.O_CLOEXEC)
     except OSError:

@@ -1,8 +1,8 @@
-"""Hermes in the image of a container, seen from its host: which one it is, and was.
+"""Identifies the container image with Hermes, seen from the host, and keeps the previous one.
 
-A name of an image, such as `latest`, is another image after a pull. So the image is written down
-by what never changes, its hash, and gets a mark, a name of ours: no tidying up of images without
-a name takes it, and a record, which lies in the home where others can write, cannot make up one.
+After a pull, a name such as `latest` means another image. So the image is recorded by its hash,
+which never changes, and tagged with a name of ours, the mark: pruning of untagged images does not
+delete it, and a record in the home, where others can write, cannot forge it.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ from hermes_doctor.updates import compose
 
 _ENGINES = ("docker", "docker-compose", "podman", "podman-compose")
 _AROUND = ("sudo", "doas", "env", "nice", "ionice", "timeout", "nohup", "time", "sh", "bash", "zsh")
-"""Commands that run another one, which is somewhere in their words."""
+"""Commands that run another command, which is somewhere among their arguments."""
 _PLACE = "container "
 _MARK = "hermes-doctor/before"
 _MARKS = 2
-"""How many images of before are kept of a home."""
+"""How many previous images to keep for a home."""
 _HASH = re.compile(r"[0-9a-f]{64}")
 _REFERENCE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:/@-]*")
 
 
 def is_meant(command: Sequence[str]) -> bool:
-    """Whether a command is one for containers: then it is their Hermes that becomes another."""
+    """Whether a command works on containers, so that it updates the Hermes in their image."""
     words = list(command[:1])
     if words and os.path.basename(words[0]) in _AROUND:
         words = [word for one in command for word in re.split(r"[\s;&|()]+", one)]
@@ -43,12 +43,12 @@ def is_meant(command: Sequence[str]) -> bool:
 
 
 def of_home(home: Home, *, meant: bool = True) -> Installed | None:
-    """The image of the container that a home is a volume of; CouldNotLook where nobody tells.
+    """The image of the container that mounts the home; raise CouldNotLook if it is unknown.
 
-    None where it is not meant, and the gateway runs in no container.
+    None if `meant` is false and the gateway does not run in a container.
     """
     engine = docker.engine()
-    if docker.inside() and home.path == CONTAINER_HOME:  # every Hermes in a container has that one
+    if docker.inside() and home.path == CONTAINER_HOME:  # every Hermes container uses that path
         engine = None
     if engine is None and not meant:
         return None
@@ -68,12 +68,12 @@ def _only(engine: str, home: Home) -> Unit:
 
 
 def is_one(one: Installed) -> bool:
-    """Whether it is a container's, and we are not in that."""
+    """Whether Hermes is in a container's image and we are outside of it."""
     return one.kind == IMAGE and one.where.startswith(_PLACE)
 
 
 def there(then: Installed) -> Installed | None:
-    """What the container of that name is made from now; CouldNotLook where nobody tells."""
+    """The image that the container of that name has now; raise CouldNotLook if it is unknown."""
     engine, name = docker.engine(), _name(then)
     if engine is None:
         raise CouldNotLook("no container engine can be asked")
@@ -106,14 +106,15 @@ def _seen(unit: Unit) -> Installed:
 
 
 def mark(id: str) -> str:
-    """What the image of before an update is called."""
+    """The tag that keeps the image from before an update."""
     return f"{_MARK}:{id}"
 
 
 def keep(one: Installed, id: str, older: Sequence[str]) -> None:
-    """Mark the image of before an update; the marks of updates long ago go.
+    """Tag the image from before an update, and remove the tags of old updates.
 
-    An image that would be gone with its mark, and could not be fetched again, keeps it.
+    A tag stays if the image has no other name, because it would be deleted and could not be pulled
+    again.
     """
     engine = docker.engine() or "docker"
     insist([engine, "tag", one.revision or "", mark(id)], env=os.environ, limit=docker.PATIENCE)
@@ -124,15 +125,17 @@ def keep(one: Installed, id: str, older: Sequence[str]) -> None:
             if any(not re.search(rf"(?:^|/){_MARK}[:@]", one) for one in names):
                 insist([engine, "rmi", name], env=os.environ, limit=docker.PATIENCE)
         except (CannotFix, KeyError, TypeError):
-            continue  # it is gone, or a container is made from it
+            continue  # it is gone, or a container uses it
 
 
 # -- the way back --------------------------------------------------------------------------
 
 
 def way_back(home: Home, before: Installed, update: Update) -> list[tuple[str, ...]]:
-    """The commands that make the container anew from the image of before; CannotFix, with what
-    to do by hand, where that is not for us to do."""
+    """The commands that recreate the container from the old image.
+
+    Raise CannotFix with instructions if this tool must not do it.
+    """
     words = (
         before.version.removeprefix("image "),
         before.source,
@@ -162,13 +165,13 @@ def way_back(home: Home, before: Installed, update: Update) -> list[tuple[str, .
 
 
 def _is_nameless(now: Installed, before: Installed) -> bool:
-    """Whether Compose was cut off before it gave the name of the old container to the new one."""
+    """Whether Compose was interrupted before it gave the old container's name to the new one."""
     old, new = (one.where.removeprefix(_PLACE) for one in (before, now))
     return bool(re.fullmatch(rf"[0-9a-f]{{12}}_{re.escape(old)}", new))
 
 
 def _refuse_unmarked(engine: str, before: Installed, update: Update) -> None:
-    """The image must be the marked one: a record alone could name any."""
+    """Raise unless the recorded image is the tagged one: a record alone could name any image."""
     try:
         kept = compose.inspected(engine, "image", "inspect", mark(update.id)).get("Id")
     except CannotFix:

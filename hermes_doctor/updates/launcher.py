@@ -1,9 +1,9 @@
-"""A `hermes` that stands before the real one on PATH and turns only updates to the guard.
+"""Installs a `hermes` that is first on PATH and sends only updates to the guard.
 
-It is a few lines of shell: every other command is handed on by `exec`, so that arguments, exit
-code and signals are those of the real one. Its own variables have names that nobody's
-environment has: one that is there already would reach the real one changed. It lies in a folder of
-its own, so that an update that writes the real launcher anew does not touch it.
+It is a few lines of shell. Every other command is passed on with `exec`, so that arguments, exit
+code and signals are those of the real one. Its variables have unusual names, because a variable
+that exists in the environment would reach the real command changed. It has its own folder, so that
+an update that rewrites the real launcher does not touch it.
 """
 
 from __future__ import annotations
@@ -100,14 +100,14 @@ exec "$hd_real" "$@"
 
 
 def folder() -> Path:
-    """Where the launcher lies: a folder with nothing else in it."""
+    """The launcher's folder, which contains nothing else."""
     named = os.environ.get("XDG_DATA_HOME", "")
     base = Path(named) if named.startswith("/") else user_home() / ".local" / "share"
     return base / "hermes-doctor" / "bin"
 
 
 def text(made: int = 0, here: Path | None = None, home: Path | None = None) -> str:
-    """The launcher for this installation of the tool; one in another folder may be for one home."""
+    """The launcher for this installation; one in another folder can be bound to one home."""
     program, code = own_command.files()
     return _FORM.format(
         here=shlex.quote(str(here or folder())),
@@ -120,7 +120,7 @@ def text(made: int = 0, here: Path | None = None, home: Path | None = None) -> s
 
 
 def refuse() -> None:
-    """Trouble where a file of somebody else would be replaced."""
+    """Raise Trouble if a file that is not ours would be replaced."""
     path = folder() / NAME
     owned_files.refuse(path)
     if os.path.lexists(path) and not is_ours(path):
@@ -131,12 +131,12 @@ def refuse() -> None:
 
 
 def is_ours(path: Path) -> bool:
-    """Whether this tool wrote it, in whatever version."""
+    """Whether any version of this tool wrote the file."""
     return not path.is_symlink() and LAUNCHER in (_data(path) or b"")[:512]
 
 
 def install() -> bool:
-    """Write it; whether that took anything."""
+    """Install the launcher; return whether anything changed."""
     path = folder() / NAME
     if is_there():
         return False
@@ -151,7 +151,7 @@ def install() -> bool:
 
 
 def remove() -> bool:
-    """Take it and the folders that were made for it away."""
+    """Remove the launcher and the folders that were created for it."""
     path = folder() / NAME
     if not is_ours(path):
         return False
@@ -163,7 +163,7 @@ def remove() -> bool:
 
 
 def remove_folders(folders: Iterable[Path]) -> None:
-    """Remove folders that are empty, the deepest first, up to one that is not."""
+    """Remove empty folders, deepest first, up to one that is not empty."""
     for one in folders:
         try:
             disk.remove_folder(one)
@@ -172,14 +172,14 @@ def remove_folders(folders: Iterable[Path]) -> None:
 
 
 def is_there() -> bool:
-    """Whether it lies there as this tool would write it."""
+    """Whether the launcher is installed as this version writes it."""
     path = folder() / NAME
     found = _data(path)
     return found == text(folders_made(found or b"")).encode() and may_run(path)
 
 
 def may_run(path: Path) -> bool:
-    """Whether its mode lets everybody run a launcher; its disk may say no all the same."""
+    """Whether its mode lets everybody execute it; the mount may still forbid it."""
     try:
         return os.stat(path).st_mode & 0o111 == 0o111
     except OSError:
@@ -187,28 +187,28 @@ def may_run(path: Path) -> bool:
 
 
 def is_held_back(path: Path) -> bool:
-    """Whether a launcher cannot be run although its mode says so: its disk is mounted noexec."""
+    """Whether its mode allows execution but the mount does not (noexec)."""
     return may_run(path) and not os.access(path, os.X_OK)
 
 
 def is_of_another() -> bool:
-    """Whether it lies there as another installation of this tool, or another version, wrote it."""
+    """Whether the launcher was written by another installation or version of this tool."""
     return not is_there() and LAUNCHER in (_data(folder() / NAME) or b"")
 
 
 def absent(folder: Path) -> int:
-    """How many folders have to be made for this one to be there."""
+    """How many folders must be created for this one to exist."""
     return sum(not os.path.lexists(one) for one in (folder, *folder.parents))
 
 
 def folders_made(data: bytes) -> int:
-    """How many folders were made for a file, as the file itself says."""
+    """How many folders were created for a file, as recorded in it."""
     found = re.search(rb"^# Folders made for it: ([0-9]{1,2})$", data, re.MULTILINE)
     return int(found[1]) if found else 0
 
 
 def is_first(path: str | None = None) -> bool:
-    """Whether it is what a shell with this PATH would run."""
+    """Whether a shell with this PATH would run the launcher."""
     for one in (path if path is not None else os.environ.get("PATH", "")).split(":"):
         if os.access(Path(one or ".") / NAME, os.X_OK):
             return Path(one).absolute() == folder()

@@ -1,6 +1,7 @@
-"""How this tool is called by what it leaves behind: by its interpreter, as its timers call it.
+"""Builds the command by which hooks and launchers call this tool.
 
-A script `hermes-doctor` lies beside the interpreter only in a virtual environment.
+It names the interpreter, because there is a `hermes-doctor` script beside that only in a virtual
+environment.
 """
 
 from __future__ import annotations
@@ -16,17 +17,17 @@ LIMIT = 60.0
 
 
 def words() -> list[str]:
-    """The command, without its arguments. What a PYTHONPATH names is for Hermes, not for us."""
+    """The command without arguments; it ignores PYTHONPATH, which is meant for Hermes."""
     return [sys.executable, "-E", "-P", "-m", "hermes_doctor"]
 
 
 def files() -> tuple[Path, Path]:
-    """The program and the code: where one of them is gone, so is the tool."""
+    """The interpreter and the main module: if one is missing, the tool is gone."""
     return Path(sys.executable), Path(hermes_doctor.__file__).parent / "__main__.py"
 
 
 def refuse() -> None:
-    """Trouble where nobody could call this tool later on."""
+    """Raise Trouble if this tool cannot be called later."""
     program, code = files()
     if not os.access(program, os.X_OK) or not code.is_file():
         raise Trouble(
@@ -36,7 +37,7 @@ def refuse() -> None:
 
 
 def prove() -> None:
-    """The same, by calling it: from elsewhere, and without what only this shell has."""
+    """Raise Trouble unless the command works from another folder, without PYTHON variables."""
     import subprocess
 
     refuse()

@@ -1,4 +1,4 @@
-"""Files of a user that only that user may have written: his shell's, and what it runs."""
+"""Refuses to write shell files that do not belong to the current user."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from hermes_doctor.system import privileges
 
 
 def refuse(path: Path) -> None:
-    """Trouble where a file, or what it leads to, is not the effective user's own.
+    """Raise Trouble if the file, or its target, does not belong to the effective user.
 
-    `sudo -E` keeps the HOME of another: root would write into what that one can exchange.
+    `sudo -E` keeps another user's HOME: root would write to files that this user can replace.
     """
     real = Path(os.path.realpath(path))
     for one in (path, real):

@@ -1,4 +1,4 @@
-"""The packages of before, brought back by whatever manages their environment."""
+"""Restores the previous packages with the tool that manages their environment."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from hermes_doctor.updates import requirements
 
 NAME = "hermes-agent"
 _MANAGERS = ("pip", "setuptools", "wheel")
-"""What an environment has for its own sake; these stay as they are."""
+"""Tools of the environment itself; these are left as they are."""
 
 
 def way_back(
     home: Home, before: Installed, now: Installed | None, user: Account
 ) -> list[tuple[str, ...]]:
-    """The commands, none where all is there; CannotFix where nothing could carry them out."""
+    """The commands, if any are needed; raise CannotFix if nothing can run them."""
     others = [f"{name}=={version}" for name, version in missing(before, now) if name != NAME]
     itself = _itself(before, now)
     if now is None or not _has_python(before):
@@ -54,7 +54,7 @@ def _by_pipx(
 
 
 def _damaged(before: Installed, now: Installed, user: Account) -> list[str]:
-    """What has the version of before and lacks files; of a checkout, git sees to that."""
+    """Packages with the old version that lack files; git restores those of a checkout."""
     names = requirements.damaged(now, user)
     kept = [NAME] if before.source in (EDITABLE, COPIED) else []
     found = [name for name in names if name in before.packages and name not in kept]
@@ -62,7 +62,7 @@ def _damaged(before: Installed, now: Installed, user: Account) -> list[str]:
 
 
 def missing(before: Installed, now: Installed | None) -> list[tuple[str, str]]:
-    """The packages of before that are not there now in the version of before."""
+    """The old packages that are missing now or have another version."""
     there = now.packages if now else {}
     return sorted(
         (name, version)
@@ -72,10 +72,10 @@ def missing(before: Installed, now: Installed | None) -> list[tuple[str, str]]:
 
 
 def _itself(before: Installed, now: Installed | None) -> list[str]:
-    """Hermes, as it was installed: from its checkout, from a repository, or from an index."""
+    """The requirement for Hermes as it was installed: a checkout, a repository or an index."""
     wanted = before.packages.get(NAME)
     if wanted is None:
-        return []  # run from its checkout, without having been installed
+        return []  # run from its checkout without being installed
     same = now is not None and now.packages.get(NAME) == wanted and now.source == before.source
     if before.source == COPIED and before.checkout:
         same = same and now is not None and now.revision == before.revision
@@ -90,7 +90,7 @@ def _itself(before: Installed, now: Installed | None) -> list[str]:
 def _installer(
     home: Home, before: Installed, now: Installed | None, user: Account
 ) -> tuple[str, ...]:
-    """What puts packages into the environment as it is now."""
+    """The command that installs packages into the existing environment."""
     has_pip = "pip" in (now or before).packages
     if has_pip and (before.kind not in (UV, UV_TOOL) or _uv(home, user) is None):
         python = str(python_of(Path(before.where), user))
@@ -112,7 +112,7 @@ def _by_uv(home: Home, before: Installed, user: Account) -> tuple[str, ...]:
 
 
 def _anew(home: Home, before: Installed, user: Account) -> list[tuple[str, ...]]:
-    """The environment itself, where the update took it away."""
+    """The command that recreates the environment if the update removed it."""
     uv = _uv(home, user)
     if uv is None or not before.python:
         version = f" of Python {before.python}" if before.python else ""

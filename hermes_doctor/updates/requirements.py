@@ -1,8 +1,8 @@
-"""Whether an environment has what its Hermes needs, asked of its own interpreter.
+"""Checks that an environment has what its Hermes needs, with the environment's interpreter.
 
-Not one line of Hermes is run: its modules read and write the home when they are loaded. What it
-needs stands in the metadata of the package. Whether the files named there exist, and whether the
-modules that everything begins with can be compiled, is told without loading them.
+No code of Hermes is run, because its modules read and write the home when they are imported. The
+requirements are in the package's metadata. Whether the files listed there exist, and whether the
+entry modules compile, is checked without importing them.
 """
 
 from __future__ import annotations
@@ -139,7 +139,7 @@ print(json.dumps([*dict.fromkeys(wrong)]))
 
 
 def unmet(installed: Installed, user: Account) -> tuple[str, ...]:
-    """What the installed Hermes needs and does not have; empty where all is there."""
+    """What the installed Hermes needs and does not have; empty if it is complete."""
     try:
         python = python_of(Path(installed.where), user)
     except CannotFix as why:
@@ -164,7 +164,7 @@ def unmet(installed: Installed, user: Account) -> tuple[str, ...]:
 
 
 def damaged(installed: Installed, user: Account) -> list[str]:
-    """The packages that are there by name and version only."""
+    """The packages that are installed but incomplete or broken."""
     found = []
     for said in unmet(installed, user):
         name, _, rest = said.partition(" ")

@@ -1,4 +1,4 @@
-"""Back to the Hermes that was there before an update, and to its data."""
+"""Plans and runs the return to the Hermes that was installed before an update."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ from hermes_doctor.updates import (
 from hermes_doctor.updates.git_rollback import Way
 
 LIMIT = 1800.0
-"""Seconds for a package manager to bring everything back."""
+"""Seconds for a package manager to restore everything."""
 
 
 class Command(NamedTuple):
-    """One command that brings the old Hermes back."""
+    """One command of the rollback."""
 
     words: tuple[str, ...]
     ours: bool = False
-    """Whether it is for whoever runs us: only that one talks to the engine of a container."""
+    """Whether to run it as the current user, who alone may talk to the container engine."""
 
     def __str__(self) -> str:
         import shlex
@@ -43,15 +43,15 @@ class Command(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """What it takes to have the Hermes of before; no command where it is there."""
+    """The commands that restore the old Hermes; none if it is there."""
 
     commands: tuple[Command, ...] = ()
     notes: tuple[str, ...] = ()
-    """Where things are afterwards that the commands put aside."""
+    """Where to find what the commands put aside."""
 
 
 def plan(home: Home, update: Update, after: Installed | None) -> Plan:
-    """Told without changing anything; CannotFix where there is no way."""
+    """Plan without changing anything; raise CannotFix if there is no way back."""
     before = update.before
     if before is None:
         raise CannotFix(f"which Hermes was there before update {update.id} is not known")
@@ -72,7 +72,7 @@ def plan(home: Home, update: Update, after: Installed | None) -> Plan:
 
 
 def _exchange(home: Home, update: Update, before: Installed) -> Plan:
-    """Of the image of a container."""
+    """Plan the return to the previous container image."""
     made = images.way_back(home, before, update)
     note = f"{before.source} is the image of before again, for every container that names it."
     return _runnable([Command(words, ours=True) for words in made], (note,) if made else ())
@@ -86,10 +86,10 @@ def _runnable(made: Sequence[Command], notes: tuple[str, ...] = ()) -> Plan:
 
 
 def refuse_holders(home: Home, update: Update, *, keep_data: bool) -> None:
-    """Nobody but the gateways, which are stopped for it, may have what comes back open."""
+    """Raise if a process other than the gateways has a database open that will be restored."""
     from hermes_doctor.processes import gateway_processes
 
-    halts = downtime.halts(home, update)  # one that cannot be stopped is said before any change
+    halts = downtime.halts(home, update)  # raises before any change if one cannot be stopped
     if keep_data:
         return
     inside = [Probes(one) for one in downtime.concerned(home, update)]
@@ -108,7 +108,7 @@ def refuse_holders(home: Home, update: Update, *, keep_data: bool) -> None:
 
 
 def _is_below(pid: int, above: Collection[int]) -> bool:
-    """Whether a process was started by one of these, and ends with it."""
+    """Whether a process is a descendant of one of these, so that it ends with it."""
     for _ in range(64):
         try:
             with open(f"/proc/{pid}/stat", encoding="latin-1") as file:
@@ -133,9 +133,9 @@ def bring_back(
     *,
     hold: int,
 ) -> None:
-    """Run them one after the other; CannotFix where the old Hermes is not there afterwards.
+    """Run the commands in order; raise CannotFix if the old Hermes is not there afterwards.
 
-    They get the descriptor that keeps others away: one that outlives us keeps them away, too.
+    They inherit the lock's descriptor, so that a command that outlives us keeps the lock.
     """
     owner = owner_of(home)
     for one in todo:
@@ -161,7 +161,7 @@ def bring_back(
 
 
 def _ask(one: Command, owner: Account, hold: int) -> Said:
-    """As the home's owner: with the environment of this shell where that is us, else of a login."""
+    """Run a command as the home's owner, with our environment if that is us, else a login's."""
     if one.ours:
         return ask(one.words, env=os.environ, limit=LIMIT, keep=(hold,))
     env = dict(os.environ) if owner.is_us else login(owner)

@@ -1,4 +1,4 @@
-"""How much there is of what an update must not take: numbers only, to compare before with after."""
+"""Counts rows, jobs and bytes, to notice data that an update has lost."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _FILES = ("config.yaml", ".env", "auth.json")
 
 
 def measure(home: Home) -> dict[str, int]:
-    """Rows of the history, jobs, and bytes of the settings, as far as they can be read."""
+    """Count rows of the message history, scheduled jobs, and bytes of the settings, if readable."""
     with contextlib.closing(Probes(home)) as probes:
         return _measured(probes)
 
@@ -29,7 +29,7 @@ def _measured(probes: Probes) -> dict[str, int]:
         except (CouldNotLook, OSError, ValueError, IndexError):
             continue
     with contextlib.suppress(CouldNotLook, OSError):
-        found["jobs"] = sum(job.kind != "once" for job in probes.jobs())  # those may end meanwhile
+        found["jobs"] = sum(job.kind != "once" for job in probes.jobs())  # one-time jobs may end
     for name in _FILES:
         with contextlib.suppress(OSError):
             found[name] = os.path.getsize(probes.home / name)
@@ -37,7 +37,7 @@ def _measured(probes: Probes) -> dict[str, int]:
 
 
 def lost(before: Mapping[str, int], home: Home) -> tuple[str, ...]:
-    """What has become less, in sentences."""
+    """What has become less, as sentences."""
     return tuple(_lost(before, measure(home), home)) if before else ()
 
 

@@ -1,4 +1,4 @@
-"""The start-up files of the operator's shells: a marked block that puts the launcher first."""
+"""Adds a marked block to the user's shell start-up files that puts the launcher first on PATH."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ _OWN = re.compile(
 
 
 class Kind(NamedTuple):
-    """One shell and the file that it reads."""
+    """A shell and a file that it reads at start."""
 
     shell: str
     file: Path
     is_ours: bool = False
-    """A file of our own, in a folder that the shell reads."""
+    """A file of our own in a folder that the shell reads."""
 
 
 def kinds() -> list[Kind]:
@@ -53,7 +53,7 @@ def kinds() -> list[Kind]:
 
 
 def login_shell() -> str:
-    """The shell that this user types into."""
+    """The login shell of this user."""
     return os.path.basename(os.environ.get("SHELL") or _of_account() or "sh")
 
 
@@ -67,7 +67,7 @@ def _of_account() -> str:
 
 
 def read_by(shell: str) -> list[Kind]:
-    """What a new shell reads, whether it is the first of a login or not; none for unknown ones."""
+    """The files that a new login or interactive shell reads; none for an unknown shell."""
     known = {kind.file.name: kind for kind in kinds()}
     if shell == "bash":
         names = (".bash_profile", ".bash_login", ".profile")
@@ -80,7 +80,7 @@ def read_by(shell: str) -> list[Kind]:
 
 
 def wanted() -> Iterator[Kind]:
-    """Those that this user has, and those that the login shell reads."""
+    """The files that exist, and those that the login shell reads."""
     needed = read_by(login_shell())
     for one in kinds():
         if one in needed or (one.file.parent.parent.is_dir() if one.is_ours else one.file.exists()):
@@ -88,9 +88,9 @@ def wanted() -> Iterator[Kind]:
 
 
 def doubts() -> list[str]:
-    """Why a new shell of this user would not run the launcher; empty where it will.
+    """Why a new shell of this user would not run the launcher; empty if it would.
 
-    Told from the texts: nothing of them is run.
+    This is decided from the text of the files; nothing is run.
     """
     shell = login_shell()
     read = read_by(shell)
@@ -119,12 +119,12 @@ def _doubt(kind: Kind, text: str) -> str | None:
 
 
 def _is_passed(text: str) -> bool:
-    """Whether something is put before the launcher after its lines."""
+    """Whether a later line puts something before the launcher on PATH."""
     return _SETS_PATH.search(text[text.find(END) :]) is not None
 
 
 def block(kind: Kind, *, made: bool = False, folders: int = 0) -> str:
-    """The lines for one shell; whether the file was made for them, and how many folders."""
+    """The block for one shell; it records if the file was created for it, and how many folders."""
     folder = str(launcher.folder())
     if kind.shell == "fish":
         line = f"fish_add_path --path --move --prepend {shlex.quote(folder)}"
@@ -136,7 +136,7 @@ def block(kind: Kind, *, made: bool = False, folders: int = 0) -> str:
 
 
 def refuse() -> None:
-    """Trouble where a file must not be written, before any is."""
+    """Raise Trouble if one of the files must not be written, before any is."""
     for kind in wanted():
         owned_files.refuse(kind.file)
         if kind.file.is_symlink() and not kind.file.exists():
@@ -152,7 +152,7 @@ def refuse() -> None:
 
 
 def install() -> list[Path]:
-    """Add the block where it is missing; the files that were changed."""
+    """Add the block where it is missing; return the changed files."""
     refuse()
     changed = []
     for kind in wanted():
@@ -170,7 +170,7 @@ def install() -> list[Path]:
 
 
 def remove() -> list[Path]:
-    """Take the block out; every other byte stays, and a file that was made for it goes."""
+    """Remove the block but no other byte; delete a file that was created for it."""
     changed = []
     for kind in kinds():
         before = _text(kind.file)
@@ -188,12 +188,12 @@ def remove() -> list[Path]:
 
 
 def _folders(text: str) -> int:
-    """How many folders were made for a file; none of a version that did not write that down."""
+    """How many folders were created for a file; 0 if an old version did not record that."""
     return launcher.folders_made(text.encode("utf-8", "surrogateescape"))
 
 
 def covered() -> list[Kind]:
-    """The files that have the block."""
+    """The files that contain the block."""
     return [kind for kind in kinds() if _has(kind, _text(kind.file))]
 
 
@@ -208,12 +208,12 @@ def _has(kind: Kind, text: str) -> bool:
 
 
 def _is_broken(text: str) -> bool:
-    """Whether a block has lost its end, so that nobody can tell what is ours."""
+    """Whether a block has lost its end, so that it is unclear which lines are ours."""
     return BEGIN in _without(text)
 
 
 def _without(text: str) -> str:
-    """The text without our blocks; one whose end was cut off is left to its owner."""
+    """The text without our blocks; a block without an end is left to the user."""
     while (less := _without_one(text)) != text:
         text = less
     return text
@@ -227,7 +227,7 @@ def _without_one(text: str) -> str:
     if BEGIN in text[start + 1 : end]:
         return text
     rest = text[end + len(END) :]
-    if not rest:  # the file did not end with a line's end before, either
+    if not rest:  # before the block was added, the file did not end with a newline, either
         return text[: max(start - 1, 0)]
     return text[:start] + rest.removeprefix("\n")
 
@@ -242,7 +242,7 @@ def _text(path: Path) -> str:
 
 
 def _write(path: Path, text: str) -> None:
-    """In place of the old one, behind a symlink where it is one, with the mode that it had."""
+    """Replace the file, or the target of a symbolic link, and keep its mode."""
     real = path.resolve() if path.is_symlink() else path
     mode = snapshot(real).mode if real.exists() else 0o644
     disk.make_folder(real.parent)

@@ -1,4 +1,4 @@
-"""Examines a home again and again, reports changes, notifies, and heals where asked to.
+"""Examines a home at intervals, reports changes, notifies, and repairs where asked to.
 
 It runs `examination` and `repair`; `schedule` keeps it running.
 """

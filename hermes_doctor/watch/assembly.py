@@ -1,4 +1,4 @@
-"""Puts a watch together out of what the operator asked for."""
+"""Builds a Watch from the command-line options."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SHORTEST = 1.0
 
 
 class Ways(NamedTuple):
-    """How to notify, and from which severity on."""
+    """The notification options: the channels, and the lowest severity to notify about."""
 
     on: str
     command: str | None
@@ -38,7 +38,7 @@ class Ways(NamedTuple):
 
 
 class Healing(NamedTuple):
-    """Within which bounds to heal."""
+    """The limits of `--heal`."""
 
     after: int
     budget: str
@@ -48,7 +48,7 @@ class Healing(NamedTuple):
 
 
 class Asked(NamedTuple):
-    """All that the operator asked for."""
+    """All options of `hermes-doctor watch`."""
 
     interval: str
     network: bool
@@ -57,12 +57,12 @@ class Asked(NamedTuple):
 
 
 def seconds(asked: Asked) -> float:
-    """Between two rounds."""
+    """Seconds between two rounds."""
     return durations.seconds(asked.interval, "--interval", least=SHORTEST)
 
 
 def checked(asked: Asked, home: Home, plugins: Plugins) -> None:
-    """Raise Trouble where something was asked for that cannot be."""
+    """Raise Trouble if an option is invalid."""
     seconds(asked)
     _notices(asked.ways, home)
     if asked.healing:
@@ -82,7 +82,7 @@ def assemble(
     options: str,
     page_options: str,
 ) -> Watch:
-    """The watch; `options` are what its hints must repeat."""
+    """Build the watch; its hints repeat `options`, so that they work when pasted."""
 
     def look() -> Report:
         probes = Probes(home, network=asked.network, spends=False)
@@ -133,7 +133,7 @@ def _healer(watch: Watch, plugins: Plugins, asked: Healing, options: str) -> Hea
 
 
 def _agreed(plugins: Plugins, asked: Healing) -> frozenset[str]:
-    """What is done although it asks: what the operator named, and restarts, as healing means."""
+    """Codes and fixes to apply without asking: those of --also, and fixes marked unattended."""
     known = {name for fix in plugins.fixes for name in (fix.id, *fix.codes)}
     meant = {fix.id for fix in plugins.fixes if fix.unattended}
     return frozenset(_known(word, known) for word in asked.also) | meant

@@ -1,7 +1,7 @@
-"""What is not as it was in the round before: new, worse, better, gone.
+"""Compares a round with the previous one: which findings are new, worse, better or gone.
 
-A finding is gone only when its check looked and did not find it. While the check has no answer,
-what it found last stands.
+A finding is gone only when its check ran and did not report it. While the check has no answer, its
+last finding is kept.
 """
 
 from __future__ import annotations
@@ -14,23 +14,23 @@ from hermes_doctor.model import Finding, Report, Severity, Status
 from hermes_doctor.watch.events import Event, Key, Kind
 
 BLIND_AFTER = 3
-"""Rounds without an answer until that is told: a busy machine may be slow once."""
+"""Rounds without an answer before the watch reports it: a busy machine may be slow once."""
 
 
 class Standing(NamedTuple):
-    """A finding that stands, and how often it was seen."""
+    """A current finding, and in how many rounds it was seen."""
 
     severity: Severity
     title: str
     check: str
     seen: int
-    """Rounds in a row that it was worth a repair; 0 for one whose check has no answer now."""
+    """Rounds in a row as a problem, or as an info; 0 while its check has no answer."""
     grave: int = 0
-    """The same for rounds in a row that it was an error or worse."""
+    """Rounds in a row in which it was an error or worse."""
 
 
 class Compared(NamedTuple):
-    """One round against the one before."""
+    """The result of comparing one round with the previous one."""
 
     standing: dict[Key, Standing]
     unanswered: dict[str, int]
@@ -45,7 +45,7 @@ def compare(
     at: datetime,
     most: int,
 ) -> Compared:
-    """The changes; `most` is the number from which on it does not matter how often it was seen."""
+    """Compare a report with the previous round; the counts of rounds stop at `most`."""
     found = _by_key(report.findings)
     doubtful = {c.id for c in report.checks if _doubtful(c.status, c.reason)}
     asked = {c.id for c in report.checks}
@@ -82,7 +82,7 @@ def compare(
 def told(
     report: Report, finding: Finding, kind: Kind, at: datetime, was: Severity | None = None
 ) -> Event:
-    """A finding as an event."""
+    """Turn a finding into an event."""
     offer = report.offer(finding)
     return Event(
         kind,
@@ -98,7 +98,7 @@ def told(
 
 
 def _by_key(findings: Iterable[Finding]) -> dict[Key, Finding]:
-    """The worst of each."""
+    """Map each key to its worst finding."""
     found: dict[Key, Finding] = {}
     for finding in sorted(findings, key=lambda one: one.severity.rank):
         found.setdefault(finding.key, finding)
@@ -106,7 +106,7 @@ def _by_key(findings: Iterable[Finding]) -> dict[Key, Finding]:
 
 
 def _counted(old: Standing | None, finding: Finding, most: int) -> Standing:
-    """Count on: what wavers between two severities lasts as long as it is worth a repair at all."""
+    """Count this round; a change between warning and error does not restart the count."""
     worth = finding.severity is not Severity.INFO
     before = old is not None and (old.severity is not Severity.INFO) is worth
     seen = min(most, (old.seen if old and before else 0) + 1)
@@ -115,12 +115,12 @@ def _counted(old: Standing | None, finding: Finding, most: int) -> Standing:
 
 
 def is_grave(severity: Severity) -> bool:
-    """Whether it is bad enough to start or stop the gateway for it."""
+    """Whether the finding is severe enough to start or stop the gateway for it."""
     return severity.rank <= Severity.ERROR.rank
 
 
 def _doubtful(status: Status, reason: str | None) -> bool:
-    """Whether a check may have missed something that it saw before."""
+    """Whether a check may have missed something that it reported before."""
     partly = status is Status.PROBLEM and reason is not None
     return partly or status in (Status.UNKNOWN, Status.CRASHED)
 

@@ -1,7 +1,7 @@
-"""The ways to notify: a command, a webhook, and a message through Hermes itself.
+"""Sends notices through a command, a webhook, or a message from Hermes itself.
 
-Each is bounded in time. What they are told holds no secret, and what they complain about names
-neither the address nor the command, which may hold one.
+Each channel has a time limit. Notices contain no secrets, and error messages name neither the
+webhook address nor the command, because these may contain one.
 """
 
 from __future__ import annotations
@@ -25,55 +25,55 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 COMMAND_LIMIT, WEB_LIMIT, HERMES_LIMIT = 30.0, 10.0, 60.0
-"""Seconds."""
+"""Time limits in seconds."""
 MOST = 4000
-"""Characters of one field in the environment: the kernel takes only so many."""
+"""Characters per environment variable: the kernel limits their size."""
 PAUSES = (1.0, 5.0)
-"""Seconds between the tries of a webhook."""
+"""Seconds between the attempts of a webhook."""
 SENDS_SINCE = (0, 15)
 """The first release with `hermes send`."""
 
 
 class NotSent(Exception):
-    """Why a notice did not get through, without any secret in it."""
+    """A notice was not delivered; the message says why and contains no secret."""
 
 
 class Notice(NamedTuple):
-    """An event on its way out."""
+    """An event to be sent, with its home and the subjects that are broken now."""
 
     event: Event
     home: str
     broken: frozenset[str]
-    """What is out of order just now, platforms among it."""
+    """Subjects of current problems in lower case, platform names among them."""
 
     def words(self) -> str:
-        """The event in one line for a chat; a file name in it must not attach a file."""
+        """The event as one line for a chat, without the marks that make Hermes attach a file."""
         text = f"hermes-doctor on {socket.gethostname()} ({self.home}): {self.event.sentence()}"
         return clean(text).replace("MEDIA:", "MEDIA ").replace("[[", "[ [")[:1500]
 
     def document(self) -> dict[str, Any]:
-        """The event for programs: `text` and `content` are what chat services show."""
+        """The event as JSON data: `text` and `content` are the fields that chat services show."""
         text = self.words()
         more = {"host": socket.gethostname(), "text": text, "content": text}
         return self.event.document(self.home) | more
 
 
 class Channel(Protocol):
-    """One way to notify."""
+    """A way to send notices."""
 
     name: str
 
     def send(self, notice: Notice) -> None:
-        """Send it, or raise NotSent."""
+        """Send the notice, or raise NotSent."""
 
 
 class Command:
-    """A command of the operator's: the event as JSON on stdin, its fields in the environment."""
+    """Runs the operator's command with the event as JSON on stdin and in environment variables."""
 
     name = "the command"
 
     def __init__(self, command: str, limit: float = COMMAND_LIMIT) -> None:
-        """`@FILE` runs what the file holds, which then shows in no list of processes."""
+        """`@FILE` runs the file as a script, so that its text is not in the process list."""
         secrets.told(command, "--notify-command")
         file = str(secrets.named(command)) if command.startswith("@") else None
         self.words = ["/bin/sh", file] if file else ["/bin/sh", "-c", command]
@@ -110,7 +110,7 @@ class Command:
 
 
 class Webhook:
-    """An address that takes JSON by POST; tried a few times."""
+    """Posts the event as JSON to a URL, with a few retries."""
 
     name = "the webhook"
 
@@ -130,7 +130,7 @@ class Webhook:
             time.sleep(pause)
 
     def _in_time(self, data: bytes) -> tuple[str, bool]:
-        """The same, given up when the whole of it takes too long: a server may answer by drops."""
+        """Post with a limit on the total time: a server may answer one byte at a time."""
         said: list[tuple[str, bool]] = []
         thread = threading.Thread(target=lambda: said.append(self._post(data)), daemon=True)
         thread.start()
@@ -138,7 +138,7 @@ class Webhook:
         return said[0] if said else ("it does not answer in time", False)
 
     def _post(self, data: bytes) -> tuple[str, bool]:
-        """Why it did not arrive (empty: it did), and whether trying again is of no use."""
+        """Post once; return why it failed (empty on success) and whether a retry is useless."""
         import http.client
         import urllib.error
         import urllib.request
@@ -166,7 +166,7 @@ class Webhook:
 
 
 def _opener() -> urllib.request.OpenerDirector:
-    """One that goes where it was told and nowhere else: the address is a secret."""
+    """An opener that follows no redirects, because the address is a secret."""
     import urllib.request
 
     class Stay(urllib.request.HTTPRedirectHandler):
@@ -177,11 +177,11 @@ def _opener() -> urllib.request.OpenerDirector:
 
 
 _AS_IT_IS = {"HERMES_DISABLE_LAZY_INSTALLS": "1"}
-"""Sending must not make Hermes install what it thinks that it lacks."""
+"""Keep `hermes send` from installing missing packages."""
 
 
 class Hermes:
-    """A message through a platform of this very Hermes, as `hermes send` sends it."""
+    """Sends the notice with `hermes send`, through a platform of the watched Hermes."""
 
     name = "hermes send"
 
@@ -214,7 +214,7 @@ class Hermes:
             raise NotSent(f"it ended with {said.code}")
 
     def python(self) -> Path:
-        """The interpreter of the Hermes that is installed, if that one can send."""
+        """The interpreter of the installed Hermes; NotSent if it has no `hermes send`."""
         from hermes_doctor.gateway.detached import python_of
         from hermes_doctor.gateway.manager_commands import owner_of
         from hermes_doctor.probes.probes import Probes

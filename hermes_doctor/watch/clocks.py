@@ -1,7 +1,7 @@
-"""Time as a watch needs it: how long it waited, and whether the machine slept meanwhile.
+"""Reads the clocks of the machine and detects sleep and clock changes between two rounds.
 
-Intervals go by a clock that nobody can set. What outlives a process goes by one that also runs
-while the machine sleeps, together with the boot that it counts from.
+Intervals use the monotonic clock, which cannot be set. Times that are stored for the next process
+use a clock that also runs while the machine sleeps, together with the id of the boot.
 """
 
 from __future__ import annotations
@@ -13,20 +13,20 @@ from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.schedule.durations import span
 
 SLACK = 10.0
-"""Seconds that clocks may drift apart between two rounds without anything having happened."""
+"""Seconds that clocks may drift apart between two rounds without meaning a gap."""
 DRIFT = 0.001
-"""The same as a part of the time between them: clocks are slowed down and sped up to agree."""
+"""Additional drift as a share of the elapsed time: time synchronisation slows and speeds clocks."""
 
 
 class Reading(NamedTuple):
     """All clocks at one moment, in seconds."""
 
     steady: float
-    """Stands still while the machine sleeps."""
+    """The monotonic clock; it stops while the machine sleeps."""
     awake: float | None
-    """Runs on while it sleeps; None where there is no such clock."""
+    """A monotonic clock that runs during sleep; None if the system has none."""
     wall: float
-    """What people go by; anybody may set it."""
+    """The wall clock; it can be set."""
 
 
 class Clock:
@@ -34,26 +34,26 @@ class Clock:
 
     def __init__(self) -> None:
         self.boot = _boot()
-        """Which start of the machine this is; empty where it does not say."""
+        """The boot id; empty if the system has none."""
 
     def read(self) -> Reading:
-        """All of them now."""
+        """Read all clocks."""
         which = getattr(time, "CLOCK_BOOTTIME", None)
         awake = time.clock_gettime(which) if which is not None else None
         return Reading(time.monotonic(), awake, time.time())
 
     def lasting(self) -> float:
-        """Seconds on a clock that other processes of this boot read as well."""
+        """Seconds on a clock that all processes of this boot share, also across sleep."""
         now = self.read()
         return now.wall if now.awake is None else now.awake
 
     def now(self) -> datetime:
-        """The time of day, for people."""
+        """The current time of day, in UTC."""
         return datetime.fromtimestamp(self.read().wall, UTC)
 
 
 def gap(before: Reading, after: Reading, longest: float) -> str | None:
-    """Why what was seen before says little about now; None when nothing came between."""
+    """Why the previous round says little about now; None if there was no gap."""
     steady, wall = after.steady - before.steady, after.wall - before.wall
     known = before.awake is not None and after.awake is not None
     real = (after.awake or 0) - (before.awake or 0) if known else steady

@@ -1,9 +1,9 @@
-"""What a watch may repair without asking anybody.
+"""Decides which findings a watch may repair without asking.
 
-Due is what was found several times in a row, is at least a warning, and has a fix that asks
-nobody: one marked safe, or one that the operator has agreed to beforehand. The gateway is started
-or stopped only for an error, never against somebody who stopped it, and never in a way that would
-leave it living inside the watch's own service.
+A finding is due when it was found several times in a row, is at least a warning, and has a fix that
+need not ask: one marked safe, or one that the operator agreed to beforehand. The watch starts or
+stops the gateway only for an error. It never starts a gateway that somebody stopped, and never lets
+one run inside its own service.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def due(
     after: int,
     agreed: frozenset[str],
 ) -> bool:
-    """Whether a finding has lasted, and has a fix that asks nobody any more."""
+    """Whether the finding has lasted long enough and its fix needs no confirmation."""
     if standing is None or standing.seen < after or finding.severity is Severity.INFO:
         return False
     if finding.fix is None:
@@ -37,13 +37,13 @@ def due(
 
 
 def early(one: Planned, standing: Standing | None, after: int) -> bool:
-    """Whether the gateway would be steered for what has been an error less often than that."""
+    """Whether the plan starts or stops the gateway for an error younger than `after` rounds."""
     lasting = standing is not None and standing.grave >= after
     return one.steers and is_grave(one.finding.severity) and not lasting
 
 
 def refusal(one: Planned, agreed: frozenset[str]) -> str | None:
-    """Why a plan is not carried out without a person; None when it may be."""
+    """Why the plan is not applied unattended; None if it may be."""
     if one.refusal is not None or one.fix is None:
         return one.refusal or "no fix can do it"
     if one.personal:
@@ -68,7 +68,7 @@ def refusal(one: Planned, agreed: frozenset[str]) -> str | None:
 
 
 def _owners(one: Planned) -> list[Owned]:
-    """Whoever would be asked to start or stop the gateway."""
+    """The supervisors that would start or stop the gateway."""
     from hermes_doctor.gateway.base import Owned
     from hermes_doctor.steps.gateway import GatewayStep
 

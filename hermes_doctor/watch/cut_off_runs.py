@@ -1,7 +1,7 @@
-"""A run that was cut off, by `kill -9` or a power failure, is ended by the next watch that heals.
+"""Finishes runs that were cut off by `kill -9` or a power failure, in a watch that heals.
 
-It may start the gateway again, but only one that the run itself had stopped: that is part of what
-was agreed to when the run began.
+This may start the gateway again, but only one that the run itself had stopped: the consent for the
+run covers that.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def there(home: Home) -> list[str]:
-    """The runs that nobody is at work on any more, and that have not ended."""
+    """The ids of unfinished runs that no process is working on."""
     from hermes_doctor.records import unfinished
 
     try:
@@ -32,7 +32,7 @@ def there(home: Home) -> list[str]:
 
 
 def end(home: Home, verify: Verify) -> tuple[list[str], str]:
-    """Bring such runs to an end: what was done, or why it cannot be. The home's lock is held."""
+    """Finish these runs; return what was done, or why it failed. The home's lock must be held."""
     from hermes_doctor.repair import recovery
 
     try:
@@ -45,7 +45,7 @@ def end(home: Home, verify: Verify) -> tuple[list[str], str]:
 
 
 def hindrance(home: Home) -> str | None:
-    """Why a run that was cut off is not ended now by a watch; None when it may be."""
+    """Why the watch does not finish a cut-off run now; None if it may."""
     from hermes_doctor.records.journal import Journals
     from hermes_doctor.repair.gateway import ASKED, STOPPED
 
@@ -58,7 +58,7 @@ def hindrance(home: Home) -> str | None:
 
 
 def _gateway(home: Home, journal: Journal) -> str | None:
-    """The same for the gateway that it had stopped, or asked to end."""
+    """The same for the gateway that the run stopped or asked to stop."""
     from hermes_doctor.gateway import control
 
     probes = Probes(home)
@@ -68,7 +68,7 @@ def _gateway(home: Home, journal: Journal) -> str | None:
             return f"waits for process {journal.asked} to end"
         if running or not os.environ.get(SERVICE) or control.gateway_service(probes).keeps:
             return None
-    except (CannotFix, CouldNotLook):  # ending it will say so, and leaves the gateway as it is
+    except (CannotFix, CouldNotLook):  # finishing the run reports this and leaves the gateway alone
         return None
     finally:
         probes.close()

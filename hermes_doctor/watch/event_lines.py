@@ -1,4 +1,4 @@
-"""Events as lines: for a terminal, for a file, for journald, or one JSON object each."""
+"""Prints events as lines for a terminal, a file or journald, or as JSON objects."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from hermes_doctor.terminal.show import show
 from hermes_doctor.watch.events import PRESENT, Event, Kind, named
 
 MARGIN = 9
-"""As wide as a time of day with the blank after it."""
+"""The width of a time of day and the space after it."""
 _STYLES = {
     Kind.GONE: "good",
     Kind.BETTER: "good",
@@ -41,7 +41,7 @@ _PRIORITIES = {
 
 
 class Teller:
-    """Says each event once, at once."""
+    """Prints each event as soon as it happens."""
 
     def __init__(self, home: Path, *, json: bool = False, out: TextIO | None = None) -> None:
         self.home = str(home)
@@ -62,7 +62,7 @@ class Teller:
             self._complain(error)
 
     def _complain(self, error: Exception) -> None:
-        """Say once, elsewhere, that nothing can be told here: the watch goes on."""
+        """Report once on stderr that events cannot be printed; the watch continues."""
         if self._mute or sys.stderr is None:
             return
         self._mute = True
@@ -87,13 +87,13 @@ class Teller:
 
 
 def trouble(message: str) -> str:
-    """That a watch could not run, as one object in one line."""
+    """The JSON line that says why a watch could not run."""
     now = datetime.now(UTC)
     return json.dumps(Event(Kind.NOTE, now, message, severity=Severity.ERROR).document(""))
 
 
 def lines(event: Event) -> Iterator[Line]:
-    """An event on a terminal: what happened, and what to type."""
+    """The lines of an event for a terminal: what happened, and what to type."""
     style = _STYLES.get(event.kind, event.severity.value if event.severity else "strong")
     parts: list[str | Span] = [(f"{_time(event.at)[11:]} ", "faint"), (f"{event.kind:<7}", style)]
     if event.severity and event.kind in PRESENT:
@@ -106,7 +106,7 @@ def lines(event: Event) -> Iterator[Line]:
 
 
 def _whole(event: Event) -> str:
-    """The same in one line."""
+    """The event in one line."""
     level = f"{_level(event)}  " if event.severity and event.kind in PRESENT else ""
     code = f"{event.code}  " if event.code else ""
     do = f"  [{event.command}]" if event.command else ""
@@ -130,7 +130,7 @@ def _time(moment: datetime) -> str:
 
 
 def priority(event: Event) -> int:
-    """How journald files it."""
+    """The syslog priority of the event for journald."""
     style = _STYLES.get(event.kind)
     if event.severity and style != "good":
         return _PRIORITIES[event.severity]
@@ -138,7 +138,7 @@ def priority(event: Event) -> int:
 
 
 def into_journal(out: TextIO | None) -> bool:
-    """Whether what is printed goes to journald, which has a time of its own for each line."""
+    """Whether the output goes to journald, which adds its own time to each line."""
     device, _, inode = os.environ.get("JOURNAL_STREAM", "").partition(":")
     try:
         st = os.fstat(out.fileno()) if out is not None else None
@@ -148,7 +148,7 @@ def into_journal(out: TextIO | None) -> bool:
 
 
 def stands(report: Report) -> str:
-    """How a home stands, in a few words."""
+    """The state of the home in a few words."""
     bad = {s: n for s, n in report.counts.items() if n and s is not Severity.INFO}
     if bad:
         parts = ", ".join(f"{count} {severity.value}" for severity, count in bad.items())

@@ -1,4 +1,4 @@
-"""What a watch has to tell: one event each time that something is not as it was."""
+"""The events that a watch reports: one for each change."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ class Kind(enum.StrEnum):
 
     START = "start"
     FOUND = "found"
-    """It was there when the watch began."""
+    """It was present when the watch started."""
     NEW = "new"
     WORSE = "worse"
     BETTER = "better"
     GONE = "gone"
     BLIND = "blind"
-    """A question has had no answer for some rounds."""
+    """A check has had no answer for several rounds."""
     SEES = "sees"
     AWAY = "away"
-    """The home is not there, or does not answer."""
+    """The home is missing or does not answer."""
     BACK = "back"
     GAP = "gap"
     """The machine slept, or its clock was set."""
     HEALED = "healed"
     FAILED = "failed"
     HELD = "waits"
-    """A repair is due and is not done now."""
+    """A repair is due but is not done now."""
     NOTE = "note"
     QUIET = "quiet"
     END = "end"
@@ -56,20 +56,20 @@ class Event:
     code: str = ""
     subject: str = ""
     was: Severity | None = None
-    """How bad it was before."""
+    """The previous severity."""
     since: datetime | None = None
     command: str = ""
-    """What to type now."""
+    """The command to type now."""
     more: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def key(self) -> Key:
-        """The finding that it is about."""
+        """The code and subject of the finding."""
         return self.code, self.subject
 
     @property
     def worst(self) -> Severity | None:
-        """How bad it is, or was before it got better."""
+        """The worse of the current and the previous severity."""
         known = [one for one in (self.severity, self.was) if one is not None]
         return min(known, key=lambda one: one.rank, default=None)
 
@@ -80,7 +80,7 @@ class Event:
         return clean(f"{self.kind.value}: {level}{about}{named(self)}")
 
     def document(self, home: str) -> dict[str, Any]:
-        """The event for programs."""
+        """The event as JSON data."""
         return {
             "schema": SCHEMA,
             "time": self.at.isoformat(timespec="seconds"),
@@ -98,7 +98,7 @@ class Event:
 
 
 def named(event: Event) -> str:
-    """What it says, with its subject in front where the sentence does not name it."""
+    """The title, preceded by the subject unless the title contains it."""
     subject = event.subject
     if not subject or subject in event.title:
         return event.title

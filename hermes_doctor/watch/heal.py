@@ -1,7 +1,7 @@
-"""`--heal`: what is due is repaired by the same engine as `fix --apply`, within bounds.
+"""Repairs what is due for `--heal`, with the same engine as `fix --apply`.
 
-Never while an answer is being written, up to a limit; never beyond the budget; and what did not
-help is not tried again soon, nor for ever.
+It waits, up to a limit, while an answer is being written, and stays within the budget. A repair
+that did not help is tried again only after a pause, and only a few times.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ if TYPE_CHECKING:
     from hermes_doctor.repair.run import Verify
 
 ALL, OTHER = ("", "all"), ("", "watch")
-"""What is held, where it is not one finding."""
+"""Keys for reasons that concern the whole watch instead of one finding."""
 SOON, PAUSE = 15.0, 120.0
-"""Seconds until a plan is made again for what could not be done: it may have been on its way."""
+"""Seconds until a refused repair is planned again: its obstacle may be temporary."""
 
 
 @dataclass
@@ -55,21 +55,21 @@ class Healer:
     after: int
     patience: float
     agreed: frozenset[str] = frozenset()
-    """Codes and fixes that the operator has agreed to although they ask."""
+    """Codes and fixes that the operator agreed to although they ask."""
     vault: Path | None = None
     options: str = ""
-    """What a hint must repeat so that it works when pasted."""
+    """Options that a hint must repeat so that it works when pasted."""
     busy: Callable[[Probes], bool] = answering
     memory: Memory = field(default_factory=Memory)
     _later: dict[Key, float] = field(default_factory=dict)
-    """By finding: when a plan is made again for what could not be done."""
+    """By finding: when to plan a refused repair again."""
 
     def __post_init__(self) -> None:
         self.lease = Lease(self.home, self.clock, self.store.file)
         self.ledger.since(self.clock.lasting())
 
     def attempt(self, report: Report, memory: Memory, at: datetime) -> tuple[list[Event], bool]:
-        """Repair what is due; what was done or why not, and whether a new look is due."""
+        """Repair what is due; return the events and whether to examine again at once."""
         now = self.clock.lasting()
         self.memory = memory
         why = self._other_watch()
@@ -110,7 +110,7 @@ class Healer:
             memory.repairs, memory.failures = self.ledger.repairs, self.ledger.failures
 
     def _other_watch(self) -> str | None:
-        """One watch heals a home; another one goes on looking until that one has ended."""
+        """Why this watch may not heal because another one does; it then only examines."""
         try:
             if self.store.take():
                 return self.lease.refusal()
@@ -122,7 +122,7 @@ class Healer:
         return f"another watch{f' (process {who})' if who else ''} heals this home; this one looks"
 
     def _spent(self, now: float) -> str | None:
-        """Whether the budget allows no repair now, however much is due."""
+        """Why the budget allows no repair now; None if it does."""
         free = self.ledger.free_at(now)
         if free is None:
             return None
@@ -133,7 +133,7 @@ class Healer:
         )
 
     def _answering(self, now: float) -> str | None:
-        """Whether an answer is being written that a repair has to wait for still."""
+        """Why a repair must wait for an answer that is being written; None if it need not."""
         memory = self.memory
         if not self.busy(Probes(self.home)):
             memory.busy_since = None
@@ -152,7 +152,7 @@ class Healer:
     def _held(
         self, key: Key, why: str, at: datetime, finding: Finding | None = None
     ) -> list[Event]:
-        """Say why something is not done, once for each reason."""
+        """Report why something is not repaired, once for each reason."""
         plain = why.partition(";")[0]
         if self.memory.said.get(key) == plain:
             return []
@@ -174,7 +174,7 @@ class Healer:
     def _work(
         self, cut_off: Mapping[Key, Finding | None], due: Sequence[Finding], at: datetime
     ) -> tuple[list[Event], bool]:
-        """Under the home's lock: end what was cut off, and when nothing was, repair."""
+        """Under the home's lock: finish cut-off runs, or repair if there are none."""
         from hermes_doctor.records.home_lock import locked
 
         with contextlib.ExitStack() as held:
@@ -191,7 +191,7 @@ class Healer:
     def _end(
         self, cut_off: Mapping[Key, Finding | None], at: datetime
     ) -> tuple[list[Event], bool | None]:
-        """Bring runs that were cut off to an end; whether there were any, None if it cannot be."""
+        """Finish cut-off runs; return whether there were any, or None if that failed."""
         for key in cut_off:
             self._later[key] = self.clock.lasting() + PAUSE
         try:
@@ -237,7 +237,7 @@ class Healer:
             return [*events, *self._failed(due, crash(error), at)], False
 
     def _spend(self) -> None:
-        """Count the repair before it is made: killed in the middle, it still counts."""
+        """Count the repair before it starts, so that it counts even if this process is killed."""
         memory = self.memory
         memory.said.pop(ALL, None)
         memory.busy_since = None

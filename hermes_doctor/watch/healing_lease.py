@@ -1,8 +1,8 @@
-"""Who heals a home: one watch, wherever watches keep what they know.
+"""The lease that lets only one watch heal a home, even when watches use different state folders.
 
-The lease lies in the home's vault. Looking never puts it there: a watch that heals does, before
-its first repair. As long as its process lives it holds the file's lock; one that a timer starts
-round by round is named in the file for as long as its last repair counts for its budget.
+The lease is a file in the home's vault. A watch that heals creates it before its first repair; a
+watch that only examines never does. A running watch holds the file's lock. A watch that a timer
+starts round by round is named in the file while its last repair counts towards its budget.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
 
 FILE = "watch.lease"
 _SIZE = 256
-"""Bytes of the one record, however long it is: so it is written over in place, under its lock."""
+"""Fixed size of the record in bytes, so that it can be overwritten in place under the lock."""
 
 
 class Lease:
-    """The lease of one home, for the watch that keeps what it knows in one file."""
+    """The lease of one home, taken in the name of the watch with the given state file."""
 
     def __init__(self, home: Home, clock: Clock, memory: Path) -> None:
         import hashlib
@@ -40,7 +40,7 @@ class Lease:
         self._fd: int | None = None
 
     def refusal(self, *, make: bool = False) -> str | None:
-        """Why another watch has it; None when it is ours now, or nobody's and none is made."""
+        """Why another watch has the lease; None if it is ours, or free and `make` is false."""
         if self._fd is not None and self._still():
             return None
         self.close()
@@ -58,7 +58,7 @@ class Lease:
         return None
 
     def prolong(self, period: float) -> None:
-        """A repair is about to be made: nobody else repairs before it counts no more."""
+        """Keep the lease for the budget's period, because a repair is about to be made."""
         if self._fd is None:
             return
         data = {"boot": self.clock.boot, "who": self.who, "until": self.clock.lasting() + period}
@@ -66,19 +66,19 @@ class Lease:
         disk.sync(self._fd)
 
     def give_up(self) -> None:
-        """Take the file away, if it is ours."""
+        """Delete the file if the lease is ours."""
         if self.refusal() is None and self._fd is not None:
             disk.remove(self.path)
             self.close()
 
     def close(self) -> None:
-        """Let go of the lock; what the file says stays."""
+        """Release the lock; the record in the file stays."""
         if self._fd is not None:
             os.close(self._fd)
             self._fd = None
 
     def _still(self) -> bool:
-        """Whether the file that we hold is the one that others would find."""
+        """Whether the locked file is still the one at this path."""
         try:
             held, there = os.fstat(self._fd or 0), os.lstat(self.path)
         except OSError:
@@ -98,7 +98,7 @@ class Lease:
         return f"another watch has healed this home lately; this one may in {span(left)}"
 
     def _left(self, said: dict[str, Any]) -> float:
-        """Seconds for which the file names somebody else."""
+        """Seconds for which the record reserves the home for another watch."""
         if said.get("boot") != self.clock.boot or said.get("who") == self.who:
             return 0.0
         until = said.get("until")

@@ -1,4 +1,4 @@
-"""Is the home there at all, and is it the folder that it was? Asked so that nothing can hang."""
+"""Checks, without blocking, that the home exists and is still the same folder."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from hermes_doctor import home as homes
 from hermes_doctor.home import Home
 
 HANGING = 24
-"""Looks of earlier rounds that hang in the kernel; with more nothing new is asked."""
+"""Most threads of earlier rounds that may hang in the kernel; with more, no new one is started."""
 REACHABLE = 5.0
-"""Seconds within which the home must be there."""
+"""Seconds within which the home must answer."""
 
 
 def reach(home: Home) -> tuple[str, str]:
-    """Which folder the home is now, or why it cannot be looked at; the other is empty."""
+    """Return the identity of the home's folder and why it cannot be examined; one is empty."""
     hanging = sum(one.name.startswith(("probe-", "check-")) for one in threading.enumerate())
     if hanging > HANGING:
         return "", f"the disk does not answer: {hanging} looks of earlier rounds still wait for it"
@@ -31,7 +31,7 @@ def reach(home: Home) -> tuple[str, str]:
 
 
 def _place(home: Home) -> str:
-    """What tells one folder from another that bears its name; empty when no home is there."""
+    """Device and inode of the home's folder; empty if no home is there."""
     if not homes.looks_like_home(home.path):
         return ""
     try:

@@ -1,4 +1,4 @@
-"""From what the operator asked for to a job of a manager, and what is known of one."""
+"""Installs, inspects and removes the watch of a home as a service or cron job."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _SYSTEM = Path("/var/lib")
 
 
 def known(home: Home, *, system: bool, cron: bool) -> tuple[Manager, Job]:
-    """The job of this home as far as its name goes, to ask about or to take away."""
+    """The manager and the home's job without its options, for status and removal."""
     return choose(home, system=system, cron=cron), Job(home, (), False, 0.0, _folder(home, system))
 
 
@@ -40,7 +40,7 @@ def prepare(
     cron: bool,
     folders: Sequence[Path] = (),
 ) -> tuple[Manager, Job]:
-    """The manager, and the job to give it."""
+    """Choose the manager and build the job from the options."""
     from hermes_doctor.planning.install_service import refuse_passing
 
     refuse_passing(home.path)
@@ -62,7 +62,7 @@ def prepare(
 
 
 def install(manager: Manager, job: Job, asked: assembly.Asked) -> bool:
-    """Do it; whether anything had to be changed. What may be secret lies beside it."""
+    """Install the job and store its secrets in private files; return whether anything changed."""
     ways, store = asked.ways, store_of(job)
     webhook = secrets.told(ways.webhook, "--notify-webhook") if ways.webhook else ""
     command = secrets.told(ways.command, "--notify-command") if ways.command else ""
@@ -71,7 +71,7 @@ def install(manager: Manager, job: Job, asked: assembly.Asked) -> bool:
 
 
 def kept(job: Job) -> Iterator[str]:
-    """Where what may be secret lies: units and crontabs are for everybody to read."""
+    """Lines that name the files with secrets, which units and crontabs must not contain."""
     store = store_of(job)
     for path in (store.webhook, store.command):
         if os.path.lexists(path):
@@ -79,7 +79,7 @@ def kept(job: Job) -> Iterator[str]:
 
 
 def overdue(job: Job, *, scheduled: bool) -> str | None:
-    """Why its last round was too long ago; None when it was not, or there was none yet."""
+    """Why the last round is too old; None if it is not, or if there was none yet."""
     clock = Clock()
     store = store_of(job)
     memory = store.load(clock.boot)
@@ -96,7 +96,7 @@ def overdue(job: Job, *, scheduled: bool) -> str | None:
 
 
 def remembered(job: Job) -> Iterator[str]:
-    """What the watch itself wrote down: its last round, how things stood, what it did."""
+    """Lines on the stored state of the watch: last round, problems, repairs."""
     clock = Clock()
     store = store_of(job)
     memory = store.load(clock.boot)
@@ -122,7 +122,7 @@ def remembered(job: Job) -> Iterator[str]:
 
 
 def forget(job: Job) -> list[Path]:
-    """Take away all that the watch knew, and its lease of the home."""
+    """Delete the stored state of the watch and its lease; return the deleted files."""
     store = store_of(job)
     with contextlib.suppress(OSError, Trouble):
         Lease(job.home, Clock(), store.file).give_up()
@@ -134,19 +134,19 @@ def forget(job: Job) -> list[Path]:
 
 
 def store_of(job: Job) -> Store:
-    """What the watch of a job knows."""
+    """The state files of the watch of a job."""
     return Store(job.home, job.folder)
 
 
 def _folder(home: Home, system: bool) -> Path:
-    """A service of the machine has a folder of its own: its user may have none."""
+    """Where the state is stored; a system service has its own folder, as its user may have none."""
     if not system or sys.platform == "darwin":
         return state_folder()
     return _SYSTEM / f"{PREFIX}-{identity(home)}" / "hermes-doctor"
 
 
 def _keep(store: Store, path: Path, secret: str) -> bool:
-    """Have a secret in a private file, or no such file; whether that changed anything."""
+    """Store a secret in a private file, or delete the file if empty; return whether it changed."""
     try:
         before = store.read(path).decode("utf-8", "replace")
     except (OSError, CouldNotLook):
@@ -161,7 +161,7 @@ def _keep(store: Store, path: Path, secret: str) -> bool:
 
 
 def _options(asked: assembly.Asked, store: Store, folders: Sequence[Path]) -> Iterator[str]:
-    """The words that say the same again."""
+    """The options as command-line words."""
     yield from ("--interval", asked.interval)
     healing, ways = asked.healing, asked.ways
     if healing:
@@ -186,7 +186,7 @@ def _options(asked: assembly.Asked, store: Store, folders: Sequence[Path]) -> It
 
 
 def _user(home: Home, asked: assembly.Asked) -> str | None:
-    """As whom it runs: as the home's owner, unless only root can steer the gateway."""
+    """The user to run as: the home's owner, or root (None) if only root can control the gateway."""
     from hermes_doctor.gateway.manager_commands import owner_of
     from hermes_doctor.probes.probes import Probes
     from hermes_doctor.supervisors.find import SYSTEMD_USER
@@ -206,7 +206,7 @@ def _user(home: Home, asked: assembly.Asked) -> str | None:
 
 
 def _refuse_untrusted() -> None:
-    """Root runs for good only what nobody else can change."""
+    """Raise if another user could change the code that root would run."""
     from hermes_doctor.system.accounts import refuse_untrusted
 
     for place in (Path(sys.executable), Path(__file__)):

@@ -1,4 +1,4 @@
-"""Files that are only there to be locked."""
+"""Opens files that exist only to be locked."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from hermes_doctor.system.privileges import acting_for
 
 
 def lock_file(path: Path, *, make: bool) -> int:
-    """Open one: a regular file of our own, never a pipe that would wait nor a way elsewhere.
+    """Open a lock file; it must be a regular file, never a FIFO or a symbolic link.
 
-    Root opens it with the rights of whoever owns the folder, and takes nobody else's file.
+    Root opens it with the privileges of the folder's owner and rejects files of other users.
     """
     flags = os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY
     with acting_for(path) as here:

@@ -1,8 +1,9 @@
-"""Which events are worth a notice, and how often: each state of a thing once, not each wobble.
+"""Decides which events to send as notices, and how often.
 
-A thing that changes again soon after a notice waits; when the wait is over, the state that it has
-then is told, if that is another one than the last that was told. So the last word always arrives,
-and what flaps all night is a handful of notices.
+Each state of a subject is sent once. If the subject changes again soon after a notice, the next
+notice waits; when the wait is over, the current state is sent, if it differs from the last one
+sent. So the final state always arrives, and a subject that flaps all night causes only a few
+notices.
 """
 
 from __future__ import annotations
@@ -21,12 +22,12 @@ from hermes_doctor.watch.channels import Channel, Notice, NotSent
 from hermes_doctor.watch.events import PRESENT, Event, Key, Kind
 
 QUIET = 600.0
-"""Seconds between two notices about one thing."""
+"""Seconds between two notices about the same subject."""
 MOST, HOUR = 20, 3600.0
-"""Notices in an hour; the others wait."""
+"""Notices per hour; the others wait."""
 WAITING = 200
 FAREWELL = 10.0
-"""Seconds that the last notices may take once the watch has been told to end."""
+"""Seconds that the last notices may take after the watch was told to stop."""
 KEPT = 7 * 86400.0
 _LASTING = ("away", *(severity.value for severity in Severity))
 _ALWAYS = (Kind.HEALED, Kind.FAILED)
@@ -34,9 +35,9 @@ _ALWAYS = (Kind.HEALED, Kind.FAILED)
 
 @dataclass
 class Notices:
-    """The notices of one watch; sent by a thread for each channel.
+    """The notices of one watch, sent by one thread per channel.
 
-    So none holds up a look, and a channel that is slow holds up no other.
+    So no notice delays an examination, and a slow channel does not delay the others.
     """
 
     channels: Sequence[Channel]
@@ -53,27 +54,27 @@ class Notices:
         self._works = False
 
     def observe(self, event: Event, notified: dict[Key, tuple[str, float]]) -> None:
-        """Hear of an event; whether and when it is sent is decided at `flush`."""
+        """Queue an event; `flush` decides whether and when it is sent."""
         topic, state = _topic(event)
         if not state or not self._counts(event):
             return
-        if event.kind is Kind.HEALED:  # that says already that it is gone
+        if event.kind is Kind.HEALED:  # the notice of the repair implies that it is gone
             self._pending.pop(event.key, None)
             notified[event.key] = ("gone", notified.get(event.key, ("", 0.0))[1])
         told = notified.get(topic)
         if state == "gone" and (told is None or told[0] == "gone"):
-            self._pending.pop(topic, None)  # nobody was told that it was there
+            self._pending.pop(topic, None)  # its presence was never sent
         elif told is not None and told[0] == state:
             self._pending.pop(topic, None)
         elif topic in self._pending or len(self._pending) < WAITING:
             self._pending[topic] = (state, event)
 
     def stand(self, subjects: frozenset[str]) -> None:
-        """What is broken just now: no notice goes through a platform among it."""
+        """Set which subjects are broken: no notice goes through a platform among them."""
         self._broken = subjects
 
     def flush(self, notified: dict[Key, tuple[str, float]], now: float) -> list[Event]:
-        """Send what is due; what came to light about earlier notices."""
+        """Send what is due; return events about failed notices."""
         while self._sent and not now - HOUR < self._sent[0] <= now:
             self._sent.popleft()
         for topic, (state, event) in list(self._pending.items()):
@@ -91,7 +92,7 @@ class Notices:
         return self._said()
 
     def close(self, patience: float = FAREWELL) -> None:
-        """Give what was begun a moment to arrive."""
+        """Wait a moment for unsent notices."""
         end = time.monotonic() + patience
         while any(one.unfinished_tasks for one in self._queues) and time.monotonic() < end:
             time.sleep(0.02)
@@ -125,7 +126,7 @@ class Notices:
             waiting.task_done()
 
     def _complain(self, channel: Channel, why: str) -> None:
-        """Say once that a way of notifying does not work."""
+        """Report once that a channel does not work."""
         if channel.name not in self._failing:
             self._failing.add(channel.name)
             self._notes.append(f"no notice could be given by {channel.name}: {why}")
@@ -136,7 +137,7 @@ class Notices:
 
 
 def _topic(event: Event) -> tuple[Key, str]:
-    """What an event is about, and the state of that thing after it."""
+    """What the event is about, and the state of that topic after it."""
     if event.kind in PRESENT:
         return event.key, event.severity.value if event.severity else ""
     if event.kind is Kind.GONE:

@@ -1,4 +1,4 @@
-"""What healing has cost so far: repairs within the budget, and what failed and must wait."""
+"""Counts the repairs of a watch against its budget, and delays repeats of failed ones."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hermes_doctor.schedule.durations import Budget
 from hermes_doctor.watch.events import Key
 
 TRIES = 3
-"""How often one problem is repaired in vain; after that a person has to look."""
+"""Failed repairs of one problem before the watch leaves it to a person."""
 
 
 class Failure(NamedTuple):
@@ -22,20 +22,23 @@ class Failure(NamedTuple):
 
 @dataclass
 class Ledger:
-    """Times are seconds on the clock that lasts as long as the machine runs."""
+    """The repairs and failures so far.
+
+    Times are seconds on the clock that runs as long as the machine is up.
+    """
 
     budget: Budget
     repairs: list[float] = field(default_factory=list)
     failures: dict[Key, Failure] = field(default_factory=dict)
 
     def since(self, now: float) -> None:
-        """Bring what was read from a file within what this budget could have brought about."""
+        """Limit failures read from a file to what this budget could have caused."""
         for key, (times, until) in self.failures.items():
             tried = min(max(times, 1), TRIES)
             self.failures[key] = Failure(tried, min(until, now + self._wait(tried)))
 
     def free_at(self, now: float) -> float | None:
-        """When the budget allows the next repair; None when it does now."""
+        """When the budget allows the next repair; None if it does now."""
         self.repairs = [at for at in self.repairs if now - self.budget.period < at <= now]
         if len(self.repairs) < self.budget.most:
             return None
@@ -46,7 +49,7 @@ class Ledger:
         self.repairs.append(now)
 
     def fail(self, key: Key, now: float) -> Failure:
-        """It did not help: wait for the budget's period, and longer each time."""
+        """Record a failure: wait for the budget's period, twice as long each time."""
         times = self.failures[key].times + 1 if key in self.failures else 1
         failure = Failure(times, now + self._wait(times))
         self.failures[key] = failure
@@ -56,12 +59,12 @@ class Ledger:
         return float(self.budget.period * 2 ** (times - 1))
 
     def may(self, key: Key, now: float) -> bool:
-        """Whether one more try is due."""
+        """Whether another attempt is allowed."""
         failure = self.failures.get(key)
         return failure is None or (failure.times < TRIES and now >= failure.until)
 
     def forget(self, standing: Mapping[Key, object], now: float) -> None:
-        """What is gone for as long as its wait lasted may be tried afresh when it comes again."""
+        """Drop the failures of findings that are gone and whose wait is over."""
         self.failures = {
             key: failure
             for key, failure in self.failures.items()

@@ -1,4 +1,4 @@
-"""What a watch repairs with: the same plans and the same runs as `fix --apply`."""
+"""Plans and runs the repairs of a watch, in the same way as `fix --apply`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def planned(home: Home, plugins: Plugins, due: Sequence[Finding]) -> list[Planned]:
-    """A fresh look at what is due, and a plan for each."""
+    """Run the checks of the due findings again, and plan a repair for each."""
     from hermes_doctor.examination.runner import examine
     from hermes_doctor.repair.plan import plan
 
@@ -27,12 +27,12 @@ def planned(home: Home, plugins: Plugins, due: Sequence[Finding]) -> list[Planne
     keys = {finding.key for finding in due}
     _, findings = examine(probes, [check for check in plugins.checks if check.id in wanted])
     found = plan(probes, plugins, [one for one in findings if one.key in keys])
-    probes.close()  # or a run would find its own readers holding the databases
+    probes.close()  # else the run would find our own readers holding the databases open
     return found
 
 
 def verifying(home: Home, plugins: Plugins) -> Verify:
-    """How a run is verified."""
+    """Build the function that verifies a run."""
     from hermes_doctor.repair.plan import verifier
 
     return verifier(lambda: Probes(home), plugins)
@@ -41,7 +41,7 @@ def verifying(home: Home, plugins: Plugins) -> Verify:
 def carried_out(
     home: Home, vault: Path | None, chosen: Sequence[Planned], verify: Verify
 ) -> Journal:
-    """One run of all that was chosen."""
+    """Apply all chosen plans in one run."""
     from hermes_doctor.backup.vault import Vault
     from hermes_doctor.repair.run import Run
 

@@ -1,7 +1,7 @@
-"""The watch itself: look, compare, tell, heal, wait, and again.
+"""The main loop of the watch: examine, compare, report, heal, wait.
 
-A round never begins before the one before it has ended. Whatever befalls a round is told, and the
-next one is tried.
+A round starts only after the previous one has ended. An error in a round is reported, and the watch
+continues with the next round.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ from hermes_doctor.watch.store import Store
 
 DAY = 86400.0
 HOUR = 3600.0
-"""Seconds between single rounds that are of one schedule in any case: who starts them knows it."""
+"""Seconds; single rounds at most this far apart count as one schedule, whatever --interval says."""
 ONE_ROUND = 120.0
-"""Seconds that a single round waits for its notices: nobody else would send them."""
+"""Seconds that a single round waits for its notices, because its process then ends."""
 
 
 class Heals(Protocol):
     """Repairs what is due."""
 
     def attempt(self, report: Report, memory: Memory, at: datetime) -> tuple[list[Event], bool]:
-        """What it did or why not, and whether something changed so that a new look is due."""
+        """Repair; return the events and whether to examine again at once."""
 
 
 @dataclass
@@ -59,19 +59,19 @@ class Watch:
     def __post_init__(self) -> None:
         known = self.store.load(self.clock.boot)
         self.fresh = known is None or not known.place
-        """Nobody has seen this home before."""
+        """No watch has examined this home before."""
         self.memory = known or Memory()
         self.rounds = 0
         self._single = False
         self._begun = False
         self._last: Reading | None = None
         self._place = self.memory.place if self.memory.boot == self.clock.boot else ""
-        """Which folder the home was in the round before."""
+        """The identity of the home's folder in the previous round."""
         self._troubles: set[str] = set()
         self._quiet = self.clock.read().steady
 
     def _resume(self) -> None:
-        """Go on where the last process ended, unless that says little about now."""
+        """Continue from the state of the last process, unless too much time has passed since."""
         memory, now, last = self.memory, self.clock.read(), self.memory.clocks
         usual = max(self.interval, memory.spacing, HOUR / 3) if self._single else self.interval
         if memory.boot != self.clock.boot or last is None or now.steady < last.steady:
@@ -84,14 +84,14 @@ class Watch:
         memory.interval, memory.heals = self.interval, self.heals is not None
 
     def enable(self, heals: Heals) -> None:
-        """Let it repair."""
+        """Enable repairs."""
         self.heals = heals
         self.memory.heals = True
 
     # -- the two ways to run ---------------------------------------------------------------
 
     def run(self) -> None:
-        """Round after round, until told to end."""
+        """Run rounds until told to stop."""
         self.memory.pid = os.getpid()
         self.memory.began = self.clock.now().isoformat(timespec="seconds")
         with self.signals.heard():
@@ -113,7 +113,7 @@ class Watch:
             self.notices.close()
 
     def once(self, *, loud: bool) -> Report | None:
-        """One round; what was told before is not told again. None when nothing could be seen."""
+        """Run one round and report only changes; None if the home could not be examined."""
         self._single = True
         with self.signals.heard():
             try:
@@ -132,7 +132,7 @@ class Watch:
     _told = 0
 
     def round(self, *, begins: bool) -> bool:
-        """Look once and tell; whether the next look is due at once."""
+        """Examine once and report; return whether the next round is due at once."""
         self.rounds += 1
         if self.rounds == 1:
             self._resume()
@@ -166,7 +166,7 @@ class Watch:
         return again
 
     def _report(self) -> Report | None:
-        """Look, as far as there is something to look at."""
+        """Examine the home if it can be reached."""
         place, why = reach(self.home)
         at, known = self.clock.now(), self.memory.away
         self.memory.away = why
@@ -198,7 +198,7 @@ class Watch:
         self._last = now
 
     def _mind_the_place(self, place: str) -> None:
-        """What another folder of that name showed, and what failed there, says nothing here."""
+        """Reset the counts and failures when another folder has taken the home's place."""
         if self._place and self._place != place:
             self._anew()
             self.memory.failures.clear()
@@ -207,7 +207,7 @@ class Watch:
         self._place = self.memory.place = place
 
     def _anew(self) -> None:
-        """Nothing has been seen in a row any more."""
+        """Reset the counts of rounds in a row."""
         memory = self.memory
         memory.busy_since = None
         memory.standing = {
@@ -217,7 +217,7 @@ class Watch:
     # -- telling ---------------------------------------------------------------------------
 
     def _begin(self, report: Report, told: Sequence[Event], at: datetime) -> None:
-        """How things stand at first; what was there before is told once more."""
+        """Report the state at the start, with the findings that were there before."""
         counts = {severity.value: count for severity, count in report.counts.items()}
         more = {"status": report.status.value, "counts": counts, "interval": self.interval}
         self._say(Event(Kind.START, at, f"{self.title}: {stands(report)}", more=more))
@@ -231,13 +231,13 @@ class Watch:
         self._quiet = self.clock.read().steady
         try:
             self.tell(event)
-        except BrokenPipeError:  # nobody listens any more
+        except BrokenPipeError:  # the reader has closed the pipe
             self.signals.ending = True
         if self.notices:
             self.notices.observe(event, self.memory.notified)
 
     def _trouble(self, text: str) -> None:
-        """Something that befell the watch itself, told once."""
+        """Report a problem of the watch itself, once."""
         if text not in self._troubles and len(self._troubles) < 100:
             self._troubles.add(text)
             self._say(Event(Kind.NOTE, self.clock.now(), text, severity=Severity.WARNING))
@@ -265,6 +265,6 @@ class Watch:
 
 
 def _broken(report: Report) -> frozenset[str]:
-    """What is out of order, by its name; platforms among it."""
+    """The subjects of all problems in lower case, platform names among them."""
     bad = [one for one in report.findings if one.severity is not Severity.INFO]
     return frozenset(name for one in bad for name in one.subject.lower().split(", "))

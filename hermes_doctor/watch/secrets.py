@@ -1,7 +1,6 @@
-"""What of the ways to notify may be secret: an address, its password, a command.
+"""Reads the notification options that may be secret: a webhook address, its password, a command.
 
-All of it can stand in a file of its own, named with an @, so that neither the process list nor a
-unit that everybody may read shows it.
+Each can be given as @FILE, so that neither the process list nor a world-readable unit shows it.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ LIMIT = 65536
 
 
 def told(said: str, option: str) -> str:
-    """What was typed, or what the file after an @ holds."""
+    """The option's value, or the content of the file if it is @FILE."""
     if not said.startswith("@"):
         return said
     try:
@@ -25,14 +24,14 @@ def told(said: str, option: str) -> str:
 
 
 def named(said: str) -> Path:
-    """The file after an @."""
+    """The path of @FILE."""
     return Path(said[1:]).expanduser().absolute()
 
 
 def split(address: str) -> tuple[str, str | None]:
-    """An address without its name and password, and these as a header of their own.
+    """Split off user and password of an address and return them as an Authorization header.
 
-    Left in, they would be taken for a part of the host, which is asked for on the network.
+    Left in, they would become part of the host name that is resolved on the network.
     """
     import re
     from urllib.parse import unquote, urlsplit

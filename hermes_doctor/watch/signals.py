@@ -1,7 +1,7 @@
-"""SIGTERM and Ctrl-C end a watch, SIGHUP lets it look now.
+"""Handles signals: SIGTERM and Ctrl-C end a watch, SIGHUP starts a round now.
 
-A look may be cut off at any moment, since it only reads. Everything else of ours is short, and a
-repair has its own way to end: it is taken back or finished first.
+An examination may be interrupted at any moment, because it only reads. The other work of a round is
+short, and a repair handles its own interruption: it is rolled back or finished first.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from types import FrameType
 
 
 class Ending(BaseException):
-    """The watch was told to end in the middle of a look."""
+    """The watch was told to stop during an examination."""
 
 
 class Signals:
-    """What this process was told meanwhile."""
+    """The signals that this process has received."""
 
     def __init__(self) -> None:
         self.ending = False
         self.hurry = False
-        """Somebody wants a look now."""
+        """A round was requested now."""
         self._cuts = False
         self._read, self._write = os.pipe()
         for end in (self._read, self._write):
@@ -32,7 +32,7 @@ class Signals:
 
     @contextlib.contextmanager
     def heard(self) -> Iterator[None]:
-        """Listen to them for as long as the context lasts."""
+        """Handle the signals inside this context."""
         numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
         before = {number: signal.signal(number, self._hear) for number in numbers}
         try:
@@ -46,7 +46,7 @@ class Signals:
             self.hurry = True
         else:
             self.ending = True
-        with contextlib.suppress(OSError):  # full: then it is awake already
+        with contextlib.suppress(OSError):  # if the pipe is full, the watch is awake already
             os.write(self._write, b".")
         if self.ending and self._cuts:
             self._cuts = False
@@ -54,7 +54,7 @@ class Signals:
 
     @contextlib.contextmanager
     def cutting(self) -> Iterator[None]:
-        """What happens in here may be cut off."""
+        """Raise Ending in this context when told to stop."""
         if self.ending:
             raise Ending
         self._cuts = True
@@ -64,7 +64,7 @@ class Signals:
             self._cuts = False
 
     def wait(self, seconds: float) -> None:
-        """Sleep so long, or until something is heard."""
+        """Sleep for that long, or until a signal arrives."""
         if not (self.ending or self.hurry):
             select.select([self._read], [], [], max(0.0, seconds))
         with contextlib.suppress(BlockingIOError):

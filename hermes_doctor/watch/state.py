@@ -1,7 +1,7 @@
-"""What a watch knows from one process to the next, and how that stands in a file.
+"""The state that a watch keeps between processes, and its form as JSON.
 
-Rounds that a timer starts one by one go on where the last one ended, and a watch that is started
-anew neither repeats its notices nor gets a fresh budget.
+Single rounds started by a timer continue where the last one ended. A watch that is restarted
+neither repeats its notices nor gets a new budget.
 """
 
 from __future__ import annotations
@@ -17,53 +17,53 @@ from hermes_doctor.watch.events import Key
 from hermes_doctor.watch.repair_budget import Failure
 
 MOST = 1000
-"""Entries of a kind that are kept."""
+"""Entries to keep of each kind."""
 MOST_DEEDS = 20
 MOVING = ("round_at", "clocks", "spacing")
-"""What is another in every round, without that anything happened."""
+"""Fields that change in every round even if nothing happened."""
 HEALERS = ("repairs", "failures", "deeds", "heals", "busy_since", "said")
-"""What only a watch that heals knows."""
+"""Fields that only a watch that heals writes."""
 
 
 @dataclass
 class Memory:
-    """All of it."""
+    """The state of one watch."""
 
     boot: str = ""
     place: str = ""
-    """Which folder the home was; another one may have been put in its place."""
+    """The identity of the home's folder, to notice when another one takes its place."""
     pid: int = 0
     began: str = ""
     round_at: str = ""
     clocks: Reading | None = None
-    """All clocks at the last round; they mean something in the same boot only."""
+    """All clocks at the last round; they are valid only within the same boot."""
     spacing: float = 0.0
     """Seconds between the last two rounds."""
     interval: float = 0.0
     heals: bool = False
     away: str = ""
-    """Why the home could not be looked at in the last round."""
+    """Why the home could not be examined in the last round."""
     standing: dict[Key, Standing] = field(default_factory=dict)
     unanswered: dict[str, int] = field(default_factory=dict)
     repairs: list[float] = field(default_factory=list)
     failures: dict[Key, Failure] = field(default_factory=dict)
     busy_since: float | None = None
-    """Since when a repair has waited for an answer that is being written."""
+    """Since when a repair has been waiting for an answer that is being written."""
     said: dict[Key, str] = field(default_factory=dict)
-    """By what is held: why, as it was last told."""
+    """By finding: the reason last reported for not repairing it."""
     notified: dict[Key, tuple[str, float]] = field(default_factory=dict)
-    """By topic: what was last notified, and when."""
+    """By topic: the state last sent as a notice, and when."""
     deeds: list[dict[str, Any]] = field(default_factory=list)
     """The latest repairs, for `watch status`."""
 
     def forget_times(self) -> None:
-        """Another boot has other clocks."""
+        """Drop times of another boot, whose clocks do not compare."""
         self.repairs, self.failures, self.busy_since, self.clocks = [], {}, None, None
         self.notified = {key: (state, 0.0) for key, (state, _) in self.notified.items()}
 
 
 def document(memory: Memory) -> dict[str, Any]:
-    """All of it as JSON can hold it."""
+    """The state as JSON data."""
     return {
         "boot": memory.boot,
         "place": memory.place,
@@ -90,7 +90,7 @@ def document(memory: Memory) -> dict[str, Any]:
 
 
 def parsed(said: Any) -> Memory:
-    """The same back; whoever wrote something else into the file gets a ValueError or the like."""
+    """Parse it back; invalid data raises ValueError, KeyError, TypeError or AttributeError."""
     return Memory(
         boot=str(said["boot"]),
         place=str(said["place"]),
@@ -125,7 +125,7 @@ def parsed(said: Any) -> Memory:
 
 
 def _number(value: Any) -> float:
-    """A moment or a length of time: JSON as Python reads it also knows NaN and Infinity."""
+    """A time or duration; reject NaN and Infinity, which Python's JSON accepts."""
     number = float(value)
     if not math.isfinite(number) or number < 0:
         raise ValueError("a time that is none")

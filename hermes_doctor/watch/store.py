@@ -1,4 +1,4 @@
-"""Where a watch keeps what it knows: a file of its own, outside of the Hermes home."""
+"""Stores the state of a watch in files outside of the Hermes home."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _OTHER = (KeyError, TypeError, AttributeError)
 
 
 class Store:
-    """The file of one home's watch."""
+    """The state files of one home's watch."""
 
     def __init__(self, home: Home, place: Path | None = None) -> None:
         self.folder = place or state_folder()
@@ -39,7 +39,7 @@ class Store:
         self._fd: int | None = None
 
     def load(self, boot: str) -> Memory | None:
-        """What was known last; None when that is nothing. Times of another boot mean nothing."""
+        """Load the state; None if there is none. Times of another boot are dropped."""
         try:
             said: Any = json.loads(self.read(self.file))
             known = memories.parsed(said)
@@ -53,12 +53,12 @@ class Store:
 
     @staticmethod
     def read(path: Path) -> bytes:
-        """A file of this folder, with the rights of whoever owns the folder."""
+        """Read a file of this folder with the privileges of the folder's owner."""
         with acting_for(path) as here:
             return read(here, MEGABYTE)[0]
 
     def save(self, memory: Memory) -> None:
-        """Write it down where it says something new; else only the time of the file moves on."""
+        """Write the state if it changed; else only update the time of the file."""
         if self.others():
             return
         data = memories.document(memory) | {"schema": SCHEMA, "home": str(self.home.path)}
@@ -73,7 +73,7 @@ class Store:
         self._saved = plain
 
     def _healer(self, boot: str) -> dict[str, Any]:
-        """What a watch that heals wrote down, which one that only looks leaves as it is."""
+        """The fields of a watch that heals, which a watch that only examines leaves as they are."""
         try:
             told = json.loads(self.read(self.file))
         except _NONE:
@@ -83,7 +83,7 @@ class Store:
         return {name: told[name] for name in memories.HEALERS if name in told}
 
     def remove(self) -> list[Path]:
-        """Take away all that the watch of this home left; what there was."""
+        """Delete all files of this home's watch; return what there was."""
         ours = (self.file, self.lock, self.webhook, self.command)
         there = [one for one in ours if os.path.lexists(one)]
         for path in there:
@@ -93,7 +93,7 @@ class Store:
         return there
 
     def take(self) -> bool:
-        """Whether no other watch of this folder heals the home; ours while this process lives."""
+        """Take the lock for healing until this process ends; False if another watch has it."""
         if self._fd is not None:
             return True
         disk.make_folder(self.folder)
@@ -107,7 +107,7 @@ class Store:
         return True
 
     def others(self) -> bool:
-        """Whether a watch of another process heals this home: what is written down is its own."""
+        """Whether another process heals this home; then the stored state is its own."""
         if self._fd is not None:
             return False
         try:
@@ -123,7 +123,7 @@ class Store:
         return False
 
     def holder(self) -> int | None:
-        """The process that heals this home; 0 when it is one that we cannot name."""
+        """The process that heals this home; 0 if it cannot be identified."""
         from hermes_doctor.processes import file_locks
 
         pids = file_locks.holders([self.lock]).get(self.lock, [])
