@@ -1,8 +1,8 @@
-"""Named tuples and regular expressions that are quick to define and made on first use.
+"""Named tuples and regular expressions that are cheap to define and built on first use.
 
-A check defines hundreds of them and uses few. Without these named tuples, `check` on a used home
-beside a running gateway takes 43 ms more CPU (1.14 times as much); without these patterns, 14 ms
-more (1.05 times).
+A check run defines hundreds of them and uses few. Without these named tuples, `check` on a used
+home with a running gateway takes 43 ms more CPU (1.14 times as much); without these patterns,
+14 ms more (1.05 times).
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any, AnyStr, cast
 
 
 class _Later:
-    """Stands for a compiled pattern, and becomes one method by method.
+    """A stand-in for a compiled pattern that compiles it when a method is first used.
 
-    It is not the pattern itself: a match names as its `re` the one that was compiled.
+    It is not the pattern itself: `match.re` is the compiled pattern.
     """
 
     def __init__(self, source: Any, flags: int) -> None:
@@ -25,17 +25,17 @@ class _Later:
 
     def __getattr__(self, name: str) -> Any:
         found = getattr(re.compile(*self._made_of), name)
-        setattr(self, name, found)  # from now on it is found without us
+        setattr(self, name, found)  # the next access does not call __getattr__
         return found
 
 
 def pattern(source: AnyStr, flags: int = 0) -> re.Pattern[AnyStr]:
-    """What `re.compile` gives, without its price as long as nobody asks."""
+    """Do the same as `re.compile`, but compile only on first use."""
     return cast("re.Pattern[AnyStr]", _Later(source, flags))
 
 
 NOTHING: Mapping[Any, Any] = MappingProxyType({})
-"""The default of a field that is a mapping: one that nobody can put anything into."""
+"""An empty read-only mapping, used as the default of mapping fields."""
 
 if TYPE_CHECKING:
     from typing import NamedTuple as NamedTuple
@@ -43,7 +43,7 @@ else:
     from collections import _tuplegetter as getter
 
     class _Tuple(tuple):
-        """What all named tuples share, as `collections.namedtuple` gives it to each."""
+        """The methods of a named tuple, as `collections.namedtuple` defines them for each class."""
 
         __slots__ = ()
         _fields = ()
@@ -71,12 +71,12 @@ else:
 
     @cache
     def _form(count):
-        """The code of a `__new__` for so many fields, whatever their names."""
+        """Return the code of a `__new__` with `count` fields; the names are set later."""
         listed = "".join(f"_{number}, " for number in range(count))
         return eval(f"lambda _cls, {listed}: _new(_cls, ({listed}))").__code__
 
     def _maker(made):
-        """The `__new__` of a named tuple, which takes its time only once it is needed."""
+        """Return a `__new__` that replaces itself with the real one on its first call."""
 
         def make(cls, /, *values, **named):
             code = _form(len(made._fields)).replace(
@@ -92,10 +92,10 @@ else:
         return make
 
     class _Defining(type):
-        """Turns the body of a class into a named tuple, as `typing.NamedTuple` does.
+        """A metaclass that turns a class body into a named tuple, as `typing.NamedTuple` does.
 
-        The fields come from the annotations as they are written, which takes
-        `from __future__ import annotations`.
+        It reads only the names of the annotations, not their types. The module that defines the
+        class needs `from __future__ import annotations`.
         """
 
         def __new__(cls, name, bases, body):
@@ -119,4 +119,4 @@ else:
             return made
 
     class NamedTuple(metaclass=_Defining):
-        """What a class derives from to become a named tuple."""
+        """The base class that makes a class a named tuple."""

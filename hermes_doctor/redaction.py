@@ -1,4 +1,7 @@
-"""What may be shown of a file: its shape always, its values only where they cannot be secret."""
+"""Redact secrets in text from settings files and logs before it is shown.
+
+The structure of a line is always kept; a value is shown only if it cannot be a secret.
+"""
 
 from __future__ import annotations
 
@@ -41,12 +44,12 @@ _SHOWN = frozenset(
     }
 )
 _NAMES_A_VARIABLE = pattern(r"(?i)(\w+_)?(key|token|secret|password)_?env|env_key|(\w+_)?key_var")
-"""Settings that take the name of a variable, and into which somebody may paste the key itself."""
+"""Settings that take the name of a variable; users sometimes paste the key itself instead."""
 _VARIABLE = pattern(r"[A-Z_][A-Z0-9_]{0,99}")
 _REFERENCE = pattern(r"(\$\{(?:env:)?|\$|env:|)(.*?)(\}?)")
 _WORD = pattern(r"""["']?[\w][\w./:-]{0,39}["']?""")
 _PEOPLE = pattern(r"(?i)(\w+_)?allowed_users|allow_from")
-"""Lists of ids: they are what an operator agrees to, and no secret."""
+"""Settings with lists of user ids, which are not secret; the operator must see them to agree."""
 _ADDRESS = pattern(r"(?i)(\w+_)?base_url")
 _URL = pattern(r"""["']?https?://[^\s"']+["']?""")
 _ITEM = pattern(r"^(\s*-\s+)([^\s#:]+)\s*$")
@@ -54,7 +57,7 @@ _ONE = pattern(r"\+?-?\d{1,20}|[\w.+@:-]{1,64}|\*")
 
 
 def clean(text: str) -> str:
-    """Text from a file or a file name, safe for a terminal: one line, nothing that steers it."""
+    """Replace line breaks and control characters, so that text from a file is safe to print."""
     if text.isascii() and text.isprintable():
         return text
     import unicodedata
@@ -66,7 +69,7 @@ def clean(text: str) -> str:
 
 
 def line(text: str) -> str:
-    """One line of a settings file with everything hidden that could be a secret."""
+    """Redact everything in one line of a settings file that could be a secret."""
     text = text.rstrip("\r\n")
     marked = text.startswith("\ufeff")
     text = text.removeprefix("\ufeff")
@@ -84,7 +87,7 @@ def _line(text: str) -> str:
     name = _NAME.search(pair[1].strip("- ").removeprefix("export ")) if pair else None
     odd = pair is not None and "=" in pair[1] and name is not None and not name[0].isupper()
     if not pair or not name or _TOKEN.search(name[0]) or bare.endswith("==") or odd:
-        return margin + HIDDEN  # a secret on a line of its own may look like a name
+        return margin + HIDDEN  # a secret alone on a line can look like a name
     head, value = pair[1], (pair[2].strip() if pair.lastindex == 2 else "")
     if not value or _SWITCH.fullmatch(value):
         return head + value
@@ -101,7 +104,7 @@ def _line(text: str) -> str:
 
 
 def _people(value: str) -> str:
-    """A list of ids as it is written, but for entries that are more like a key or a token."""
+    """Redact only those entries of a list of ids that look like a key or a token."""
     return ",".join(_person(one) for one in value.split(","))
 
 
@@ -112,21 +115,21 @@ def _person(entry: str) -> str:
 
 
 def _without_comment(value: str) -> tuple[str, str]:
-    """A value and what may be shown of the comment after it: that there is one."""
+    """Split a value from the comment after it; the comment's text is redacted."""
     bare, found, _ = value.partition(" #")
     return (bare.rstrip(), f"  # {HIDDEN}") if found else (value, "")
 
 
 def like_a_secret(name: str) -> bool:
-    """Whether what stands where a name should is more like a key or a token."""
+    """Whether a text in the place of a name looks like a key or a token."""
     return bool(_TOKEN.search(name))
 
 
 def is_variable(name: str) -> bool:
-    """Whether a value has the form of a variable's name, and not that of a short key.
+    """Whether a value has the form of a variable's name and not of a short key.
 
-    A name has capitals, and several words or one such as KEY. A word of many letters and digits
-    (`AB12CD34`) is more like a key.
+    A name is in capitals and has several words, or ends with a word such as KEY. A long word with
+    letters and digits (`AB12CD34`) counts as a key.
     """
     if not _VARIABLE.fullmatch(name) or re.match(_KEY_LIKE, name):
         return False
@@ -139,12 +142,12 @@ def is_variable(name: str) -> bool:
 
 
 def variable(name: str) -> str:
-    """A value that should be the name of a variable; of anything else only how long it is."""
+    """Return the name of a variable as it is; of any other value only its length."""
     return name if is_variable(name) else f"({len(name)}-character value)"
 
 
 def _reference(value: str) -> str:
-    """The same as a settings file has it: in quotes, or as `${NAME}`."""
+    """Do the same as `variable` for a value in quotes or in the form `${NAME}`."""
     quote = value[:1] if value[:1] in ("'", '"') and value.endswith(value[:1]) else ""
     inner = value.strip(quote) if quote else value
     parts = _REFERENCE.fullmatch(inner)
@@ -154,7 +157,7 @@ def _reference(value: str) -> str:
 
 
 def masked_name(name: str) -> str:
-    """The name of a variable, unless it is more like a key or a token."""
+    """Return the name of a variable, redacted if it looks like a key or a token."""
     return HIDDEN if like_a_secret(name) else clean(name)
 
 
@@ -175,7 +178,7 @@ _SPOKEN = pattern(
 
 
 def spoken(text: str) -> str:
-    """A piece of a log with everything hidden that has the look of a secret."""
+    """Redact everything in a text from a log that looks like a secret."""
     return clean(
         _SPOKEN.sub(
             lambda found: (found[found.lastgroup or 0] if found.lastgroup else "") + HIDDEN, text
@@ -187,11 +190,11 @@ _KEY_LIKE = (
     r"(?i:(?:sk|pk|rk|gh[a-z]|xox[a-z]|hf|gsk|nvapi|glpat)[-_]\S*\d|eyj\S{12,}|aiza\S{12,})"
     r"|.*?(?=[A-Za-z]*\d)[A-Za-z0-9]{16,}"
 )
-"""Not compiled here: `check` has no use for it."""
+"""Not compiled here, because `check` does not use it."""
 
 
 def words(text: str) -> str:
-    """Names and sentences as they are, but for words that are more like a key or a token."""
+    """Redact only those words of a text that look like a key or a token."""
     return clean(
         re.sub(
             r"[A-Za-z0-9_-]{6,}",
@@ -202,7 +205,7 @@ def words(text: str) -> str:
 
 
 def address(text: str) -> str:
-    """An address without what is secret in it: name and password, query, odd parts of its path."""
+    """Redact the secret parts of a URL: name and password, query, key-like parts of the path."""
     scheme, there, rest = text.partition("://")
     if not there:
         scheme, rest = "", text
@@ -218,16 +221,16 @@ def address(text: str) -> str:
 
 
 def _part(text: str) -> str:
-    """A part of a path; what is as long as a key and not of several words is taken for one."""
+    """Redact one part of a path if it contains a run of letters and digits as long as a key."""
     return HIDDEN if re.search(r"[A-Za-z0-9]{20,}", text) else words(text)
 
 
 def lines(texts: list[str]) -> list[str]:
-    """All lines of a settings file, masked; text that runs over several lines is hidden whole."""
+    """Redact all lines of a settings file; a text over several lines is hidden completely."""
     shown: list[str] = []
-    inside: int | None = None  # the margin of the name whose block of text this is
+    inside: int | None = None  # the indent of the name whose block of text this line is in
     quote = ""
-    people: int | None = None  # the margin of the list of ids whose entry this may be
+    people: int | None = None  # the indent of the list of ids whose entry this line may be
     for text in texts:
         bare = text.lstrip()
         margin = len(text) - len(bare)
@@ -256,7 +259,7 @@ def lines(texts: list[str]) -> list[str]:
 
 
 def diff(label: str, before: bytes, after: bytes) -> Iterator[str]:
-    """A unified diff of two versions of a settings file, masked line by line."""
+    """Yield a unified diff of two versions of a settings file, redacted line by line."""
     import difflib
 
     old = before.decode("utf-8", "replace").splitlines()

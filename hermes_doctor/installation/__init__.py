@@ -1,4 +1,4 @@
-"""Which Hermes is installed, in which environment, and what is broken in it.
+"""Find the installed Hermes, its virtual environment, and what is broken in them.
 
-It reads files and never runs Hermes. `probes` asks it once a run.
+It reads files and never runs Hermes. `probes` uses it once per run.
 """

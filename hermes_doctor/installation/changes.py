@@ -1,4 +1,4 @@
-"""What was changed on disk since a process began: its code, and the settings that it read."""
+"""Find when files were last changed: the code of Hermes, its settings, its update log."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ _LOGS = "logs/update.log"
 
 
 class Change(NamedTuple):
-    """One file that says when something was changed."""
+    """The time of a change, and the file that shows it."""
 
     path: Path
     at: datetime
 
 
 def code(where: Path) -> Change | None:
-    """When the Hermes of an environment was installed, or its checkout was moved to a revision."""
+    """Return when the Hermes of an environment was installed, or its checkout was updated."""
     found = [Change(path, at) for path in _witnesses(where) if (at := modified(path))]
     return max(found, key=lambda one: one.at, default=None)
 
 
 def update(home: Home) -> Change | None:
-    """The last update that `hermes update` finished, by its log."""
+    """Return the last update that `hermes update` finished, by its log."""
     path = home / _LOGS
     try:
         data, taken = read_tail(path, 65536)
@@ -41,7 +41,7 @@ def update(home: Home) -> Change | None:
 
 
 def modified(path: Path) -> datetime | None:
-    """When a file was last written; None when there is none."""
+    """Return when a file was last written; None if it does not exist."""
     try:
         taken = snapshot(path.resolve())
     except (CouldNotLook, OSError, RuntimeError):

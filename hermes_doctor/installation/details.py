@@ -1,4 +1,4 @@
-"""How a Hermes is installed: by what, in which version, and with which packages beside it."""
+"""Describe how Hermes is installed: by which installer, in which version, with which packages."""
 
 from __future__ import annotations
 
@@ -21,31 +21,31 @@ _REVISION = re.compile(r"[0-9a-f]{40,64}")
 
 @dataclass(frozen=True)
 class Installed:
-    """One Hermes as it is at this moment."""
+    """The details of one installed Hermes at one moment, as update records keep them."""
 
     version: str
     where: str
-    """Its virtual environment, the checkout where that has none of its own, or a container."""
+    """Its virtual environment, its checkout if it has no environment, or its container."""
     kind: str
     """pip, uv, pipx, uv-tool, git or image."""
     checkout: str | None = None
     revision: str | None = None
-    """The commit that the checkout is at, or the image of a container."""
+    """The commit of the checkout, or the image of a container."""
     branch: str | None = None
     """The branch that was checked out."""
     clean: bool | None = None
-    """Whether the checkout had no changes; None where nobody asked."""
+    """Whether the checkout had no local changes; None if that was not examined."""
     source: str = ""
-    """Where it was installed from: its checkout (EDITABLE, COPIED), a repository, an image by its
-    name; else an index."""
+    """What it was installed from: its checkout (EDITABLE, COPIED), a repository, or the name of an
+    image; empty for a package index."""
     python: str = ""
     """The version of the environment's interpreter."""
     packages: Mapping[str, str] = field(default_factory=dict)
-    """Everything in the environment, by name and version."""
+    """All packages of the environment: versions by name."""
 
 
 def look(found: Installation) -> Installed:
-    """What can be told from its files."""
+    """Read the details of an installation from its files."""
     root = found.where
     packages = _packages(root)
     source, folder = _source(packages / _info(packages)) if packages else ("", None)
@@ -66,7 +66,7 @@ def look(found: Installation) -> Installed:
 
 
 def differs(found: Installation | None, then: Installed | None) -> bool:
-    """Whether it is another Hermes than then."""
+    """Whether the version or the commit is different from the recorded one."""
     now = look(found) if found else None
     if now is None or then is None:
         return now is not then
@@ -91,7 +91,7 @@ def _is_checkout(folder: Path) -> bool:
 
 
 def _source(info: Path) -> tuple[str, Path | None]:
-    """What the installer wrote down of a package that is not from an index, and of its folder."""
+    """Return the source that the installer recorded, and its folder; empty for a package index."""
     text = _text(info / "direct_url.json")
     try:
         said = json.loads(text) if text else {}
@@ -109,7 +109,7 @@ def _source(info: Path) -> tuple[str, Path | None]:
 
 
 def git_folder(checkout: Path) -> Path:
-    """Where git keeps what belongs to one checkout; `.git` is a file in a linked worktree."""
+    """Return git's folder of a checkout; in a linked worktree `.git` is a file that names it."""
     git = checkout / ".git"
     said = _text(git)
     return checkout / said[8:].strip() if said.startswith("gitdir: ") else git
@@ -121,13 +121,13 @@ def _branch(checkout: Path) -> str | None:
 
 
 def _revision(checkout: Path) -> str | None:
-    """The commit of HEAD, by git's own files."""
+    """Return the commit of HEAD, read from git's files."""
     git = git_folder(checkout)
     head = _text(git / "HEAD").strip()
     if not head.startswith("ref: "):
         return head if _REVISION.fullmatch(head) else None
     name = head[5:]
-    shared = git / (_text(git / "commondir").strip() or ".")  # branches belong to all worktrees
+    shared = git / (_text(git / "commondir").strip() or ".")  # all worktrees share the branches
     found = _text(shared / name).strip()
     for line in _text(shared / "packed-refs").splitlines() if not found else ():
         revision, _, what = line.partition(" ")
@@ -145,7 +145,7 @@ def _packages(root: Path) -> Path | None:
 
 
 def packages_in(folder: Path) -> dict[str, str]:
-    """The packages of an environment, by the folders that describe them."""
+    """Return the packages of an environment, by their dist-info folders: versions by name."""
     found = [match for name in _names(folder) if (match := _DIST.fullmatch(name))]
     return {match["name"].replace("_", "-").lower(): match["version"] for match in found}
 

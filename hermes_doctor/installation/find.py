@@ -1,4 +1,4 @@
-"""Which Hermes is installed, told from its files; no Hermes code is ever run."""
+"""Find the installed Hermes by its files, without running any of its code."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from hermes_doctor.model import CouldNotLook, Gateway
 from hermes_doctor.system.files import MEGABYTE, listing, read, read_head, user_home, whiches
 
 LAUNCHER = b"\n# Written by hermes-doctor: "
-"""By what the launcher that stands before a real `hermes` is told."""
+"""The text that identifies this tool's launcher, which hides the real `hermes` on PATH."""
 _DIST = pattern(r"hermes_agent-(\d[^-]*)\.dist-info")
 _OF_ONE = pattern(r"hermes(?:-[a-z]+)?|python[0-9.]*|pip[0-9.]*")
-"""Programs that belong to one environment; any other says nothing about which is meant."""
+"""Programs that belong to one environment, so that their path shows which one is meant."""
 _CHECKOUT = pattern(r'^version\s*=\s*"([^"\n]{1,64})"', re.MULTILINE)
 
 
@@ -31,12 +31,12 @@ class Installation(NamedTuple):
 
     @property
     def release(self) -> tuple[int, ...]:
-        """The version as numbers, to compare with."""
+        """The version as comparable numbers."""
         return release(self.version)
 
 
 def find(home: Home, gateways: Callable[[], list[Gateway]]) -> Installation | None:
-    """The Hermes of the running gateway, else of the last one, else the newest on the machine."""
+    """Find the Hermes of the running gateway, else of the last one, else the newest installed."""
     try:
         running = gateways()
     except CouldNotLook:
@@ -61,13 +61,13 @@ def find(home: Home, gateways: Callable[[], list[Gateway]]) -> Installation | No
 
 
 def at(place: Path) -> Installation | None:
-    """The Hermes in one environment or checkout."""
+    """Return the Hermes in one environment or checkout; None if there is none."""
     version = _in_environment(place) or _in_checkout(place)
     return Installation(version, place, running=False) if version else None
 
 
 def every(home: Home) -> list[Installation]:
-    """Each Hermes in a place where its installers put it, and the one on PATH."""
+    """Return the Hermes on PATH and each one in a folder that Hermes' installers use."""
     found: dict[str, Installation] = {}
     for place in _places(home):
         one = at(place)
@@ -77,7 +77,7 @@ def every(home: Home) -> list[Installation]:
 
 
 def behind(words: Sequence[str]) -> Installation | None:
-    """The Hermes that a command line names: by its program, or by an interpreter in its words."""
+    """Return the Hermes that a command line uses: by its program, or by an interpreter in it."""
     first = words[0] if "/" in words[0] else program(words[0])
     called = os.path.basename(words[0])
     if called == "pipx" or (called == "uv" and "tool" in words[1:2]):
@@ -95,9 +95,9 @@ def behind(words: Sequence[str]) -> Installation | None:
 
 
 def _of_the_home(home: Home, pid: int) -> bool:
-    """Whether a process is one of the home's owner or of root; else its word is a stranger's.
+    """Whether a process runs as the home's owner or as root; others are not trusted.
 
-    Asked of its status: who owns its folder under /proc, a process can change.
+    It reads the status file, because a process can change the owner of its folder in /proc.
     """
     try:
         return {*_users(pid)} <= {0, os.stat(home.path).st_uid}
@@ -106,7 +106,7 @@ def _of_the_home(home: Home, pid: int) -> bool:
 
 
 def _users(pid: int) -> list[int]:
-    """As whom a process runs, whom it was started by included; OSError when it is gone."""
+    """Return all uids of a process (effective, real, saved); OSError when it is gone."""
     if os.path.isdir("/proc/self"):
         with open(f"/proc/{pid}/status", errors="replace") as status:
             return [int(uid) for line in status if line[:4] == "Uid:" for uid in line.split()[1:]]
@@ -119,7 +119,7 @@ def _users(pid: int) -> list[int]:
 
 
 def _behind_process(gateway: Gateway) -> Iterator[Path]:
-    """The environment that a process runs from: by its command line, else by what it has loaded."""
+    """Yield the environment of a process: by its command line, then by the files it has loaded."""
     if gateway.python:
         yield Path(gateway.python).parent.parent
     try:
@@ -134,14 +134,14 @@ def _behind_process(gateway: Gateway) -> Iterator[Path]:
 
 
 def _of_the_last(home: Home) -> Iterator[Path]:
-    """Where the last gateway of this home was started from, by the files that it left."""
+    """Yield the folders that the last gateway was started from, by the files that it left."""
     import json
 
     for name in ("gateway.pid", "gateway_state.json"):
         try:
             data, taken = read(home / name, MEGABYTE)
             if {taken.uid, os.lstat(home / name).st_uid} - {0, os.stat(home.path).st_uid}:
-                continue  # somebody else's word
+                continue  # written by another user
             said = json.loads(data)
         except (OSError, CouldNotLook, ValueError, RecursionError):
             continue
@@ -153,7 +153,7 @@ def _of_the_last(home: Home) -> Iterator[Path]:
 
 
 def _places(home: Home) -> Iterator[Path]:
-    """Virtual environments and checkouts where Hermes' installers put it."""
+    """Yield the environments and checkouts where Hermes' installers put it, and that on PATH."""
     command = program("hermes")
     if command:
         yield from _behind(Path(command))
@@ -165,7 +165,7 @@ def _places(home: Home) -> Iterator[Path]:
 
 
 def _tools() -> Iterator[Path]:
-    """The environments that uv and pipx make for a tool."""
+    """Yield the environments that uv and pipx make for Hermes."""
     user = user_home()
     for tools in (
         user / ".local/share/uv/tools",
@@ -177,7 +177,7 @@ def _tools() -> Iterator[Path]:
 
 
 def program(name: str) -> str | None:
-    """Where a program lies on PATH; this tool's own launcher is none."""
+    """Return the path of a program on PATH; this tool's own launcher is skipped."""
     return next((path for path in whiches(name) if not _is_launcher(path)), None)
 
 
@@ -189,7 +189,7 @@ def _is_launcher(path: str) -> bool:
 
 
 def _behind(command: Path) -> Iterator[Path]:
-    """The environments that a `hermes` command can belong to: its folder's, its interpreter's."""
+    """Yield the environments that a `hermes` command can belong to, by folder and interpreter."""
     try:
         real = command.resolve()
         yield real.parent.parent
@@ -203,7 +203,7 @@ def _behind(command: Path) -> Iterator[Path]:
 
 
 def _in_environment(place: Path) -> str | None:
-    """The version whose dist-info lies in this environment's site-packages."""
+    """Return the Hermes version in this environment, by the dist-info in its site-packages."""
     found = []
     for lib in ("lib", "lib64", "Lib"):
         folders = [place / lib / name / "site-packages" for name in _names(place / lib)]
@@ -213,7 +213,7 @@ def _in_environment(place: Path) -> str | None:
 
 
 def _in_checkout(place: Path) -> str | None:
-    """The version that a git checkout's pyproject names."""
+    """Return the version in the pyproject.toml of a Hermes checkout."""
     try:
         data, _ = read(place / "pyproject.toml", 1_000_000)
     except (FileNotFoundError, CouldNotLook):

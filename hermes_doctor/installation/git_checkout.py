@@ -1,4 +1,4 @@
-"""What git was left at in a checkout, read from its files; git itself is not asked."""
+"""Find stashes, merges and conflicts that an update left in a git checkout, without running git."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ _MIDDLE = {
 }
 _INDEX = 64 * MEGABYTE
 _ENTRY = 62
-"""Bytes of an entry of the index before its name."""
+"""The bytes of an index entry before its name."""
 
 
 class Left(NamedTuple):
-    """What is not as a finished update leaves it."""
+    """What an unfinished update left in a checkout."""
 
     stashes: int
-    """Changes that an update put aside and did not put back."""
+    """The number of stashes that an update made and did not apply again."""
     middle: str | None
-    """What git is in the middle of."""
+    """The operation that git has not finished, such as a merge."""
     unmerged: int
-    """Files of which the index holds several versions; looked for by a deep look only."""
+    """The number of files with a conflict in the index; counted in a deep check run only."""
 
 
 def left(checkout: Path, *, deep: bool) -> Left:
-    """Look at the folder of git in a checkout."""
+    """Find what an unfinished update left in a checkout."""
     folder = _folder(checkout)
     if folder is None:
         return Left(0, None, 0)
@@ -49,7 +49,7 @@ def left(checkout: Path, *, deep: bool) -> Left:
 
 
 def _folder(checkout: Path) -> Path | None:
-    """The folder of git: `.git` itself, or where that file leads to."""
+    """Return git's folder: `.git`, or the folder that the file `.git` names."""
     place = checkout / ".git"
     if os.path.isdir(place):
         return place
@@ -61,7 +61,7 @@ def _folder(checkout: Path) -> Path | None:
 
 
 def _unmerged(index: Path) -> int:
-    """How many files have several versions in an index of the usual form (2 or 3)."""
+    """Count the files with several versions in an index of format 2 or 3."""
     try:
         data, _ = read(index, _INDEX)
         magic, version, count = struct.unpack(">4sII", data[:12])

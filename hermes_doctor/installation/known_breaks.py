@@ -1,4 +1,4 @@
-"""Platforms that the installed release cannot start, whatever its settings are."""
+"""Find platforms that the installed release cannot start with any settings."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MANIFEST = "the manifest"
 
 
 class Break(NamedTuple):
-    """One platform that is broken in this very release."""
+    """One platform that is broken in the installed release."""
 
     platform: str
     file: str
@@ -24,19 +24,19 @@ class Break(NamedTuple):
 
     @property
     def packed(self) -> bool:
-        """Whether a file was left out of the package, and not the code is wrong."""
+        """Whether the cause is a file missing from the package, not wrong code."""
         return self.lacks == MANIFEST
 
     @property
     def cure(self) -> str:
-        """What to do about it."""
+        """One sentence that says how to fix it."""
         if self.cured_by is None:
             return "No release that is known here cures it."
         return f"Update Hermes to {self.cured_by} or newer."
 
 
 def find(installed: Installation, wanted: Iterable[str]) -> list[Break]:
-    """What is known to be broken in this release, is wanted, and was not mended by hand."""
+    """Return the wanted platforms that are broken in this release and were not fixed by hand."""
     known = load_knowledge("breaks")
     return [
         Break(name, fault["file"], fault["lacks"], fault["cured_by"])
@@ -47,7 +47,7 @@ def find(installed: Installation, wanted: Iterable[str]) -> list[Break]:
 
 
 def _still(where: Path, fault: dict[str, str]) -> bool:
-    """Whether the fault is in the files that are there; a checkout may have been mended."""
+    """Whether the installed files still have the fault; a checkout may have been fixed by hand."""
     for base in _bases(where):
         path = base / fault["file"]
         if fault["lacks"] == MANIFEST:
@@ -62,7 +62,7 @@ def _still(where: Path, fault: dict[str, str]) -> bool:
 
 
 def _bases(where: Path) -> Iterator[Path]:
-    """Where the code of an installation may lie: in its packages, or in the checkout around it."""
+    """Yield the folders that may have the code: site-packages, or the checkout around them."""
     yield from where.glob("lib/python3*/site-packages")
     yield where
     yield where.parent

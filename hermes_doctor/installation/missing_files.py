@@ -1,4 +1,4 @@
-"""Which files of an installed Hermes are gone, by the list that the installer left."""
+"""Find modules of the installed Hermes that are missing, by the installer's RECORD file."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from hermes_doctor.system.files import MEGABYTE, listing, read
 
 LIMIT = 4 * MEGABYTE
 QUICK = frozenset({"hermes_cli", "gateway", "gateway/platforms", "cron", "agent", "tools", ""})
-"""The folders that a quick look compares: without what is in them nothing starts."""
+"""The folders that a quick check run compares; a gateway needs them to start."""
 
 
 def missing(packages: Path, version: str, *, deep: bool) -> list[str]:
-    """The modules of Hermes that were installed and are not there any more."""
+    """Return the modules of Hermes that were installed and no longer exist."""
     try:
         data, _ = read(packages / f"hermes_agent-{version}.dist-info" / "RECORD", LIMIT)
     except (FileNotFoundError, CouldNotLook):

@@ -1,4 +1,4 @@
-"""Which libraries the Python of a Hermes finds, told from their files; nothing is imported."""
+"""List the Python packages that the installed Hermes can import, without importing them."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from hermes_doctor.system.files import MEGABYTE, listing, read
 
 
 class Packages(NamedTuple):
-    """The folder of packages of one environment."""
+    """The site-packages folder of one environment, and the names in it."""
 
     folder: Path
     names: frozenset[str]
     alone: bool
-    """Whether nothing outside of the environment is found as well."""
+    """Whether the environment is isolated: no packages outside of it are used."""
 
     def has(self, module: str) -> bool:
-        """Whether a module is there, as a folder, a file or compiled."""
+        """Whether a module exists as a folder, a file or a compiled library."""
         return (
             module in self.names
             or f"{module}.py" in self.names
@@ -27,7 +27,7 @@ class Packages(NamedTuple):
         )
 
     def text(self, *parts: str) -> str | None:
-        """The text of one of its files; None when it is not there or cannot be read."""
+        """Return the text of one of its files; None if it is missing or cannot be read."""
         try:
             data, _ = read(self.folder.joinpath(*parts), MEGABYTE)
         except (FileNotFoundError, CouldNotLook):
@@ -36,7 +36,7 @@ class Packages(NamedTuple):
 
 
 def beside(environment: Path) -> Packages | None:
-    """The packages of an environment; None when there is no telling where they are."""
+    """Return the packages of an environment; None if their folder is not found."""
     folder = packages_of(environment)
     if folder is None:
         return None

@@ -1,6 +1,6 @@
-"""The virtual environments that a gateway is started from: whether Hermes can be in them at all.
+"""Find the virtual environments that gateways are started from, and what is broken in them.
 
-Only files are looked at; nothing of Hermes is run.
+It only reads files and runs no code of Hermes.
 """
 
 from __future__ import annotations
@@ -31,36 +31,36 @@ _MARKERS = (b"<<<<<<< ", b"\n=======\n", b"\n>>>>>>> ")
 
 
 class Environment(NamedTuple):
-    """One virtual environment."""
+    """One virtual environment that Hermes is started from."""
 
     root: Path
     used_by: str
-    """What starts Hermes from it."""
+    """The service or the command that starts Hermes from it."""
     version: str | None
-    """The Hermes that is in it."""
+    """The version of Hermes in it."""
     faults: tuple[tuple[str, str], ...]
-    """Where, and what is wrong with it."""
+    """Pairs of a path and what is wrong with it."""
 
 
 class Environments(NamedTuple):
-    """All that have to do with this home."""
+    """All virtual environments of this home, and the state of its checkout."""
 
     found: tuple[Environment, ...]
     rivals: tuple[tuple[Path, str | None], ...]
-    """The environments of one checkout, with the Hermes in each, where there is more than one."""
+    """The environments of the checkout with their Hermes versions, if there is more than one."""
     conflicts: tuple[Path, ...]
-    """Files of the checkout in which a merge was left half-done."""
+    """Files of the checkout with unresolved merge conflicts."""
     unfinished: Path | None
-    """The mark of an update that did not come to its end."""
+    """The marker file of an update that did not finish."""
     checkout: Path | None = None
     git: Left | None = None
-    """What git was left at in the checkout."""
+    """What an unfinished update left in the checkout."""
 
 
 def find(
     supervision: Supervision, installed: Installation | None, *, deep: bool = False
 ) -> Environments:
-    """Look at what the service starts and at what the command `hermes` starts."""
+    """Examine the environments that the services and the command `hermes` start."""
     roots: dict[Path, str] = {}
     for unit in supervision.units:
         root = _started_from(unit.program)
@@ -86,7 +86,7 @@ def find(
 
 
 def _started_from(program: Sequence[str]) -> Path | None:
-    """The environment that a command line takes Hermes from."""
+    """Return the environment that a command line starts Hermes from."""
     if "hermes_cli.main" in program:
         return _root_of(Path(program[0]))
     script = next((Path(word) for word in program[:2] if Path(word).name == "hermes"), None)
@@ -94,7 +94,7 @@ def _started_from(program: Sequence[str]) -> Path | None:
 
 
 def _root_of(python: Path) -> Path | None:
-    """The environment that an interpreter or a script lies in, if that is a virtual one."""
+    """Return the virtual environment that an interpreter or a script belongs to, if any."""
     root = python.parent.parent
     if python.parent.name not in ("bin", "Scripts") or str(root) in ("/", "/usr", "/usr/local"):
         return None
@@ -111,7 +111,7 @@ def _commands(installed: Installation | None) -> Iterator[tuple[Path, str]]:
 
 
 def _is_hermes(script: Path) -> bool:
-    """Whether a command of that name begins this Hermes; others are called so, too."""
+    """Whether a script starts Hermes Agent; other programs are called `hermes`, too."""
     try:
         return b"hermes_cli" in read_head(script, 4096)[0]
     except (FileNotFoundError, CouldNotLook):
@@ -119,7 +119,7 @@ def _is_hermes(script: Path) -> bool:
 
 
 def _behind(script: Path) -> Path | None:
-    """The environment whose interpreter the first line of a script names."""
+    """Return the environment of the interpreter that the first line of a script names."""
     try:
         first = read_head(script, 4096)[0].split(b"\n")[0]
     except (FileNotFoundError, CouldNotLook):
@@ -151,7 +151,7 @@ def _faults(root: Path, *, deep: bool) -> Iterator[tuple[str, str]]:
     versions = sorted(match[1] for name in names if (match := _DIST.fullmatch(name)))
     alone = said.get("include-system-site-packages", "false").lower() != "true"
     if not versions and (_OLD_LINK in names or not alone):
-        return  # installed in the old way, or in what the environment stands on
+        return  # installed with an egg-link, or in the system's site-packages
     if not versions:
         yield str(packages), "hermes-agent is not installed in it"
         return
@@ -169,7 +169,7 @@ def _faults(root: Path, *, deep: bool) -> Iterator[tuple[str, str]]:
 
 
 def _editable(packages: Path, names: set[str]) -> Iterator[tuple[str, str]]:
-    """Hermes itself lies elsewhere; the files that lead there must lead somewhere."""
+    """Yield the faults of an editable installation: missing link files or missing targets."""
     leads = [name for name in sorted(names) if name.startswith("__editable__") and "hermes" in name]
     leads += [name for name in ("hermes_agent.pth", "_hermes_agent.pth") if name in names]
     if not leads:
@@ -189,14 +189,14 @@ def _editable(packages: Path, names: set[str]) -> Iterator[tuple[str, str]]:
 
 
 def settings_of(root: Path) -> dict[str, str]:
-    """What an environment says of itself; FileNotFoundError where it does not."""
+    """Return the settings in the pyvenv.cfg of an environment; FileNotFoundError if missing."""
     data, _ = read(root / "pyvenv.cfg", MEGABYTE)
     lines = (line.partition("=") for line in data.decode("utf-8", "replace").splitlines())
     return {name.strip().lower(): value.strip() for name, _, value in lines}
 
 
 def packages_of(root: Path) -> Path | None:
-    """The folder with the packages of an environment; an older Python may have left one too."""
+    """Return the site-packages of an environment; those of an older Python are ignored."""
     folders = [
         root / lib / name / "site-packages"
         for lib in ("lib", "lib64")
@@ -214,7 +214,7 @@ def packages_of(root: Path) -> Path | None:
 
 
 def _own_python(root: Path) -> str:
-    """How the Python of an environment calls its folder."""
+    """Return the name of the library folder of an environment's Python, such as `python3.12`."""
     try:
         said = settings_of(root)
     except (FileNotFoundError, CouldNotLook):
@@ -237,7 +237,7 @@ def _names(folder: Path) -> list[str]:
 
 
 def _checkout(root: Path) -> Path | None:
-    """The checkout that an environment lies in."""
+    """Return the Hermes checkout that contains an environment; None if there is none."""
     folder = root.parent
     if root.name not in ("venv", ".venv"):
         return None
@@ -249,7 +249,7 @@ def _checkout(root: Path) -> Path | None:
 
 
 def _conflicts(checkout: Path) -> Iterator[Path]:
-    """The files without which nothing starts, read for the marks of a merge."""
+    """Yield the files with merge conflict markers, among those that Hermes needs to start."""
     if not os.path.exists(checkout / ".git"):
         return
     for name in _ENTRIES:

@@ -1,4 +1,4 @@
-"""What is known about each Hermes release: JSON files that `tools/` makes from the releases.
+"""Facts about each Hermes release, in JSON files that `tools/` generates from the releases.
 
-It holds data and the code that reads it, no judgement; `settings` and `probes` use it.
+It contains only data and the code that reads it; `settings` and `probes` judge by it.
 """

@@ -1,4 +1,4 @@
-"""What is known about each Hermes release: data, made by tools/ from the releases themselves."""
+"""Load the JSON files with the facts about each Hermes release."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import Any
 
 _HERE = Path(__file__).parent
 NEWEST = (0, 19, 0)
-"""The newest release that the knowledge is about."""
+"""The newest release that the files describe."""
 NEWEST_CONFIG, NEWEST_SCHEMA = 33, 22
-"""The version that it writes into config.yaml, and the one of its state.db."""
+"""The version that it writes into config.yaml, and the schema version of its state.db."""
 
 
 @cache
 def load_knowledge(name: str) -> dict[str, Any]:
-    """One file of knowledge, by its path below this folder and without `.json`."""
+    """Load one file by its path below this folder, without `.json`."""
     import json
 
     data: dict[str, Any] = json.loads((_HERE / f"{name}.json").read_bytes())

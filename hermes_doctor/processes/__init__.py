@@ -1,4 +1,4 @@
-"""Running processes: what the kernel says, which are gateways, what a gateway writes down.
+"""Read running processes from the kernel, find the gateways among them, and read their files.
 
-It reads and changes nothing. `supervisors` and `probes` build on it.
+It only reads. `supervisors` and `probes` build on it.
 """

@@ -1,4 +1,4 @@
-"""The memory that a control group may use, uses, and died of; version 1 and 2."""
+"""Read the memory limit, memory use and OOM kills of a control group (cgroup version 1 and 2)."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ _UNLIMITED = 2**60
 
 
 class Group(NamedTuple):
-    """One control group."""
+    """The memory figures and the freezer state of one control group."""
 
     limit: int | None = None
     used: int | None = None
     kills: int | None = None
-    """How many of its processes were killed for want of memory."""
+    """How many of its processes the kernel killed because memory ran out."""
     frozen: bool = False
 
 
 def group_of(text: str) -> Group:
-    """The group that /proc/PID/cgroup names, with the tightest limit of all groups around it."""
+    """Read the group that /proc/PID/cgroup names, with the tightest limit of it and its parents."""
     one, two = "", ""
     for line in text.splitlines():
         number, _, rest = line.partition(":")
@@ -38,7 +38,7 @@ def group_of(text: str) -> Group:
 
 
 def _around(path: str) -> list[str]:
-    """A group and all that hold it, innermost first; one inside a container sees only its own."""
+    """Return a group and its parents, innermost first; inside a container only its own show."""
     parts = [part for part in path.split("/") if part not in ("", "..")]
     return ["/".join(parts[:n]) for n in range(len(parts), -1, -1)]
 

@@ -1,4 +1,4 @@
-"""One network connection of a process."""
+"""Define the TCP connection of a process as a value."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ Address = tuple[str, int]
 
 
 class Connection(NamedTuple):
-    """One TCP connection."""
+    """One TCP connection or listening socket of a process."""
 
     local: Address
     remote: Address | None
-    """None for one that listens."""
+    """None for a listening socket."""
     state: str
     """ESTABLISHED, CLOSE_WAIT, SYN_SENT, LISTEN and so on."""
     unsent: int = 0
     """Bytes that the other side has not acknowledged."""
     unread: int = 0
-    """Bytes, or waiting callers of one that listens, that the process has not taken."""
+    """Bytes that the process has not read; for a listening socket, connections not accepted."""
     tries: int = 0
-    """How often the kernel has sent the oldest of the unacknowledged bytes again."""
+    """How often the kernel has retransmitted the oldest unacknowledged bytes."""
     silent: float | None = None
-    """Seconds since anything came from the other side, at least; None where there is no telling."""
+    """Seconds, at least, since anything came from the other side; None if that is unknown."""
     quiet: float | None = None
-    """Seconds since data came, which a mere acknowledgement is not."""
+    """Seconds since data came; an acknowledgement alone does not count."""
     inode: int = 0

@@ -1,4 +1,4 @@
-"""What a process has open, by its descriptors."""
+"""List the open file descriptors of a process."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ DELETED = " (deleted)"
 
 
 class Descriptor(NamedTuple):
-    """One descriptor of a process."""
+    """One open file descriptor of a process."""
 
     number: str
-    """Empty where there is no /proc to name it."""
+    """Empty on systems without /proc."""
     target: str
-    """What it leads to, as the kernel writes it: a path, perhaps deleted, or `socket:[7]`."""
+    """Its target as the kernel writes it: a path, perhaps with ` (deleted)`, or `socket:[7]`."""
 
     @property
     def path(self) -> str:
-        """The path, whether or not there is still something in that place."""
+        """The path of its target, even if the file was deleted."""
         return self.target.removesuffix(DELETED)
 
 
 def of(pid: int) -> list[Descriptor] | None:
-    """The descriptors of a process; None when it has ended or they may not be seen."""
+    """Return the descriptors of a process; None when it has ended or they may not be read."""
     if not os.path.isdir("/proc/self"):
         return _by_psutil(pid)
     folder = f"/proc/{pid}/fd"

@@ -1,6 +1,6 @@
-"""The diary of ends: every start and every orderly end of a gateway, one JSON record a line.
+"""Read the exit log of a gateway, which has a JSON line for every start and every orderly exit.
 
-It is never rotated, so it is read from its end. A start without an end is a process that was
+Hermes never rotates it, so only its tail is read. A start without an exit is a process that was
 killed.
 """
 
@@ -22,14 +22,14 @@ WATCHDOG = "logs/gateway-shutdown-watchdog.log"
 TAIL = 256 * 1024
 MOST = 200
 RESTART = 75
-"""The exit code by which a gateway asks whoever supervises it for a new start."""
+"""The exit code by which a gateway asks its supervisor to restart it."""
 
 
 def read(home: Home, running: Mapping[int, int] = MappingProxyType({})) -> list[Life]:
-    """The latest lives, oldest first.
+    """Return the latest lives of gateways of this home, oldest first.
 
-    `running` are the gateways that live, ours by the number that each knows itself by: a diary
-    of a container has the container's numbers.
+    `running` maps the pid that each running gateway has in its own namespace to the pid that it has
+    here, because a container's log has the container's pids.
     """
     lives: list[Life] = []
     latest: dict[int, int] = {}
@@ -51,7 +51,7 @@ def read(home: Home, running: Mapping[int, int] = MappingProxyType({})) -> list[
 
 
 def _ended(life: Life, at: datetime, tag: str, said: dict[str, Any]) -> Life:
-    """What a record of its end adds to a life; the first word about the way counts."""
+    """Add a record of its exit to a life; a general record does not override a specific one."""
     known = life.how != "gone"
     if tag in ("gateway.exit_clean", "asyncio.run.KeyboardInterrupt"):
         return life._replace(ended=at, how="clean", exit_code=0)
@@ -69,13 +69,13 @@ def _ended(life: Life, at: datetime, tag: str, said: dict[str, Any]) -> Life:
 
 
 def _kind(value: object) -> str | None:
-    """The name of a kind of error, and nothing that only stands where one should."""
+    """Return the name of an error class; None for any other text."""
     name = word(value)
     return name if name and name.endswith(("Error", "Exception", "Interrupt")) else None
 
 
 def cut_off(home: Home) -> dict[int, datetime]:
-    """Gateways that hung while they shut down, so that their own watchdog ended them."""
+    """Return when each gateway, by pid, was killed by its own watchdog as its shutdown hung."""
     found = {}
     for said in _records(home / WATCHDOG):
         pid, at = said.get("pid"), moment(said.get("fired_at"))

@@ -1,4 +1,4 @@
-"""Who holds a lock on a file, asked of the kernel instead of by trying to take it."""
+"""Find the processes that hold a lock on a file, without trying to take the lock."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ _TABLE = Path("/proc/locks")
 
 
 class Lock(NamedTuple):
-    """One lock on a range of bytes."""
+    """One lock that a process holds on a range of bytes of a file."""
 
     path: Path
     pid: int
-    """0 for a process outside our pid namespace: held, by somebody we cannot name."""
+    """0 for a process outside our pid namespace, whose pid is unknown."""
     write: bool
     first: int
     last: int
 
 
 def table(paths: Iterable[Path]) -> list[Lock]:
-    """The locks that any process holds on these paths."""
+    """Return the locks that any process holds on these paths."""
     wanted = {}
     for path in paths:
         try:
@@ -42,7 +42,7 @@ def table(paths: Iterable[Path]) -> list[Lock]:
         fields = line.split()
         if "->" in fields:  # a process that waits for the lock
             continue
-        if "OFDLCK" in fields:  # our own guard's; it names no process
+        if "OFDLCK" in fields:  # our own guard lock; it has no pid
             continue
         if len(fields) >= 8 and fields[5] in wanted:
             last = 2**63 if fields[7] == "EOF" else int(fields[7])
@@ -52,7 +52,7 @@ def table(paths: Iterable[Path]) -> list[Lock]:
 
 
 def holders(paths: Iterable[Path]) -> dict[Path, list[int]]:
-    """The processes that hold a lock on each of the paths; a path without one is left out."""
+    """Return the pids that hold a lock on each path; paths without a lock are left out."""
     found: dict[Path, list[int]] = {}
     for lock in table(paths):
         pids = found.setdefault(lock.path, [])

@@ -1,4 +1,4 @@
-"""Running gateways and the homes they belong to, and who has a file open."""
+"""Find running gateways, the homes that they work on, and the processes that have a file open."""
 
 from __future__ import annotations
 
@@ -27,31 +27,31 @@ from hermes_doctor.system.files import read
 
 _PROC = Path("/proc")
 LOADING = timedelta(minutes=1)
-"""Within that a gateway has loaded its code, on a slow machine too, and takes its lock."""
+"""The time in which a gateway loads its code and takes its lock, even on a slow machine."""
 BEGINNING = timedelta(minutes=6)
-"""After many starts in a row it waits up to five minutes before it does."""
+"""The longest start: after many starts in a row a gateway waits up to 5 minutes for its lock."""
 
 
 class Candidate(NamedTuple):
-    """A process whose command line is that of a gateway, and the home it works on if known."""
+    """A process with the command line of a gateway, and the home that it works on, if known."""
 
     gateway: Gateway
     claim: Claim | None
 
     @property
     def works(self) -> bool:
-        """Whether it is at work: a gateway holds its lock from shortly after its start on."""
+        """Whether it works as a gateway: it holds the lock, or may still be starting."""
         if self.claim is None or self.claim.locked is not False:
             return True
         return begins(self.gateway, self.claim.home)
 
 
 def begins(gateway: Gateway, home: Path) -> bool:
-    """Whether a process without the lock may be a gateway of this home that is about to take it.
+    """Whether a process without the lock may be a gateway of this home that is still starting.
 
-    Its command line and its variables are enough while it loads. Later it must have written its
-    start into the diary of this very folder, as a gateway does before it waits. One that stands
-    in gateway.pid has had its lock, and one that lost it is no beginner.
+    While it loads, its command line and its variables are proof enough. Later it must have written
+    its start into the exit log of this home, as a gateway does before it waits for the lock. A
+    process that is named in gateway.pid already had the lock and lost it, so it is not starting.
     """
     age = datetime.now(UTC) - gateway.started_at
     if age >= BEGINNING or any(_wrote(home / name, gateway.pid) for name in ("gateway.pid", LOCK)):
@@ -60,7 +60,7 @@ def begins(gateway: Gateway, home: Path) -> bool:
 
 
 def _noted(home: Path, gateway: Gateway) -> bool:
-    """Whether the diary of a home tells of this start."""
+    """Whether the exit log of a home has a record of this start."""
     from hermes_doctor.processes import exit_diary
 
     number = process_stat.own_number(gateway.pid)
@@ -73,13 +73,16 @@ def _noted(home: Path, gateway: Gateway) -> bool:
 
 
 def gateways_of(home: Home) -> list[Gateway]:
-    """The gateways of this very home; a look-alike or another home's is none."""
+    """Return the running gateways of this home.
+
+    Gateways of other homes, and processes that only look like a gateway, are left out.
+    """
     found: dict[int, Gateway] = {}
     lock = home / LOCK
     for pid in file_locks.holders([lock]).get(lock, []):
         gateway = _gateway(pid)
         if gateway is None or works_on(pid, home.path) is False:
-            continue  # the table of locks may name one whose number is another's by now
+            continue  # the pid in the table of locks may already belong to another process
         if _titled_or_gateway(pid) or _wrote(lock, pid):
             found[pid] = gateway
     doubtful = []
@@ -100,7 +103,7 @@ def gateways_of(home: Home) -> list[Gateway]:
 
 
 def _without_forks(home: Home, found: dict[int, Gateway]) -> dict[int, Gateway]:
-    """Two processes have one file locked only when one has inherited it: a fork, no gateway."""
+    """Leave out forks of a gateway: only a fork can hold the same lock as another process."""
     first: dict[tuple[int, int], int] = {}
     forks = set()
     for one in sorted(found.values(), key=lambda one: one.started_at):
@@ -111,7 +114,7 @@ def _without_forks(home: Home, found: dict[int, Gateway]) -> dict[int, Gateway]:
 
 
 def holder_of(home: Home, suspects: Iterable[int]) -> int | None:
-    """Which of some processes holds the lock that lies in this home, by its own descriptors."""
+    """Return which of these processes holds this home's current lock file, by its descriptors."""
     try:
         st = os.stat(home / LOCK)
     except OSError:
@@ -121,10 +124,10 @@ def holder_of(home: Home, suspects: Iterable[int]) -> int | None:
 
 
 def _conceivable(home: Home, gateway: Gateway) -> bool:
-    """Whether a gateway of which we may not see the home could be working on this one.
+    """Whether a gateway whose home we may not see could be working on this one.
 
-    It would run as the owner of the home or as root, and hold the lock, which all may see,
-    unless it has only just begun. Else the gateway of any other user would leave us in doubt.
+    It would run as the owner of the home or as root, and be named in gateway.pid or gateway.lock
+    unless it is still starting. Without this test, the gateway of any other user would count.
     """
     if not may_belong(gateway.pid, home.path):
         return False
@@ -133,13 +136,13 @@ def _conceivable(home: Home, gateway: Gateway) -> bool:
 
 
 def homes_in_use() -> list[Path]:
-    """Every home that a running gateway works on."""
+    """Return every home that a running gateway works on."""
     claims = [one.claim for one in candidates() if one.claim and one.works]
     return sorted({claim.home for claim in claims if is_reachable(claim.home)})
 
 
 def candidates() -> Iterator[Candidate]:
-    """Every process that is a gateway by its command line, with its home."""
+    """Yield every process that is a gateway by its command line, with its home."""
     for pid, argv in _suspects():
         titled = not is_gateway(argv)
         gateway = _gateway(pid)
@@ -149,15 +152,15 @@ def candidates() -> Iterator[Candidate]:
         if claim is None and not titled:
             claim = by_environment(pid, profile(argv))
         if titled and claim is not None and claim.locked is False:
-            continue  # a title says little, and a file may be open for any reason
+            continue  # neither the process title nor an open file proves a gateway
         if claim is not None or (not titled and process_stat.exists(pid)):
             yield Candidate(gateway, claim)
 
 
 def _suspects() -> Iterator[tuple[int, list[str]]]:
-    """The processes that are gateways by their command line, or bear Hermes' title instead of one.
+    """Yield processes with the command line of a gateway or with Hermes' process title.
 
-    On Linux straight from /proc: a machine has hundreds of processes that are none of ours.
+    On Linux it reads /proc directly, because a machine has hundreds of other processes.
     """
     for pid in every():
         argv, titled = _words(pid)
@@ -166,7 +169,7 @@ def _suspects() -> Iterator[tuple[int, list[str]]]:
 
 
 def _words(pid: int) -> tuple[list[str], bool]:
-    """The command line of a process, and whether it bears Hermes' title instead of one."""
+    """Return the command line of a process, and whether Hermes' process title replaced it."""
     if not _PROC.exists():
         return _command(pid)
     argv = os.fsdecode(_proc(pid, "cmdline")).split("\0")[:-1]
@@ -179,9 +182,9 @@ def _titled_or_gateway(pid: int) -> bool:
 
 
 def _wrote(path: Path, pid: int) -> bool:
-    """Whether a process wrote itself into gateway.pid or gateway.lock, as every gateway does.
+    """Whether gateway.pid or gateway.lock names this process, as every gateway writes itself there.
 
-    By its start too: the number of one that is gone may be another's by now.
+    Its start time is compared too, because pids are used again.
     """
     import json
 
@@ -209,7 +212,7 @@ def _proc(pid: int, name: str) -> bytes:
 
 
 def _command(pid: int) -> tuple[list[str], bool]:
-    """The same where there is no /proc."""
+    """Do the same as `_words` on systems without /proc."""
     import psutil
 
     try:
@@ -221,7 +224,7 @@ def _command(pid: int) -> tuple[list[str], bool]:
 
 
 def every() -> list[int]:
-    """Every process of the machine that we may know of."""
+    """Return the pids of all processes that we may see."""
     try:
         return sorted(int(name) for name in os.listdir(_PROC) if name.isdigit())
     except OSError:
@@ -231,12 +234,12 @@ def every() -> list[int]:
 
 
 def words_of(pid: int) -> list[str]:
-    """The command line of a process; empty when it has ended or bears a title instead."""
+    """Return the command line of a process; empty when it has ended or a title replaced it."""
     return _words(pid)[0]
 
 
 def runs(argv: list[str], command: str) -> bool:
-    """Whether this command line is Hermes with that command."""
+    """Whether this command line runs that Hermes command."""
     words = _without_profile(_after_entry(argv) or [])
     return next((word for word in words if not word.startswith("-")), None) == command
 
@@ -244,7 +247,8 @@ def runs(argv: list[str], command: str) -> bool:
 def is_gateway(argv: list[str]) -> bool:
     """Whether this command line runs a gateway: Python, Hermes' entry, `gateway [run|restart]`.
 
-    Shells, ssh, tmux and editors that only mention a gateway do not begin with Python.
+    The command lines of shells, ssh, tmux and editors that only mention a gateway do not start
+    with Python.
     """
     words = _after_entry(argv)
     if words is None:
@@ -254,7 +258,7 @@ def is_gateway(argv: list[str]) -> bool:
 
 
 def _after_entry(argv: list[str]) -> list[str] | None:
-    """What follows Hermes' entry point on the command line."""
+    """Return the words after Hermes' entry point; None if this is not a Hermes command line."""
     if not argv:
         return None
     first = Path(argv[0]).name
@@ -264,7 +268,7 @@ def _after_entry(argv: list[str]) -> list[str] | None:
         return None
     rest = argv[1:]
     while rest and rest[0].startswith("-") and rest[0] != "-m":
-        if rest[0] == "-c":  # a program of its own that may mention anything
+        if rest[0] == "-c":  # another program, which may contain any words
             return None
         rest = rest[2:] if rest[0] in ("-W", "-X") else rest[1:]
     if rest[:1] == ["-m"]:
@@ -288,7 +292,7 @@ def _without_profile(words: list[str]) -> list[str]:
 
 
 def profile(argv: list[str]) -> str | None:
-    """The profile that a command line asks for."""
+    """Return the profile that a command line names."""
     for n, word in enumerate(argv):
         if word in ("-p", "--profile") and n + 1 < len(argv):
             return argv[n + 1]
@@ -307,7 +311,7 @@ def _gateway(pid: int) -> Gateway | None:
 
 
 def holders(paths: Iterable[Path]) -> dict[Path, list[int]]:
-    """Which other processes have these very files open or locked, under whatever name."""
+    """Return the other processes that have each file open or locked, under any name."""
     wanted = list(paths)
     found = openers(wanted)
     for path, pids in file_locks.holders(wanted).items():
@@ -318,8 +322,10 @@ def holders(paths: Iterable[Path]) -> dict[Path, list[int]]:
 
 
 def openers(paths: Iterable[Path]) -> dict[Path, list[int]]:
-    """Which other processes have these very files open, as far as we may see; the table of locks,
-    which the kernel takes its time for, is not asked."""
+    """Return the other processes that have each file open, as far as we may see.
+
+    It does not read the kernel's table of locks, which is slow.
+    """
     wanted: dict[tuple[int, int], Path] = {}
     for path in paths:
         with contextlib.suppress(OSError):
@@ -339,7 +345,7 @@ def openers(paths: Iterable[Path]) -> dict[Path, list[int]]:
 
 
 def _open_inodes(pid: int) -> Iterator[tuple[int, int]]:
-    """Device and inode of the databases that a process has open, deleted ones included."""
+    """Yield device and inode of the databases that a process has open, also deleted ones."""
     for one in descriptors.of(pid) or ():
         if one.path.startswith("/") and ".db" in one.path:
             with contextlib.suppress(OSError):

@@ -1,7 +1,7 @@
-"""Which home a process works on: by what it has open, else by what it was started with.
+"""Find the home that a process works on, by its open files or else by its environment.
 
-A path that a process names is a path of its own mount namespace: the same words may mean another
-folder here, as for a gateway in a container. It is then reached through the process's own root.
+A path that a process names belongs to its own mount namespace, as for a gateway in a container: the
+same path may be another folder here. It is then reached through /proc/PID/root.
 """
 
 from __future__ import annotations
@@ -18,26 +18,26 @@ LOCK = "gateway.lock"
 
 
 class Claim(NamedTuple):
-    """A home that a process works on."""
+    """The home that a process seems to work on, and whether it holds the home's lock."""
 
     home: Path
-    """As it can be reached from here."""
+    """The path by which we can reach it."""
     locked: bool | None
     """Whether the process holds the lock of that home; None when it cannot be seen."""
     file: tuple[int, int] | None = None
-    """Device and inode of the lock file that it has open; one that was deleted is another one."""
+    """Device and inode of its open lock file; they differ from a lock file created later."""
 
 
 def by_files(pid: int) -> Claim | None:
-    """The home whose lock file the process has open: the strongest evidence there is."""
+    """Return the home whose lock file the process has open, which is the strongest evidence."""
     claims = _claims(pid) or []
     return next((claim for claim in claims if claim.locked), claims[0] if claims else None)
 
 
 def works_on(pid: int, home: Path) -> bool | None:
-    """Whether a process holds a lock that it took in this very folder; None: it cannot be seen.
+    """Whether a process holds a lock that it took in this folder; None if that cannot be seen.
 
-    The lock file itself may have been deleted since, or have a second name in a copied home.
+    The lock file may have been deleted since, or have a second name in a copied home.
     """
     claims = _claims(pid)
     if claims is None:
@@ -46,13 +46,13 @@ def works_on(pid: int, home: Path) -> bool | None:
 
 
 def locked_file(pid: int, home: Path) -> tuple[int, int] | None:
-    """Which lock file of this folder the process has locked."""
+    """Return device and inode of the lock file in this folder that the process has locked."""
     claims = _claims(pid) or []
     return next((one.file for one in claims if one.locked and is_same(one.home, home)), None)
 
 
 def _claims(pid: int) -> list[Claim] | None:
-    """One for each lock file that a process has open; None when that cannot be seen."""
+    """Return a claim for each lock file that a process has open; None if that cannot be seen."""
     opened = descriptors.of(pid)
     if opened is None:
         return None
@@ -72,12 +72,12 @@ def _identity(pid: int, number: str) -> tuple[int, int] | None:
 
 
 def shares_view(pid: int) -> bool:
-    """Whether a process sees the same files and processes as we do: it is in no container."""
+    """Whether a process shares our mount, pid and user namespaces: it is not in a container."""
     return all(_shares(pid, kind) for kind in ("mnt", "pid", "user"))
 
 
 def by_environment(pid: int, profile: str | None) -> Claim | None:
-    """The home that its variables and its command line name; it has no lock, then."""
+    """Return the home that its variables and its command line name, if it has no lock file open."""
     found = _surroundings(pid)
     if found is None:
         return None
@@ -91,7 +91,7 @@ def by_environment(pid: int, profile: str | None) -> Claim | None:
 
 
 def _surroundings(pid: int) -> tuple[Mapping[str, str], str] | None:
-    """The variables of a process and the folder that it works in."""
+    """Return the environment variables and the working directory of a process."""
     if os.path.isdir("/proc/self"):
         environ = process_stat.environment(pid)
         try:
@@ -109,7 +109,7 @@ def _surroundings(pid: int) -> tuple[Mapping[str, str], str] | None:
 
 
 def _of_profile(base: Path, profile: str | None) -> Path:
-    """The home of a profile; the one called default is the folder that holds the others."""
+    """Return the home of a profile; the profile `default` is the root home."""
     if profile is None:
         return base
     inside = base.parent.name == "profiles"
@@ -119,7 +119,7 @@ def _of_profile(base: Path, profile: str | None) -> Path:
 
 
 def is_same(one: Path, other: Path) -> bool:
-    """Whether two paths lead to the same folder."""
+    """Whether two paths are the same folder."""
     try:
         return os.path.samestat(os.stat(one), os.stat(other))
     except OSError:
@@ -127,28 +127,28 @@ def is_same(one: Path, other: Path) -> bool:
 
 
 def is_reachable(home: Path) -> bool:
-    """Whether a home has a name of its own here, and not only through a process."""
+    """Whether a home has a path of its own here, and not only one below /proc."""
     return _PROC not in home.parents
 
 
 def may_belong(pid: int, home: Path) -> bool:
-    """Whether a process runs as the owner of a home, or as root: nobody else works on it."""
+    """Whether a process runs as the owner of a home or as root, as every gateway of it does."""
     try:
         owner = os.stat(home).st_uid
         with open(f"/proc/{pid}/status", errors="replace") as file:
             said = next(line for line in file if line.startswith("Uid:"))
-        return {int(word) for word in said.split()[1:]} <= {0, owner}  # also who it was before
+        return {int(word) for word in said.split()[1:]} <= {0, owner}  # real and saved uid too
     except (OSError, ValueError, StopIteration):
         return True
 
 
 def _from_here(pid: int, path: Path) -> Path:
-    """A path of a process as we have to write it."""
+    """Convert a path of a process to one that is valid in our mount namespace."""
     return path if _shares(pid, "mnt") else Path(f"/proc/{pid}/root", *path.parts[1:])
 
 
 def _shares(pid: int, kind: str) -> bool:
-    """Whether a process is in the same namespace as we are; also where that cannot be seen."""
+    """Whether a process is in our namespace of this kind; True if that cannot be seen."""
     try:
         return os.readlink(f"/proc/{pid}/ns/{kind}") == os.readlink(f"/proc/self/ns/{kind}")
     except OSError:
@@ -156,9 +156,9 @@ def _shares(pid: int, kind: str) -> bool:
 
 
 def _flocked(pid: int, descriptor: str) -> bool | None:
-    """Whether a process has locked what one of its descriptors leads to.
+    """Whether a process holds a lock through one of its descriptors; None if that cannot be seen.
 
-    The table of all locks names files by a device that a file on overlayfs does not have.
+    /proc/locks is not used, because its device numbers do not match files on overlayfs.
     """
     try:
         with open(f"/proc/{pid}/fdinfo/{descriptor}", errors="replace") as file:
@@ -168,5 +168,5 @@ def _flocked(pid: int, descriptor: str) -> bool | None:
 
 
 def _without_proc() -> bool | None:
-    """What is known of the lock of a process that does not have it open."""
+    """Return `Claim.locked` for a process without an open lock file: unknown without /proc."""
     return False if _PROC.exists() else None

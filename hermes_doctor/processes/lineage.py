@@ -1,4 +1,4 @@
-"""Where a process stands: its control group, and the processes that it descends from."""
+"""Read the control group of a process, and its parent processes."""
 
 from __future__ import annotations
 
@@ -17,30 +17,30 @@ _MARKS = ("/.dockerenv", "/run/.containerenv")
 
 
 class Place(NamedTuple):
-    """The control group of a process, read as systemd and container engines name them."""
+    """The systemd service or the container that a process runs in, by its control group."""
 
     unit: str | None = None
-    """The service that it is part of."""
+    """The systemd service that it is part of."""
     manager: int | None = None
-    """The user whose manager runs that service; None for the machine's own."""
+    """The uid whose user manager runs that service; None for the system manager."""
     container: str | None = None
-    """The container that it runs in, seen from outside."""
+    """The id of the container that it runs in, seen from outside."""
 
 
 class Ancestor(NamedTuple):
-    """A process that another one descends from."""
+    """A parent process, directly or over several generations."""
 
     pid: int
     name: str
 
 
 def place_of(pid: int) -> Place:
-    """Where the kernel has put a process."""
+    """Return the service or the container that a process runs in."""
     return read_place(_file(pid, "cgroup"))
 
 
 def read_place(text: str) -> Place:
-    """What /proc/PID/cgroup says: the deepest group that is a service or a container."""
+    """Parse /proc/PID/cgroup: return the deepest group that is a service or a container."""
     paths = {}
     for line in text.splitlines():
         number, _, rest = line.partition(":")
@@ -63,7 +63,7 @@ def read_place(text: str) -> Place:
 
 
 def ancestors(pid: int) -> list[Ancestor]:
-    """Its parent, grandparent and so on; ends where the view of this machine ends."""
+    """Return its parent, grandparent and so on, as far as our pid namespace shows them."""
     if not os.path.isdir("/proc/self"):
         return _by_psutil(pid)
     found: list[Ancestor] = []
@@ -77,17 +77,17 @@ def ancestors(pid: int) -> list[Ancestor]:
 
 
 def in_container() -> bool:
-    """Whether this machine is a container."""
+    """Whether this process runs in a container."""
     return any(map(os.path.exists, _MARKS))
 
 
 def name_of(pid: int) -> str:
-    """The name of a process."""
+    """Return the name of a process."""
     return _file(pid, "comm").rstrip("\n")
 
 
 def command_line(pid: int) -> list[str]:
-    """What a process was started as."""
+    """Return the command line of a process."""
     return _file(pid, "cmdline").split("\0")[:-1]
 
 

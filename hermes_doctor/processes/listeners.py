@@ -1,6 +1,7 @@
-"""Where a process listens: the first rows of the kernel's table, which holds those first.
+"""List the listening sockets of a process quickly.
 
-Reading stops at the first connection, so that thousands of them cost nothing.
+The kernel's table has the listening sockets first, so reading stops at the first connection, and
+thousands of connections cost nothing.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from hermes_doctor.processes.connection import Connection
 
 
 def of(pid: int) -> list[Connection]:
-    """The places where a process waits for callers; `unread` tells how many wait already."""
+    """Return the listening sockets of a process; `unread` is the number of waiting connections."""
     try:
         own = sockets.inodes(pid)
     except CouldNotLook:
@@ -23,7 +24,7 @@ def of(pid: int) -> list[Connection]:
 
 
 def _rows(path: str) -> Iterator[Connection]:
-    """All that listens, of whichever process."""
+    """Yield the listening sockets of all processes in a table."""
     try:
         with open(path) as table:
             next(table, None)

@@ -1,4 +1,7 @@
-"""Whether the kernel killed a process for want of memory: its own log, the journal, the cgroup."""
+"""Find processes that the kernel killed because memory ran out.
+
+The sources are the kernel's log, the journal and the control group.
+"""
 
 from __future__ import annotations
 
@@ -16,12 +19,12 @@ _KILLED = pattern(r"[Oo]ut of memory: Killed process (\d+) \(([^)]{1,32})\)")
 _KERNEL = pattern(r"\d+,\d+,(\d+),[^;]*;(.*)")
 _JOURNAL = pattern(r"(\d+)\.(\d+) (.*)")
 MOST = 20_000
-"""Records of the kernel's log that are looked at."""
+"""The most records of the kernel's log that are read."""
 PATIENCE = 1.0
 
 
 class Kill(NamedTuple):
-    """One process that was killed for want of memory."""
+    """One process that the kernel killed because memory ran out."""
 
     pid: int
     name: str
@@ -30,7 +33,7 @@ class Kill(NamedTuple):
 
 
 def find(pid: int, began: datetime) -> Kill | None:
-    """The kill of this very process, which began then; ids are used again, times are not."""
+    """Return the kill of this process; its start time is compared, as pids are used again."""
     for kill in _from_kernel() or _from_journal(began):
         if kill.pid == pid and kill.at >= began - timedelta(seconds=5):
             return kill
@@ -38,7 +41,7 @@ def find(pid: int, began: datetime) -> Kill | None:
 
 
 def here() -> int:
-    """How many processes of our own control group were killed so: in a container, its gateway's."""
+    """Return the number of OOM kills in our control group: in a container, that of its gateway."""
     try:
         with open("/proc/self/cgroup") as file:
             return cgroup_memory.group_of(file.read(65536)).kills or 0
@@ -47,7 +50,7 @@ def here() -> int:
 
 
 def _from_kernel() -> list[Kill]:
-    """The kernel's own log, from a reader's place of its own: nobody else misses a record."""
+    """Read the kills from the kernel's log; each reader has its own position in it."""
     try:
         fd = os.open("/dev/kmsg", os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
@@ -59,21 +62,21 @@ def _from_kernel() -> list[Kill]:
         for _ in range(MOST):
             try:
                 record = os.read(fd, 8192)
-            except BrokenPipeError:  # overwritten meanwhile: the next one is there
+            except BrokenPipeError:  # this record was overwritten; the next one is available
                 continue
             if not record or time.monotonic() > end:
                 break
             if kill := _in_kernel(record.decode("utf-8", "replace"), boot):
                 found.append(kill)
     except (OSError, CouldNotLook):
-        pass  # at the end of the log, or not ours to read
+        pass  # the end of the log, or no permission to read it
     finally:
         os.close(fd)
     return found
 
 
 def _in_kernel(record: str, boot: float) -> Kill | None:
-    """One record: its microseconds since the machine's start, then its text."""
+    """Parse one record: microseconds since boot, then the text; None if it is not a kill."""
     said = _KERNEL.match(record)
     killed = _KILLED.search(said[2]) if said else None
     if not said or not killed:
@@ -83,7 +86,7 @@ def _in_kernel(record: str, boot: float) -> Kill | None:
 
 
 def _from_journal(began: datetime) -> list[Kill]:
-    """The same as the journal kept it."""
+    """Read the kills from the systemd journal."""
     from hermes_doctor.system import commands
 
     if not which("journalctl"):

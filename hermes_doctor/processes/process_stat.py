@@ -1,4 +1,4 @@
-"""One process as the kernel sees it: what it does, what it has open, what it may use."""
+"""Read the state, open files, limits and environment of a process from the kernel."""
 
 from __future__ import annotations
 
@@ -19,39 +19,39 @@ MOST_BYTES = 8 * 1024 * 1024
 
 
 class Vitals(NamedTuple):
-    """One process; what the rights did not suffice for is None."""
+    """What is known about one process; None where permissions did not suffice."""
 
     pid: int
     doing: str
-    """The kernel's letter: R, S, D, T for stopped, Z for dead but not buried."""
+    """The kernel's letter for its state: R, S, D, T for stopped, Z for a zombie."""
     started_at: datetime
     uid: int
     parents: tuple[tuple[int, str], ...]
     """Its parent, grandparent and so on up to process 1, with their names."""
     files: int | None
-    """Open descriptors."""
+    """The number of open descriptors."""
     files_limit: int | None
     kinds: Mapping[str, int] | None
-    """Open descriptors by what they lead to: a database's name, `socket`, `pipe`, and so on."""
+    """The number of open descriptors by target: a database's name, `socket`, `pipe` and so on."""
     deleted: tuple[str, ...] | None
-    """Files that it has open or mapped although they are no longer in their place."""
+    """Deleted files that it still has open or mapped."""
     memory: int
     memory_limit: int | None
-    """The cgroup's, where it has one."""
+    """The limit of its cgroup, if it has one."""
     environment: Mapping[str, str] | None
-    """What it was started with. Holds secrets: never shown, only names are."""
+    """The variables that it was started with. They contain secrets: only names are shown."""
     memory_used: int | None = None
-    """What all processes of the cgroup use together, without what the kernel can drop."""
+    """The memory of all processes of the cgroup, without what the kernel can drop."""
     start_time: int | None = None
-    """When it began, in the kernel's ticks, as gateway.pid names it."""
+    """When it began, in the kernel's ticks, as in gateway.pid."""
     waits_in: str = ""
-    """The place in the kernel where it waits; often hidden."""
+    """The kernel function that it waits in; often hidden."""
     frozen: bool = False
     """Its cgroup is paused, as `docker pause` does."""
 
     @property
     def halted(self) -> bool:
-        """It does nothing until somebody wakes it."""
+        """Whether it is stopped or frozen until it is resumed from outside."""
         return self.doing in ("T", "t") or self.frozen
 
 
@@ -65,7 +65,7 @@ class Stat(NamedTuple):
 
 
 def stat(pid: int) -> Stat | None:
-    """What the kernel says of a process; None when there is none."""
+    """Read /proc/PID/stat of a process; None when it does not exist."""
     if not _has_proc():
         return _stat_elsewhere(pid)
     text = _text(pid, "stat")
@@ -77,8 +77,8 @@ def stat(pid: int) -> Stat | None:
 
 
 def exists(pid: int) -> bool:
-    """Whether there is a process of that number, even one that /proc does not show to us."""
-    if sys.platform == "win32":  # there that signal is Ctrl-C
+    """Whether a process with that pid exists, even one that /proc does not show us."""
+    if sys.platform == "win32":  # signal 0 is Ctrl-C there
         import psutil
 
         return psutil.pid_exists(pid)
@@ -92,7 +92,7 @@ def exists(pid: int) -> bool:
 
 
 def own_number(pid: int) -> int:
-    """The number that a process knows itself by: in a container it counts from 1 again."""
+    """Return the pid that a process has in its own namespace, as in a container."""
     for line in _text(pid, "status").splitlines():
         if line.startswith("NSpid:"):
             return int(line.split()[-1])
@@ -100,7 +100,7 @@ def own_number(pid: int) -> int:
 
 
 def started(start_time: int) -> datetime:
-    """The moment that a start in ticks since the machine's start means."""
+    """Convert a start time in ticks since boot to a time."""
     if not _has_proc():
         return datetime.fromtimestamp(start_time / 100, UTC)
     return datetime.fromtimestamp(boot_time() + start_time / os.sysconf("SC_CLK_TCK"), UTC)
@@ -111,7 +111,7 @@ def _has_proc() -> bool:
 
 
 def boot_time() -> float:
-    """When the machine was started."""
+    """Return when the machine was started, in seconds since 1970."""
     if not _has_proc():
         import psutil
 
@@ -124,7 +124,7 @@ def boot_time() -> float:
 
 
 def take(pid: int) -> Vitals:
-    """Look at one process."""
+    """Read everything about one process; CouldNotLook if it has ended."""
     if not _has_proc():
         return _elsewhere(pid)
     seen = stat(pid)
@@ -154,18 +154,18 @@ def take(pid: int) -> Vitals:
 
 
 def waits_in(pid: int) -> str:
-    """The place in the kernel where the main thread of a process waits; empty when it works."""
+    """Return the kernel function that the main thread waits in; empty when it is working."""
     place = _text(pid, "wchan").strip("0\n")
     return place if place.isidentifier() else ""
 
 
 def is_for_events(place: str) -> bool:
-    """Whether a place in the kernel is the one where an event loop rests."""
+    """Whether a kernel function is the one that an idle event loop waits in."""
     return "epoll" in place or "ep_poll" in place
 
 
 def waits_for_events(pid: int) -> bool:
-    """Whether the main thread of a process waits there now."""
+    """Whether the main thread of a process is an idle event loop now."""
     return is_for_events(waits_in(pid))
 
 
@@ -199,7 +199,7 @@ def _limit(text: str) -> int | None:
 
 
 def _kinds(opened: list[Descriptor]) -> dict[str, int]:
-    """How many lead to each kind; databases and their logs count as one."""
+    """Count descriptors by kind; a database and its sidecars count as one kind."""
     kinds: dict[str, int] = {}
     for one in opened:
         name = one.path
@@ -222,7 +222,7 @@ def _deleted(pid: int, opened: list[Descriptor]) -> tuple[str, ...]:
 
 
 def environment(pid: int) -> dict[str, str] | None:
-    """The variables that a process was started with; None where they cannot be seen."""
+    """Return the variables that a process was started with; None if they cannot be read."""
     try:
         with open(f"/proc/{pid}/environ", "rb") as file:
             data = os.fsdecode(file.read(MOST_BYTES))
@@ -233,11 +233,11 @@ def environment(pid: int) -> dict[str, str] | None:
 
 
 _LETTERS = {"stopped": "T", "zombie": "Z", "running": "R"}
-"""psutil's words for what a process does."""
+"""The kernel's letters for psutil's names of process states."""
 
 
 def _stat_elsewhere(pid: int) -> Stat | None:
-    """In short, where there is no /proc; Hermes notes a start there in hundredths of a second."""
+    """Do the same as `stat` without /proc; there Hermes writes start times in 1/100 seconds."""
     import psutil
 
     try:
@@ -250,7 +250,7 @@ def _stat_elsewhere(pid: int) -> Stat | None:
 
 
 def _elsewhere(pid: int) -> Vitals:
-    """The same where there is no /proc; what such a system does not tell stays None."""
+    """Do the same as `take` without /proc; what such a system does not report stays None."""
     import psutil
 
     try:

@@ -1,7 +1,7 @@
-"""What a gateway writes about itself: pid file, lock, state, heartbeat and its latest starts.
+"""Read the files that a gateway writes about itself: pid, lock, state, heartbeat, latest starts.
 
-All of it may be stale, half-written, somebody else's or hostile: what does not have the form that
-Hermes writes is taken as not there, and named in `doubts`.
+Any of them may be stale, half-written, foreign or hostile. A value without the form that Hermes
+writes counts as missing; a file that cannot be read is also named in `doubts`.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ MOST_STARTS = 40
 
 
 class Owner(NamedTuple):
-    """A process as gateway.pid and gateway.lock name it."""
+    """A process as gateway.pid, gateway.lock and gateway_state.json name it."""
 
     pid: int
     start_time: int | None
-    """When it began, in the kernel's ticks; a process id alone may be somebody else's by now."""
+    """When it began, in the kernel's ticks; needed because pids are used again."""
 
 
 class PlatformState(NamedTuple):
-    """What the gateway last said of one platform."""
+    """The last state of one platform that the gateway wrote."""
 
     name: str
     state: str
@@ -48,36 +48,36 @@ class PlatformState(NamedTuple):
 
 
 class Beat(NamedTuple):
-    """The last heartbeat of an event loop."""
+    """The last heartbeat of a gateway's event loop."""
 
     pid: int
     at: datetime
     monotonic: float | None = None
-    """The same moment on the kernel's clock, which stands still while the machine sleeps."""
+    """The same moment on the monotonic clock, which stops while the machine sleeps."""
 
 
 class Life(NamedTuple):
-    """One life of a gateway out of its diary: when it began, when and how it ended."""
+    """One life of a gateway from its exit log: when it began, when and how it ended."""
 
     pid: int
     began: datetime
     ended: datetime | None
     how: str
-    """`clean`, `failed`, `restart`, `alive`, or `gone` for one that left no last word."""
+    """`clean`, `failed`, `restart`, `alive`, or `gone` for one that wrote no exit record."""
     exit_code: int | None = None
     error: str | None = None
-    """The kind of error that ended it, where it was one."""
+    """The class of the error that ended it, if there was one."""
 
 
 class Runtime(NamedTuple):
-    """All of it, as far as it is there and can be read."""
+    """The content of all files that a gateway writes about itself, as far as it can be read."""
 
     pid_file: Owner | None
     lock_file: Owner | None
     lock_holder: int | None
-    """The process that holds gateway.lock by the kernel's word; 0: one that we cannot see."""
+    """The pid that holds gateway.lock according to the kernel; 0 for one that we cannot see."""
     state: str | None
-    """starting, running, degraded, draining, stopped or startup_failed; a claim, no proof."""
+    """starting, running, degraded, draining, stopped or startup_failed; it may be outdated."""
     state_owner: Owner | None
     exit_reason: str | None
     restart_requested: bool
@@ -86,28 +86,28 @@ class Runtime(NamedTuple):
     platforms: Mapping[str, PlatformState]
     beat: Beat | None
     clean_shutdown: bool
-    """The marker of an orderly end is there."""
+    """Whether the marker of an orderly shutdown exists."""
     starts: tuple[datetime, ...]
     """The latest starts, oldest first."""
     markers: frozenset[str] = frozenset()
-    """The markers that lie in the home, of those that Hermes leaves for its next step."""
+    """The marker files in the home by which Hermes announces its next step."""
     doubts: tuple[str, ...] = ()
-    """What is there and could not be read, and why."""
+    """The files that exist but could not be read, and why."""
     unseen: str = ""
-    """Why a gateway may run although none is seen; the holder of the lock is 0 then."""
+    """Why a gateway may run although none is visible; `lock_holder` is 0 then."""
     active_agents: int | None = None
-    """How many agents it said to be at work; before 0.18 only when it started or ended."""
+    """The number of working agents that it wrote; before 0.18 only at its start and end."""
     served: frozenset[str] = frozenset()
-    """The profiles that the gateway of a root home said to work for beside it."""
+    """The profiles that the gateway of a root home also serves, as it wrote."""
 
     @property
     def ever(self) -> bool:
-        """Whether a gateway has ever run on this home, as far as its files tell."""
+        """Whether a gateway has ever run on this home, as far as its files show."""
         return bool(self.pid_file or self.lock_file or self.state_owner or self.beat or self.starts)
 
 
 def find(home: Home) -> Runtime:
-    """Read it all once."""
+    """Read all files once."""
     doubts: list[str] = []
     state = _mapping(_json(home / "gateway_state.json", doubts))
     lock = home / "gateway.lock"
@@ -135,9 +135,9 @@ def find(home: Home) -> Runtime:
 
 
 def translated(found: Runtime, running: Iterable[int]) -> Runtime:
-    """The same with the numbers that we know these processes by.
+    """Replace the pids by those that the running gateways have in our namespace.
 
-    A gateway in a container writes down the number that it has in there.
+    A gateway in a container writes the pid that it has inside the container.
     """
     ours = {number: pid for pid in running if (number := process_stat.own_number(pid)) != pid}
     if not ours:
@@ -170,7 +170,7 @@ def _read(path: Path, doubts: list[str]) -> bytes:
 
 
 def _json(path: Path, doubts: list[str]) -> Any:
-    """What a file says, None when it says nothing; a lock file is empty for a moment."""
+    """Parse a JSON file; None if it is missing, invalid or empty, as a new lock file is."""
     data = _read(path, doubts)
     if not data.strip():
         return None
@@ -208,7 +208,7 @@ def _owner(value: object) -> Owner | None:
 
 
 def word(value: object) -> str | None:
-    """A word as Hermes uses it for a state; anything else is somebody else's text."""
+    """Return a value if it is a single word, as Hermes writes for a state; else None."""
     plain = isinstance(value, str) and 0 < len(value) <= 32 and value.isascii()
     return value if plain and isinstance(value, str) and value.isidentifier() else None
 
@@ -218,7 +218,7 @@ def _text(value: object) -> str | None:
 
 
 def moment(value: object) -> datetime | None:
-    """A time as Hermes writes it, in UTC; None for anything else."""
+    """Parse a time as Hermes writes it and convert it to UTC; None for anything else."""
     if not isinstance(value, str) or len(value) > 40:
         return None
     try:
@@ -230,7 +230,7 @@ def moment(value: object) -> datetime | None:
 
 
 def epoch(value: object) -> datetime | None:
-    """A time in seconds since 1970."""
+    """Convert seconds since 1970 to a time; None for anything else."""
     try:
         return datetime.fromtimestamp(float(str(value)[:40]), UTC)
     except (ValueError, OverflowError, OSError):

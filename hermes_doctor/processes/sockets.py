@@ -1,8 +1,8 @@
-"""The network connections of one process, out of the kernel's table.
+"""List the TCP connections of one process from the kernel's table.
 
-On Linux the process's own descriptors name the inodes of its sockets, and the table of its own
-network (`/proc/PID/net/tcp`, which is a container's where it runs in one) tells of each. That
-costs the same however many other processes there are.
+On Linux the descriptors of the process give the inodes of its sockets, and the table of its network
+namespace (`/proc/PID/net/tcp`, for a container that of the container) describes each of them. The
+cost does not depend on the number of other processes.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ _STATES = {
 _RETRANSMITS = "01"
 """The kernel's timer for sending again what was not acknowledged."""
 LARGEST = 64 * 1024 * 1024
-"""Bytes of a table; some 400,000 sockets."""
+"""The most bytes that are read of a table; some 400,000 sockets."""
 
 
 def of(pid: int) -> list[Connection]:
-    """Every TCP connection of a process, the listening ones included."""
+    """Return every TCP connection of a process, with its listening sockets."""
     if not os.path.isdir("/proc/self/net"):
         return _by_psutil(pid)
     own = inodes(pid)
@@ -44,14 +44,17 @@ def of(pid: int) -> list[Connection]:
 
 
 def listeners(pid: int) -> list[Connection]:
-    """Whatever listens in the network that a process lives in, whoever's it is."""
+    """Return all listening sockets in the network namespace of a process, also of others."""
     if not os.path.isdir("/proc/self/net"):
         return _by_psutil(None)
     return [one for one in _table(pid, None) if one.state == "LISTEN"]
 
 
 def owner(inode: int) -> int | None:
-    """The process that has a socket open, as far as we may see; asked only about one in the way."""
+    """Return the process that has a socket open, as far as we may see.
+
+    It searches all processes, so it is used only for a socket that blocks a port.
+    """
     from hermes_doctor.processes.gateway_processes import every
 
     for pid in every():
@@ -64,7 +67,7 @@ def owner(inode: int) -> int | None:
 
 
 def inodes(pid: int) -> set[int]:
-    """The sockets among the descriptors of a process."""
+    """Return the inodes of the sockets among the descriptors of a process."""
     folder = f"/proc/{pid}/fd"
     try:
         names = os.listdir(folder)
@@ -86,10 +89,10 @@ def inodes(pid: int) -> set[int]:
 
 
 def _table(pid: int, wanted: set[int] | None) -> list[Connection]:
-    """The rows of the kernel's tables: those of some inodes, or all that listen.
+    """Return the rows of the kernel's tables with some inodes, or all that listen if None.
 
-    A connection in TIME_WAIT is nobody's any more; it counts where it led to the same place as
-    one that still is somebody's.
+    A connection in TIME_WAIT belongs to no process any more. It is included if it has the same
+    remote address as one of the wanted connections.
     """
     found = []
     ended = []
@@ -130,7 +133,7 @@ def _read(path: str) -> bytes:
 
 
 def row(fields: Sequence[str]) -> Connection:
-    """One row of the table, split into its fields."""
+    """Parse one row of the table, already split into its fields."""
     state = _STATES.get(fields[3].upper(), fields[3])
     unsent, _, unread = fields[4].partition(":")
     timer, _, left = fields[5].partition(":")
@@ -148,9 +151,9 @@ def row(fields: Sequence[str]) -> Connection:
 
 
 def _since_sent(tries: int, left: int, rest: str) -> float | None:
-    """How long the kernel has been sending the same bytes, told from its timer.
+    """Compute from the kernel's timer for how many seconds it has retransmitted the same bytes.
 
-    It doubles the wait before each try, up to two minutes; `left` is what remains of this one.
+    The kernel doubles the wait before each try, up to two minutes; `left` is the rest of this one.
     """
     try:
         wait = int(rest.split()[2])
@@ -161,8 +164,8 @@ def _since_sent(tries: int, left: int, rest: str) -> float | None:
 
 
 def address(text: str) -> Address:
-    """An address as the table writes it: words of 32 bits in the machine's own order."""
-    import socket  # takes long to load, and a home whose gateway is down needs none
+    """Parse an address of the table, which is written as 32-bit words in native byte order."""
+    import socket  # slow to load, and not needed when no gateway runs
 
     number, _, port = text.partition(":")
     words = [number[n : n + 8] for n in range(0, len(number), 8)]
@@ -173,12 +176,12 @@ def address(text: str) -> Address:
 
 
 def plain(text: str) -> str:
-    """An IPv4 address in the clothes of IPv6 is the IPv4 address."""
+    """Return the IPv4 address of an IPv4-mapped IPv6 address; any other as it is."""
     return text[7:] if text.startswith("::ffff:") and "." in text else text
 
 
 def _timed(pid: int, found: list[Connection]) -> list[Connection]:
-    """The same, with how long each has been silent where the kernel tells us."""
+    """Add to each connection how long it has been silent, where the kernel reports that."""
     from hermes_doctor.processes import tcp_info
 
     known = tcp_info.ask(pid, [one for one in found if one.state == "ESTABLISHED"])
@@ -191,7 +194,7 @@ def _timed(pid: int, found: list[Connection]) -> list[Connection]:
 
 
 def _by_psutil(pid: int | None) -> list[Connection]:
-    """The same where there is no /proc: of one process, or everything that listens."""
+    """List connections without /proc: of one process, or all listening sockets if pid is None."""
     import psutil
 
     rows: Sequence[Any]

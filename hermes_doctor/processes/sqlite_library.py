@@ -1,4 +1,4 @@
-"""Which SQLite a running gateway uses, read out of the library that it has loaded."""
+"""Find the SQLite version of a running gateway in the library file that it has loaded."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _VERSION = pattern(rb"\x003\.(\d{1,3})\.(\d{1,3})(?:\.\d{1,3})?\x00")
 
 
 class Library(NamedTuple):
-    """One SQLite."""
+    """The SQLite library that a process has loaded."""
 
     version: tuple[int, int, int]
     path: Path
@@ -24,9 +24,9 @@ class Library(NamedTuple):
 
     @property
     def risky(self) -> bool:
-        """Whether two processes that write at one moment can damage a database in WAL mode.
+        """Whether two processes that write at the same time can damage a database in WAL mode.
 
-        SQLite's own notes: from 3.7.0 to 3.51.2, but for the repaired 3.50.7 and 3.44.6.
+        According to SQLite's notes: from 3.7.0 to 3.51.2, except the fixed 3.50.7 and 3.44.6.
         """
         if not (3, 7, 0) <= self.version <= (3, 51, 2):
             return False
@@ -35,7 +35,7 @@ class Library(NamedTuple):
 
 
 def of(pid: int, *, deep: bool) -> Library | None:
-    """The SQLite of a process; None when it has loaded none, or one inside a file too large."""
+    """Return the SQLite of a process; None if it has none, or the file is too large to search."""
     for path in _loaded(pid):
         for place in (Path(f"/proc/{pid}/root{path}"), path):  # it may live in a container
             try:
@@ -58,7 +58,7 @@ def of(pid: int, *, deep: bool) -> Library | None:
 
 
 def _loaded(pid: int) -> Iterator[Path]:
-    """The files in which a process can have its SQLite, the likeliest first."""
+    """Yield the loaded files that can contain SQLite, the most likely first."""
     try:
         with open(f"/proc/{pid}/maps", errors="replace") as maps:
             names = {line.rstrip("\n").partition("/")[2] for line in maps}
@@ -71,7 +71,7 @@ def _loaded(pid: int) -> Iterator[Path]:
 
 
 def version_in(data: bytes) -> tuple[int, int, int] | None:
-    """The version of the SQLite in these bytes; its own name for its source stands nearby."""
+    """Find the version of the SQLite in these bytes; None if they have no SQLite source id."""
     if not _SOURCE.search(data):
         return None
     found = {(3, int(match[1]), int(match[2])) for match in _VERSION.finditer(data)}

@@ -1,8 +1,8 @@
-"""How long each connection has been silent, asked of the Linux kernel.
+"""Ask the Linux kernel how long each TCP connection has been silent.
 
-The table in /proc does not say when something came in last, and a link that is dead for hours
-looks there like a live one. The kernel's own interface (netlink, `sock_diag`) does. It needs no
-rights, and answers for our own network only.
+The table in /proc does not say when data came in last, so a connection that has been dead for hours
+looks alive there. The netlink interface `sock_diag` does say it. It needs no privileges, and it
+answers for our own network namespace only.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ _REQUEST, _ERROR = 1, 2
 _INFO = 2
 """The attribute that holds the kernel's `tcp_info`."""
 _LAST_DATA_RECV, _LAST_ACK_RECV = 52, 56
-"""Where `tcp_info` has the milliseconds since data and since an acknowledgement came."""
+"""Offsets in `tcp_info` of the milliseconds since the last data and the last acknowledgement."""
 _MOST = 500
-"""Connections asked about."""
+"""The most connections that are queried."""
 
 
 def ask(pid: int, connections: Iterable[Connection]) -> dict[int, tuple[float, float]]:
-    """By inode: the seconds since anything came from the other side, and since data came."""
+    """Return by inode the seconds since anything came from the other side, and since data came."""
     family = getattr(socket, "AF_NETLINK", None)
     wanted = list(connections)[:_MOST]
     if family is None or not wanted or not _same_network(pid):
@@ -53,7 +53,7 @@ def _same_network(pid: int) -> bool:
 
 
 def _question(one: Connection) -> bytes:
-    """A request for this very connection."""
+    """Build the request for one connection."""
     assert one.remote is not None
     family = socket.AF_INET6 if ":" in one.local[0] else socket.AF_INET
     ends = struct.pack("!HH", one.local[1], one.remote[1])
@@ -66,7 +66,7 @@ def _question(one: Connection) -> bytes:
 
 
 def _times(answer: bytes) -> tuple[float, float] | None:
-    """The two times out of an answer; None when the connection is gone."""
+    """Parse the two times from an answer; None when the connection is gone."""
     if len(answer) < 16 + 72 or struct.unpack_from("=H", answer, 4)[0] == _ERROR:
         return None
     length = min(struct.unpack_from("=I", answer)[0], len(answer))

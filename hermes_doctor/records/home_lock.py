@@ -1,4 +1,4 @@
-"""One run at a time on a home: a kernel lock on the folder itself, which leaves no file behind."""
+"""Lock a home so that only one run works on it; the lock is on the folder and leaves no file."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from hermes_doctor.processes import file_locks
 
 
 def holder(home: Home) -> int | None:
-    """The process that works on this home now; 0 when it is one that we cannot name."""
+    """Return the process that holds this home's lock; 0 if its pid is not visible to us."""
     pids = file_locks.holders([home.path]).get(home.path, [])
     return next((pid for pid in pids if pid != os.getpid()), None)
 
 
 @contextmanager
 def locked(home: Home) -> Iterator[None]:
-    """Hold the home's lock; the kernel lets go of it even when we are killed."""
+    """Hold the home's lock; the kernel releases it even when this process is killed."""
     fd = os.open(home.path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         try:

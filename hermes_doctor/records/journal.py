@@ -1,4 +1,4 @@
-"""What a run did, written before each thing is done; at its end it is the receipt."""
+"""Keep the journal of a run, written before each change; the closed journal is the receipt."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ STAGING = "staging"
 COMMITTING = "committing"
 VERIFYING = "verifying"
 ENDING = "ending"
-"""The outcome is decided and written down; only leftovers are being removed."""
+"""The outcome is decided and saved; only temporary files are still being removed."""
 DONE = "done"
 PARTLY = "partly"
 ROLLED_BACK = "rolled-back"
@@ -33,12 +33,12 @@ ABANDONED = "abandoned"
 UNDONE = "undone"
 assert {DONE, PARTLY, ROLLED_BACK, ABANDONED, UNDONE} == FINAL
 _SWITCHING, _TAKEN_BACK = "switching", "taken-back"
-"""Two names of an empty file in the folder of a run that replaces files."""
+"""Two names of an empty file in the run's folder: while it replaces files, and once rolled back."""
 
 
 @dataclass()
 class State:
-    """What a path is, as far as a run cares: enough to know before from after."""
+    """The state of a path, as far as a run needs it to tell before from after."""
 
     kind: str
     sha256: str | None = None
@@ -56,19 +56,21 @@ class PathRecord:
     before: State
     after: State
     items: list[int] = field(default_factory=list)
-    """Which of the run's items want it changed."""
+    """The indexes of the run's items that change it."""
     reverted: bool = False
     joined_before: State | None = None
-    """Of a database: one file with the old content of the database and its log or journal."""
+    """For a database: one file with the old content of the database and its write-ahead log or
+    journal."""
     joined_after: State | None = None
-    """The same of the new content."""
+    """The same for the new content."""
     database: State | None = None
-    """Of a log or journal that is changed without its database: what the database was then."""
+    """For a write-ahead log or journal that is changed without its database: the state of the
+    database at that time."""
 
 
 @dataclass()
 class ItemRecord:
-    """One finding that the run is to cure (or one path that it is to restore)."""
+    """One item of a run: a finding to repair, or a path to restore."""
 
     fix: str
     code: str
@@ -76,17 +78,17 @@ class ItemRecord:
     check: str
     steps: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
-    """What came to light on the way, such as the rows that were saved and lost."""
+    """What the repair found out, such as the numbers of saved and lost rows."""
     outcome: str = "planned"
-    """planned, verified, rolled-back, failed (done, but not cured), refused, not-enough or left."""
+    """planned, verified, rolled-back, failed (done without effect), refused, not-enough or left."""
     reason: str | None = None
     then: str | None = None
-    """The fix to go on with where this one is not enough."""
+    """The fix to continue with if this one is not enough."""
 
 
 @dataclass()
 class ActRecord:
-    """Something that the run asks of the machine."""
+    """One machine action of a run, such as a command to the service manager."""
 
     kind: str
     words: dict[str, str] = field(default_factory=dict)
@@ -97,14 +99,14 @@ class ActRecord:
 
 @dataclass()
 class Journal:
-    """The journal of one run."""
+    """The journal of one run: its items, the paths and machine actions, and how it ended."""
 
     id: str
     kind: str
     """fix, undo or restore."""
     home: str
     vault: str
-    """Where its backup lies; empty for the home's own vault, which moves with the home."""
+    """The vault of its backup; empty for the home's own vault, which moves with the home."""
     started_at: str
     state: str = BACKING_UP
     of: str | None = None
@@ -114,76 +116,76 @@ class Journal:
     tool: str = __version__
     uid: int = field(default_factory=os.geteuid)
     gateway: str | None = None
-    """stopped while the gateway is down because of this run, started once it is up again; asked
-    when it was told to end and is not through yet."""
+    """`asked` after the gateway was told to end and before it has ended, `stopped` while it is down
+    because of this run, `started` once it runs again."""
     asked: int | None = None
-    """The process that was told to end and is not through yet."""
+    """The process that was told to end and has not ended yet."""
     items: list[ItemRecord] = field(default_factory=list)
     paths: list[PathRecord] = field(default_factory=list)
     acts: list[ActRecord] = field(default_factory=list)
     folders: list[str] = field(default_factory=list)
-    """Folders that had to be made, outside the home by their whole path; undo removes them."""
+    """Folders that the run created; outside the home with their full path. Undo removes them."""
     saved: list[str] = field(default_factory=list)
-    """Backups of files without a name, made before the gateway was stopped."""
+    """Backups of deleted files that a process had open, made before the gateway was stopped."""
     settled: list[str] = field(default_factory=list)
     """Such backups, of this run or an earlier one, whose rows are in the database if this run is
     done: it compared them after the stop, or added them."""
     note: str | None = None
     end: str | None = None
-    """While ending: the state that it will end in."""
+    """While ending: the final state of the run."""
     kept: list[str] = field(default_factory=list)
-    """Replaced files that differ from the backup, so they were not removed."""
+    """Replaced files that were not removed because they differ from the backup."""
     unremoved: list[str] = field(default_factory=list)
     """Files of the run that could not be removed."""
 
     def root(self, home: Home) -> Path:
-        """The vault that holds its backup."""
+        """Return the vault that contains its backup."""
         return Path(self.vault) if self.vault else home.vault
 
     @property
     def outside(self) -> list[str]:
-        """Those of the folders that are outside the home."""
+        """The created folders that are outside the home."""
         return [name for name in self.folders if os.path.isabs(name)]
 
     @property
     def final(self) -> bool:
-        """Whether the run has come to an end."""
+        """Whether the run has ended."""
         return self.state in FINAL
 
     @property
     def undoable(self) -> bool:
-        """Whether it left anything that can be taken back."""
+        """Whether it changed anything that can be undone."""
         return bool(self.paths or [act for act in self.acts if act.begun and not act.reverted])
 
     @property
     def leaves_files(self) -> bool:
-        """Whether files are left beside their targets that somebody has to look at."""
+        """Whether the run left files next to their targets that the operator must examine."""
         return bool(self.kept or self.unremoved)
 
     def finish(self, state: str, note: str | None = None) -> None:
-        """Decide how the run ends; `close` ends it once nothing of it lies about any more."""
+        """Decide how the run ends; `close` ends it once its temporary files are removed."""
         self.state, self.end = ENDING, state
         self.note = note or self.note
         self.ended_at = datetime.now(UTC).isoformat()
 
     def close(self) -> None:
-        """End it."""
+        """Set the final state."""
         self.state = self.end or self.state
 
     @property
     def backup(self) -> Path:
-        """Where its backup lies."""
+        """The folder of its backup."""
         return self.root(Home(Path(self.home))) / self.id
 
 
 class Journals:
-    """The journals of one home."""
+    """The journals of all runs of one home."""
 
     def __init__(self, home: Home) -> None:
         self.home = home
 
     def save(self, journal: Journal) -> None:
-        """Onto the disk before the next thing happens."""
+        """Save a journal to the disk; called before each change."""
         folder = self.home.runs / journal.id
         disk.make_folder(folder)
         document = {"schema": SCHEMA, **asdict(journal)}
@@ -191,7 +193,7 @@ class Journals:
         disk.save(folder / FILE, data)
 
     def load(self, id: str) -> Journal:
-        """One journal."""
+        """Load the journal of a run; Trouble if it is missing or damaged."""
         path = self.home.runs / id / FILE
         try:
             data, _ = read(path, 32 * MEGABYTE)
@@ -209,11 +211,11 @@ class Journals:
             raise Trouble(f"The receipt of run {id} cannot be read: {why}.") from None
 
     def ids(self) -> list[str]:
-        """All runs, oldest first."""
+        """Return the ids of all runs, oldest first."""
         return [n for n in listing(self.home.runs) if os.path.isfile(self.home.runs / n / FILE)]
 
     def all(self) -> list[Journal]:
-        """All journals that can be read, oldest first."""
+        """Return all journals that can be read, oldest first."""
         found = []
         for id in self.ids():
             try:
@@ -223,14 +225,16 @@ class Journals:
         return found
 
     def announce_switch(self, journal: Journal) -> None:
-        """Make the file that `mark_taken_back` renames, while there still is room for it."""
+        """Create the file that `mark_taken_back` renames, while the disk still has space."""
         with disk.fresh(self.folder(journal) / _SWITCHING):
             pass
         disk.sync_folder(self.folder(journal))
 
     def mark_taken_back(self, journal: Journal) -> bool:
-        """Note that everything was taken back although the receipt cannot be saved; False if even
-        that fails. A rename needs no room on a full disk."""
+        """Record that the run was rolled back although its receipt cannot be saved.
+
+        A rename works on a full disk. Return False if even that fails.
+        """
         folder = self.folder(journal)
         try:
             disk.rename(folder / _SWITCHING, folder / _TAKEN_BACK)
@@ -240,22 +244,22 @@ class Journals:
         return True
 
     def was_taken_back(self, journal: Journal) -> bool:
-        """Whether a run took everything back and could not save its receipt."""
+        """Whether a run was rolled back and could not save its receipt."""
         switching = journal.state in (COMMITTING, VERIFYING)
         return switching and os.path.lexists(self.folder(journal) / _TAKEN_BACK)
 
     def remove_marks(self, journal: Journal) -> None:
-        """Remove these files; the saved receipt must already say how the run ended."""
+        """Remove the marker files; the saved receipt must already say how the run ended."""
         for name in (_SWITCHING, _TAKEN_BACK):
             with contextlib.suppress(OSError):
                 disk.remove(self.folder(journal) / name)
 
     def folder(self, journal: Journal) -> Path:
-        """Where everything that belongs to a run lies, its backup aside."""
+        """Return the folder of all files of a run, except its backup."""
         return self.home.runs / journal.id
 
     def where(self, journal: Journal) -> Path:
-        """The receipt's file."""
+        """Return the path of the receipt."""
         return self.folder(journal) / FILE
 
 
@@ -272,7 +276,7 @@ def _parse(document: dict[str, Any]) -> Journal:
 
 
 def _path_record(**fields: Any) -> PathRecord:
-    """The record of one path; only its further states may be missing."""
+    """Parse the record of one path; only its additional states may be missing."""
     further = ("joined_before", "joined_after", "database")
     known = [name for name in further if fields.get(name) is not None]
     states = {name: State(**fields[name]) for name in ("before", "after", *known)}
@@ -280,7 +284,7 @@ def _path_record(**fields: Any) -> PathRecord:
 
 
 def _insist_on(state: State) -> None:
-    """Refuse numbers that no system has, which its calls would not take."""
+    """Raise ValueError for a mode, uid or gid that no system call accepts."""
     numbers = ((state.mode, 0, 0o177777), (state.uid, -1, 2**32 - 2), (state.gid, -1, 2**32 - 2))
     for number, least, most in numbers:
         if number is not None and (type(number) is not int or not least <= number <= most):
@@ -294,7 +298,7 @@ _ID = re.compile(r"[0-9A-Za-z][0-9A-Za-z-]*")
 
 
 def _insist(journal: Journal) -> None:
-    """Types and names are what this tool writes; anything else was not written by it."""
+    """Raise ValueError for types and names that this tool never writes."""
     lists = (journal.folders, journal.kept, journal.unremoved, journal.saved, journal.settled)
     if not all(isinstance(names, list) for names in lists):
         raise ValueError("not a list")

@@ -1,4 +1,4 @@
-"""Backups of deleted write-ahead logs, as the receipts of this home name them."""
+"""Find backups of deleted write-ahead logs whose rows may be missing in the live database."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from hermes_doctor.records.unfinished import FILE, LIMIT
 from hermes_doctor.system.files import listing, read
 
 MOST = 20
-"""Backups that are compared, from the newest on."""
+"""The most backups that are compared, newest first."""
 _NAME, _EMPTY = b'"saved": [', b'"saved": []'
 
 
 class SavedLog(NamedTuple):
-    """A backup of a database with its deleted log."""
+    """A backup of a database together with its deleted write-ahead log."""
 
     id: str
     run: str
@@ -30,10 +30,10 @@ class SavedLog(NamedTuple):
 
 
 def unsettled(home: Home) -> list[SavedLog]:
-    """The backups whose rows may be missing in the live database, newest first.
+    """Return the backups whose rows may be missing in the live database, newest first.
 
-    A backup is settled if a finished run compared it with the database or added its rows. A home
-    whose receipts name no such backup costs one look at each receipt.
+    A backup is settled if a finished run compared it with the database or added its rows. In a
+    home without such backups, each receipt is only searched for their field, not parsed.
     """
     found: dict[str, bytes] = {}
     for name in listing(home.runs):
@@ -56,12 +56,12 @@ def unsettled(home: Home) -> list[SavedLog]:
 
 
 def _is_kept(log: SavedLog) -> bool:
-    """Whether nobody removed the backup; a vault that is missing may come back."""
+    """Whether the backup still exists; True for a missing vault, which may be mounted again."""
     return os.path.lexists(log.root / log.id) or not os.path.isdir(log.root)
 
 
 def _restored(done: list[dict[str, Any]], id: str) -> frozenset[str]:
-    """The paths that `backup restore` took from a backup, if that was not undone."""
+    """Return the paths that `backup restore` restored from a backup, unless that was undone."""
     mine = [one for one in done if (one.get("kind"), one.get("of")) == ("restore", id)]
     paths = [record for one in mine for record in one.get("paths") or () if type(record) is dict]
     return frozenset(str(record.get("path")) for record in paths)

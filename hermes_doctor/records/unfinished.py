@@ -1,4 +1,4 @@
-"""Runs of this tool that were cut off before their end."""
+"""Find runs of this tool that were interrupted before their end."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ FINAL = frozenset({"done", "partly", "rolled-back", "abandoned", "undone"})
 GOING = frozenset({"backing-up", "staging", "committing", "verifying", "ending"})
 LIMIT = 32 * MEGABYTE
 MOST = 20
-"""Receipts that are read for the latest that tells of the gateway."""
+"""The most receipts that are read to find the latest one that names the gateway."""
 
 
 class UnfinishedRun(NamedTuple):
-    """A run whose journal does not end."""
+    """A run whose journal has no final state."""
 
     id: str
     state: str
     started_at: datetime | None
     at_work: bool
-    """A process holds the home's lock, so it has not been cut off: it is going on."""
+    """Whether a process holds the home's lock, so the run is still going on."""
     waits: bool = False
-    """It asked the gateway to end, which takes its time."""
+    """Whether it told the gateway to end and still waits for that."""
 
 
 class LeftDown(NamedTuple):
@@ -39,7 +39,7 @@ class LeftDown(NamedTuple):
 
 
 def left_down(home: Home) -> LeftDown | None:
-    """The latest run that had to do with the gateway, if it left that down."""
+    """Return the latest run that stopped or started the gateway, if it left it down."""
     for name in sorted(listing(home.runs), reverse=True)[:MOST]:
         try:
             said = json.loads(read(home.runs / name / FILE, LIMIT)[0])
@@ -53,7 +53,7 @@ def left_down(home: Home) -> LeftDown | None:
 
 
 def unfinished(home: Home) -> list[UnfinishedRun]:
-    """The runs of this home that never came to an end, oldest first."""
+    """Return the runs of this home that have not ended, oldest first."""
     found: list[UnfinishedRun] = []
     names = listing(home.runs)
     busy = bool(names) and bool(file_locks.holders([home.path]))
@@ -65,7 +65,7 @@ def unfinished(home: Home) -> list[UnfinishedRun]:
             if state not in (*FINAL, *GOING):
                 raise ValueError("an unknown state")
         except FileNotFoundError:
-            if snapshot(home.runs / name / FILE).kind != "absent":  # a link to nowhere
+            if snapshot(home.runs / name / FILE).kind != "absent":  # a dangling symlink
                 found.append(UnfinishedRun(name, "unreadable", None, busy))
             continue
         except (CouldNotLook, ValueError, KeyError, TypeError, RecursionError):

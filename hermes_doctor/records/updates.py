@@ -1,4 +1,4 @@
-"""What was there before an update, and how far it has come: a file each, in the vault."""
+"""Record each update of Hermes in the vault: the state before it, and how far it has come."""
 
 from __future__ import annotations
 
@@ -30,53 +30,53 @@ _ID = re.compile(r"[0-9A-Za-z-]{1,64}")
 _KEPT = 20
 _CHAT_LIMIT = timedelta(hours=1)
 COMMAND_LIMIT = 1800.0
-"""Seconds that the command of an update may take to its end after it started a gateway."""
+"""Seconds that an update command may take to end after it has started a gateway."""
 
 
 @dataclass
 class Update:
-    """One update of the Hermes that this home is used with."""
+    """The record of one update of the Hermes that this home uses."""
 
     id: str
     backup: str | None
-    """The backup that was made before it; None where it was forced without one."""
+    """The backup that was made before it; None if the update was forced without one."""
     vault: str
-    """Where that backup lies, if not in the home's own vault."""
+    """The vault of that backup; empty for the home's own vault."""
     before: Installed | None
-    """The Hermes that was there; None where that could not be told."""
+    """The Hermes before the update; None if it was not found."""
     started_at: str
     stage: str = BACKED_UP
     after: Installed | None = None
     known: list[list[str]] = field(default_factory=list)
-    """What was wrong before: code and subject of each finding."""
+    """The findings before the update: code and subject of each."""
     gateway: int | None = None
-    """The gateway that ran before."""
+    """The pid of the gateway that ran before."""
     guard: list[int] = field(default_factory=list)
-    """The process that sees the update through, and when that began: to tell it from another."""
+    """Pid and start time of the process of this tool that supervises the update."""
     child: list[int] = field(default_factory=list)
-    """The command itself, in the same way: it may outlive its guard."""
+    """Pid and start time of the update command; it may outlive its guard."""
     exit_code: int | None = None
     down: list[str] = field(default_factory=list)
     """The homes whose gateway a rollback has stopped and not started yet."""
     chat: bool = False
-    """Whether it was asked for in a chat: no process of ours sees such an update through."""
+    """Whether it was started from a chat; no process of this tool supervises such an update."""
     beside: dict[str, int] = field(default_factory=dict)
-    """The gateways of other homes that ran before, profiles above all: the home and the process."""
+    """The gateways of other homes, mostly profiles, that ran before: pids by home."""
     others: dict[str, str] = field(default_factory=dict)
-    """Other installations of Hermes that were seen, and their versions."""
+    """Other installations of Hermes that were found, and their versions."""
     sizes: dict[str, int] = field(default_factory=dict)
-    """How much there was of what an update must not take: rows, jobs, bytes of settings."""
+    """Amounts of data that an update must not lose: rows, jobs, bytes of settings."""
     doubt: str = ""
-    """Why the Hermes of before may not come back."""
+    """Why a rollback may not bring back the previous Hermes."""
 
     @property
     def began(self) -> datetime:
-        """When it began."""
+        """When the update began."""
         return datetime.fromisoformat(self.started_at)
 
     @property
     def open(self) -> bool:
-        """Whether nobody has looked yet at what became of it."""
+        """Whether the result of the update has not been checked yet."""
         return self.stage in (UPDATING, UPDATED, GOING_BACK)
 
     @property
@@ -85,7 +85,7 @@ class Update:
         return self.gateway is not None or bool(self.beside)
 
     def restoring(self, home: Home) -> str:
-        """The command that brings back the data alone; empty where there is no backup."""
+        """Return the command that restores only the data; empty if there is no backup."""
         if self.backup is None:
             return ""
         import shlex
@@ -94,18 +94,18 @@ class Update:
         return shlex.join([*words, *(("--vault", self.vault) if self.vault else ())])
 
     def is_attended(self) -> bool:
-        """Whether the process that sees it through, or the command itself, is still there."""
+        """Whether its guard or the update command is still running."""
         return self.attendant() is not None
 
     def attendant(self) -> int | None:
-        """That process."""
+        """Return the pid of the guard or of the update command, whichever still runs."""
         alive = [one[0] for one in (self.guard, self.child) if one and process(one[0]) == one]
         return next(iter(alive), None)
 
     def is_cut_off(self, found: Installation | None) -> bool:
-        """Whether it ended before somebody looked; `found` is the Hermes that is there now.
+        """Whether it was interrupted before its result was checked; `found` is the current Hermes.
 
-        A chat's update is looked at by the gateway that it starts, which may take its time.
+        An update from a chat is checked by the gateway that it starts, so it gets an hour for that.
         """
         if not self.open or self.is_attended():
             return False
@@ -115,9 +115,9 @@ class Update:
 
 
 def process(pid: int) -> list[int] | None:
-    """A process by its number and its start, so that a later one with its number is another.
+    """Return pid and start time of a process, which identify it although pids are used again.
 
-    One that has ended and that nobody has asked for yet is none.
+    None if it does not exist or is a zombie.
     """
     try:
         with open(f"/proc/{pid}/stat", encoding="latin-1") as file:
@@ -136,18 +136,18 @@ def process(pid: int) -> list[int] | None:
 
 
 def now() -> str:
-    """The time for a record."""
+    """Return the current time in the format of the records."""
     return datetime.now(UTC).isoformat()
 
 
 class Records:
-    """The updates of one home."""
+    """The records of all updates of one home."""
 
     def __init__(self, home: Home) -> None:
         self.folder = home.vault / "updates"
 
     def save(self, update: Update) -> None:
-        """Onto the disk before the next thing happens."""
+        """Save a record to the disk, and remove the oldest records; called before each step."""
         disk.make_folder(self.folder)
         document = {"schema": SCHEMA, **asdict(update)}
         data = json.dumps(document, indent=1).encode() + b"\n"
@@ -158,9 +158,10 @@ class Records:
 
     @contextmanager
     def held(self) -> Iterator[int]:
-        """One update or rollback at a time; the kernel lets go of it even when we are killed.
+        """Hold the lock that allows one update or rollback at a time; yields its descriptor.
 
-        What is given the descriptor holds it, too, for as long as it lives.
+        The kernel releases it even when this process is killed. A process that inherits the
+        descriptor keeps the lock as long as it runs.
         """
         disk.make_folder(self.folder)
         fd = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -176,7 +177,10 @@ class Records:
             os.close(fd)
 
     def ended(self, update: Update) -> Update:
-        """The same when its command has ended, or after a while: a gateway starts before that."""
+        """Wait until the update command has ended or COMMAND_LIMIT is over; return the new record.
+
+        The command starts a gateway before it ends, and this is called when that gateway starts.
+        """
         until = time.monotonic() + COMMAND_LIMIT
         while update.child and process(update.child[0]) == update.child:
             if time.monotonic() >= until:
@@ -185,11 +189,11 @@ class Records:
         return self.load(update.id)
 
     def origin(self, update: Update, home: Home) -> Path:
-        """Where it is kept how a gateway was started, while that is down."""
+        """Return the file that records how a gateway was started, while the gateway is down."""
         return self.folder / f"{update.id}{f'.{home.profile}' if home.profile else ''}.origin"
 
     def ids(self) -> list[str]:
-        """All updates, oldest first."""
+        """Return the ids of all updates, oldest first."""
         try:
             names = listing(self.folder)
         except CouldNotLook:
@@ -197,7 +201,7 @@ class Records:
         return sorted(n.removesuffix(".json") for n in names if n.endswith(".json"))
 
     def load(self, id: str) -> Update:
-        """One update."""
+        """Load the record of one update; Trouble if it is missing or damaged."""
         if not _ID.fullmatch(id):
             raise Trouble(f"{id!r} is not the name of an update.")
         try:
@@ -213,7 +217,7 @@ class Records:
             raise Trouble(f"The record of update {id} cannot be read: {why}.") from None
 
     def last(self) -> Update | None:
-        """The newest one that can be read."""
+        """Return the newest record that can be read."""
         for id in reversed(self.ids()):
             try:
                 return self.load(id)
@@ -222,7 +226,7 @@ class Records:
         return None
 
     def newest(self) -> Update | None:
-        """The newest one; Trouble where that is damaged: an older one is not what is meant."""
+        """Return the newest record; Trouble if it is damaged, instead of using an older one."""
         known = self.ids()
         if not known:
             return None
@@ -273,7 +277,7 @@ def _installed(one: Installed) -> Installed:
 
 
 def _refuse_others(kind: type | UnionType, *values: object) -> None:
-    """Somebody else's words in a record make it a damaged one."""
+    """Raise TypeError for values that this tool never writes, so the record counts as damaged."""
     for value in values:
         if not isinstance(value, kind):
             raise TypeError(f"{type(value).__name__} is no {kind}")

@@ -1,4 +1,4 @@
-"""Who would start a gateway again: systemd, launchd, s6, Docker or Windows.
+"""Find the supervisor that restarts a gateway: systemd, launchd, s6, Docker or Windows.
 
-It only reads; `gateway` is what stops and starts.
+It only reads; the package `gateway` stops and starts gateways.
 """

@@ -1,4 +1,4 @@
-"""Containers: from inside told by their first process, from outside by their engine."""
+"""Find the container of a gateway, from inside by its processes, from outside by its engine."""
 
 from __future__ import annotations
 
@@ -26,23 +26,23 @@ _MOUNTS = "{{json .Id}}\t{{json .Mounts}}\t{{json .Config.Env}}\t{{json .Config.
 _REPLACES = '{{.Id}}\t{{.State.Status}}\t{{index .Config.Labels "com.docker.compose.replace"}}'
 _ONCE = "com.docker.compose.oneoff"
 _HOMES = (str(CONTAINER_HOME), "/root/.hermes")
-"""Where Hermes has its home in a container that names none."""
+"""The default homes of Hermes in a container without HERMES_HOME."""
 _MOST = 50_000_000
 PATIENCE = 30.0
-"""Seconds for an engine to tell something that must be known; a small server takes its time."""
+"""Seconds that an engine gets for an answer that is indispensable; small servers are slow."""
 POLICIES = ("always", "unless-stopped", "on-failure")
 
 
 def inside() -> bool:
-    """Whether we are in a container ourselves."""
+    """Whether this process runs in a container."""
     return in_container()
 
 
 def is_main(pid: int, above: Sequence[Ancestor]) -> bool:
-    """Whether the container ends with this process: only a first process is above it.
+    """Whether the container ends with this process: only init programs or scripts are above it.
 
-    What `docker exec` starts has no ancestor in here, and what somebody started from a shell has
-    that shell.
+    A process that `docker exec` starts has no parent in the container, and a process that a person
+    starts has an interactive shell as parent.
     """
     if pid == 1:
         return True
@@ -55,7 +55,7 @@ def is_main(pid: int, above: Sequence[Ancestor]) -> bool:
 
 
 def this(pid: int, home: Path) -> Unit:
-    """The container that we are in; what its engine would do cannot be seen from here."""
+    """Return the container that we are in; its restart policy is not visible from inside."""
     return Unit(
         kind=DOCKER,
         name="this container",
@@ -71,9 +71,10 @@ def this(pid: int, home: Path) -> Unit:
 
 
 def engine() -> str | None:
-    """The command of a container engine of this machine that we may talk to.
+    """Return the command of a container engine on this machine that we may use.
 
-    One on another machine may have a container with a folder of the same name: it is not asked.
+    An engine on another machine is not used: it may have a container with a folder of the same
+    name.
     """
     if which("docker"):
         told = endpoint.address()
@@ -83,7 +84,7 @@ def engine() -> str | None:
 
 
 def of_process(container: str, home: Path) -> Unit:
-    """The container that a process runs in, by the id in its control group."""
+    """Return the container with this id, which comes from the control group of a process."""
     nameless = Unit(
         kind=DOCKER,
         name=f"container {container[:12]}",
@@ -106,17 +107,17 @@ def of_process(container: str, home: Path) -> Unit:
 
 
 def of_home(home: Home) -> Unit | None:
-    """The container that this home is a volume of, the first of several."""
+    """Return the container that has this home as a volume, the first if there are several."""
     command = engine()
     ids = all_of_home(command, home) if command else None
     return inspect(command, ids[0], home.path) if command and ids else None
 
 
 def all_of_home(command: str, home: Home, limit: float | None = None) -> list[str] | None:
-    """The ids of the containers that this home is a volume of; None where nobody tells.
+    """Return the ids of the containers that have this home as a volume; None if unknown.
 
-    An engine's own filter for volumes is not used: it takes a path inside of a container for one
-    out here, and knows neither folders in a volume nor where a named one lies.
+    The engine's own filter for volumes is not used: it confuses paths inside a container with
+    paths outside, and it finds neither folders inside a volume nor the folder of a named volume.
     """
     listed = commands.ask(command, "ps", "--all", "--no-trunc", "--format", "{{.ID}}", limit=limit)
     ids = listed.out.split()
@@ -130,7 +131,7 @@ def all_of_home(command: str, home: Home, limit: float | None = None) -> list[st
 
 
 def only(command: str, ids: Sequence[str], home: Home) -> Unit:
-    """The one container of a home; CouldNotLook where which one that is cannot be told."""
+    """Return the only container of a home; CouldNotLook if there is none or more than one."""
     unfinished = left(command, ids)
     ids = [id for id in ids if id not in unfinished]
     if len(ids) != 1:
@@ -143,9 +144,9 @@ def only(command: str, ids: Sequence[str], home: Home) -> Unit:
 
 
 def left(command: str, ids: Sequence[str]) -> list[str]:
-    """Those that Compose had made to put in the place of another, when it was cut off.
+    """Return the containers that Compose created as a replacement before it was interrupted.
 
-    They were never started, and the other one is still there.
+    They were never started, and the container that they should replace still exists.
     """
     if len(ids) < 2:
         return []
@@ -161,10 +162,11 @@ def left(command: str, ids: Sequence[str]) -> list[str]:
 
 
 def _if_of_home(line: str, home: Home) -> str:
-    """The id of a container that can write to this home: a volume of it, or in one of its volumes,
-    at the very place where its Hermes has a home.
+    """Return the id of a container whose Hermes uses this home; empty for any other container.
 
-    Others have the folder, too: to show its files, to back them up, to run one command.
+    The home must be a writable volume, or be inside one, at the path of the container's Hermes
+    home. Other containers may mount the folder to show its files, to back them up or to run one
+    command.
     """
     import json
 
@@ -187,7 +189,7 @@ def _if_of_home(line: str, home: Home) -> str:
 
 
 def _within(source: str, home: Home) -> str | None:
-    """Where the home is in what is mounted; None where it is not, "." where it is that itself."""
+    """Return the path of the home relative to a mounted folder; None if it is not inside."""
     if not source:
         return None
     above, real = os.path.realpath(source), os.path.realpath(home.path)
@@ -201,7 +203,7 @@ def _within(source: str, home: Home) -> str | None:
 
 
 def inspect(command: str, container: str, home: Path, limit: float | None = None) -> Unit | None:
-    """What an engine says of a container."""
+    """Ask an engine about a container; None if it does not know it."""
     answer = commands.ask(command, "inspect", "--type", "container", container, limit=limit)
     if answer.code:
         return None
@@ -209,7 +211,7 @@ def inspect(command: str, container: str, home: Path, limit: float | None = None
 
 
 def read_inspect(text: str, home: Path) -> Unit | None:
-    """A container out of the document that `docker inspect` or `podman inspect` prints."""
+    """Parse the JSON that `docker inspect` or `podman inspect` prints about a container."""
     import json
 
     try:
@@ -252,7 +254,7 @@ def read_inspect(text: str, home: Path) -> Unit | None:
 
 
 def revival(unit: Unit) -> tuple[bool | None, str]:
-    """Whether the engine starts a container again, and one clause of why."""
+    """Return whether the engine restarts a container (None: unknown), and a clause with why."""
     policy = unit.settings.get("Restart")
     if policy is None:
         return None, unit.silence or "its restart policy is not known"

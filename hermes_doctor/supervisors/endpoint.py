@@ -1,4 +1,4 @@
-"""Where the command `docker` finds its engine: on this machine, or on another one."""
+"""Find the address of the engine that the command `docker` uses."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ UNKNOWN = "unknown"
 
 
 def address() -> str:
-    """What it would talk to: a variable says so, or a context; empty for the usual socket."""
+    """Return the engine's address from DOCKER_HOST or the context; empty for the default socket."""
     if host := os.environ.get("DOCKER_HOST"):
         return host if "://" in host else f"unix://{host}" if host.startswith("/") else UNKNOWN
     own = os.environ.get("DOCKER_CONFIG")
@@ -33,7 +33,7 @@ def address() -> str:
 
 
 def _document(path: Path) -> dict[str, Any]:
-    """A small file of Docker's; an empty one where it is none."""
+    """Read a small JSON file of Docker; empty if it is missing or invalid."""
     import json
 
     try:

@@ -1,8 +1,7 @@
-"""Who would start the gateway of this home again: systemd, launchd, s6, Docker, or nobody.
+"""Find the supervisor that restarts the gateway of this home, if there is one.
 
-A running gateway belongs to whatever the kernel says: the control group that it is in, the
-processes that it descends from. A name alone proves nothing. Where none runs, the definition
-that would run one is the owner.
+For a running gateway the kernel decides: its control group and its parent processes. A name alone
+proves nothing. If no gateway runs, the definition that would start one counts as its owner.
 """
 
 from __future__ import annotations
@@ -52,39 +51,39 @@ __all__ = [
 
 _OTHERS = ("supervisord", "runsv", "circusd", "monit", "supervise-daemo", "dinit", "PM2")
 _BY_HAND = ("sshd", "tmux", "screen", "login", "cron", "crond", "konsole", "gnome-terminal")
-"""What stands between a person and a process; beyond it no supervisor looks after that."""
+"""Parent processes that show that a person started the gateway, so no supervisor restarts it."""
 
 _TRACES = (".container-mode", "logs/container-boot.log")
-"""What a container leaves in its home."""
+"""Files that Hermes writes into its home when it runs in a container."""
 
 
 class Supervision(NamedTuple):
-    """Who looks after the gateway of one home."""
+    """Describes which supervisor is responsible for the gateway of one home."""
 
     owner: Unit | None
-    """What the running gateway belongs to, or what would run one; None: nobody."""
+    """The definition that runs the gateway, or that would start one; None if there is none."""
     units: tuple[Unit, ...]
-    """Every definition for this home, the owner among them."""
+    """Every definition for this home, including the owner."""
     revives: bool | None
-    """Whether the gateway would be started again when it ended by itself now; None: no telling."""
+    """Whether the gateway would be restarted if it ended by itself now; None: unknown."""
     why: str
     """One clause for people: "its unit has Restart=always"."""
     unsure: tuple[str, ...]
-    """What could not be asked, and why."""
+    """What could not be read, and why."""
     linger: bool | None
     """Whether the user's services outlive the login; None where it does not matter."""
     others: tuple[Unit, ...] = ()
     """Definitions of gateways for other homes."""
     usual: str = ""
-    """How Hermes' own installer would name the unit of this home, where there are others."""
+    """The name that Hermes' installer would give to this home's unit; empty without `others`."""
     booted: bool = False
-    """Whether a systemd runs on this machine that could look after it."""
+    """Whether systemd runs on this machine, so that it could supervise the gateway."""
     wsl: bool = False
-    """Whether this is Linux inside of Windows."""
+    """Whether this is the Windows Subsystem for Linux."""
 
 
 def find(home: Home, gateways: Callable[[], list[Gateway]]) -> Supervision:
-    """Who looks after the gateway of this home."""
+    """Find the supervisor of this home's gateway."""
     unsure: list[str] = []
     try:
         running = gateways()
@@ -96,7 +95,7 @@ def find(home: Home, gateways: Callable[[], list[Gateway]]) -> Supervision:
     pid = running[0].pid if running else None
     found, owner = _by_system(home, pid, unsure)
     if owner is not None and owner.home != home.path:
-        owner = owner._replace(home=home.path)  # its process holds this home, whatever it says
+        owner = owner._replace(home=home.path)  # the running process counts, not the definition
     mine = [unit for unit in found if unit.home == home.path and not _same(unit, owner)]
     if owner is None and pid is None:
         owner = _likely(mine)
@@ -128,7 +127,7 @@ def _in_windows() -> bool:
 
 
 def _by_system(home: Home, pid: int | None, unsure: list[str]) -> tuple[list[Unit], Unit | None]:
-    """Every definition on this machine, and that which the process belongs to."""
+    """Return every definition on this machine, and the one that the process belongs to."""
     if sys.platform == "darwin":
         from hermes_doctor.supervisors import launchd
 
@@ -173,7 +172,7 @@ def _on_linux(home: Home, pid: int | None, unsure: list[str]) -> tuple[list[Unit
 
 
 def _runs(unit: Unit, pid: int, home: Home) -> bool:
-    """Whether a process in a unit's group is what the unit keeps alive, not a bystander."""
+    """Whether a process in a unit's control group is the gateway that the unit keeps running."""
     if unit.pid == pid:
         return True
     from hermes_doctor.supervisors import wrapper
@@ -187,7 +186,7 @@ def _runs(unit: Unit, pid: int, home: Home) -> bool:
 
 
 def _units(home: Home, pid: int | None, place: Place, unsure: list[str]) -> list[Unit]:
-    """The units of systemd for any home; those of this one with their manager's word."""
+    """Return the systemd units for any home; systemd is asked about those of this home."""
     found: list[Unit] = []
     for scope in systemd.scopes(_users(home, pid, place)):
         units = systemd.definitions(scope)
@@ -215,7 +214,7 @@ def _units(home: Home, pid: int | None, place: Place, unsure: list[str]) -> list
 
 
 def _users(home: Home, pid: int | None, place: Place) -> list[int]:
-    """Whose managers may have a say: the home's owner's, the process's, the service's."""
+    """Return the uids whose user managers may run it: the home's, the process's, the service's."""
     uids = []
     for path in [str(home.path), *([f"/proc/{pid}"] if pid is not None else [])]:
         try:
@@ -238,7 +237,7 @@ def _container_of(home: Home, unsure: list[str]) -> Unit | None:
 
 
 def _other(above: Iterable[Ancestor], home: Home) -> Unit | None:
-    """A supervisor that we know by its name only, with no person in between."""
+    """Return a supervisor that is known only by its name, unless a person started the process."""
     for one in above:
         if one.name.startswith(_BY_HAND):
             return None
@@ -252,7 +251,7 @@ def _same(unit: Unit, other: Unit | None) -> bool:
 
 
 def _likely(units: Sequence[Unit]) -> Unit | None:
-    """The definition that would run a gateway: one at work, else one that starts by itself."""
+    """Return the definition that would run a gateway: an active one, else an enabled one."""
     order = {"active": 0, "activating": 1, "deactivating": 1, "failed": 2}
     return min(
         units, key=lambda unit: (order.get(unit.state, 3), unit.enabled is not True), default=None
@@ -260,7 +259,7 @@ def _likely(units: Sequence[Unit]) -> Unit | None:
 
 
 def _starter(home: Home, pid: int) -> str:
-    """Who started a gateway that no service runs: one of ours prints into a log of its own."""
+    """Say what started a gateway without a service: those of this tool print into its own log."""
     try:
         printed = os.readlink(f"/proc/{pid}/fd/1")
     except OSError:

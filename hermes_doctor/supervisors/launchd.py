@@ -1,4 +1,4 @@
-"""Jobs of launchd that run gateways on macOS."""
+"""Find the launchd jobs that run gateways on macOS."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from hermes_doctor.system.files import MEGABYTE, listing, read, user_home
 
 _LINE = pattern(r"^\t?(state|pid|runs|last exit code) = (\S+)", re.MULTILINE)
 _ABSENT = 113
-"""How `launchctl print` ends for a job that is not loaded."""
+"""The exit code of `launchctl print` for a job that is not loaded."""
 
 
 def folders() -> list[Path]:
-    """Where jobs of the user and of the machine are defined."""
+    """Return the folders that define the jobs of the user and of the machine."""
     return [user_home() / "Library/LaunchAgents", Path("/Library/LaunchDaemons")]
 
 
 def jobs() -> list[Unit]:
-    """Every job that runs a gateway, with what launchd says of it."""
+    """Return every job that runs a gateway, with its state from launchd."""
     found = []
     for folder in folders():
         for name in listing(folder):
@@ -39,7 +39,7 @@ def jobs() -> list[Unit]:
 
 
 def read_plist(data: bytes, path: Path) -> Unit | None:
-    """The job that a file defines; None when it runs no gateway."""
+    """Parse the job that a plist file defines; None when it runs no gateway."""
     import plistlib
     from xml.parsers.expat import ExpatError
 
@@ -80,7 +80,7 @@ def read_plist(data: bytes, path: Path) -> Unit | None:
 
 
 def _kept(keep: object) -> str:
-    """`KeepAlive` in one word; a table of conditions is not the plain yes that it should be."""
+    """Return `KeepAlive` in one word; a table of conditions is weaker than a plain yes."""
     if isinstance(keep, dict):
         return "unless-clean" if keep.get("SuccessfulExit") is False else "conditions"
     return "yes" if keep else "no"
@@ -98,7 +98,7 @@ def _asked(unit: Unit) -> Unit:
 
 
 def told(unit: Unit, answer: commands.Answer) -> Unit:
-    """A job with what `launchctl print` says of it."""
+    """Add the output of `launchctl print` to a job."""
     if answer.code == _ABSENT or "Could not find service" in answer.err + answer.out:
         return unit._replace(state="inactive", settings={"Loaded": "no"})
     if answer.code:
@@ -118,7 +118,7 @@ def told(unit: Unit, answer: commands.Answer) -> Unit:
 
 
 def revival(unit: Unit) -> tuple[bool | None, str]:
-    """Whether launchd starts a job again, and one clause of why."""
+    """Return whether launchd restarts a job (None: unknown), and a clause that says why."""
     if unit.settings.get("Loaded") == "no":
         return False, f"{unit.name} is not loaded"
     kept = unit.declared.get("KeepAlive", "no")

@@ -1,4 +1,4 @@
-"""The slots of s6, which runs the gateways in Hermes' official container."""
+"""Find the gateways that s6 runs in Hermes' official container."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _STATUS = pattern(
 
 
 def slots() -> list[Unit]:
-    """Every gateway that s6 knows of."""
+    """Return every gateway that s6 supervises, each in a service folder (slot) of its own."""
     root = _root()
     found = []
     for name in listing(SCANNED):
@@ -70,7 +70,7 @@ def _asked(unit: Unit, slot: Path) -> Unit:
 
 
 def told(unit: Unit, status: str) -> Unit:
-    """A slot with what `s6-svstat` prints: `down (exitcode 78) 9 seconds, normally up`."""
+    """Add to a slot what `s6-svstat` prints: `down (exitcode 78) 9 seconds, normally up`."""
     match = _STATUS.match(status.strip())
     if not match:
         return unit._replace(silence="s6 tells the state of this slot in unknown words")

@@ -1,4 +1,4 @@
-"""One manager of systemd: the machine's, or that of a user."""
+"""Describe a systemd manager: the system manager, or a user manager."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from hermes_doctor.system.files import folder_of
 
 
 def runtime_of(uid: int) -> Path:
-    """Where the sockets of a user's manager lie."""
+    """Return the runtime folder of a user, which has the sockets of the user manager."""
     own = os.environ.get("XDG_RUNTIME_DIR") if uid == os.geteuid() else None
     return Path(own or f"/run/user/{uid}")
 
 
 class Scope(NamedTuple):
-    """One manager: the machine's, or that of a user."""
+    """One systemd manager: the system manager, or the user manager of one user."""
 
     uid: int | None
-    """The user; None for the machine's."""
+    """The user; None for the system manager."""
     name: str
     user: Path
-    """The folder of whoever its services run as unless they say otherwise."""
+    """The home folder of the user that its services run as by default."""
     folders: tuple[Path, ...]
-    """Where its units lie, the strongest first."""
+    """The folders of its units, in descending priority."""
 
     @property
     def kind(self) -> str:
@@ -34,7 +34,7 @@ class Scope(NamedTuple):
 
 
 def machine() -> Scope:
-    """The manager of the machine."""
+    """Return the system manager."""
     names = (
         *("/etc/systemd/system", "/run/systemd/transient", "/run/systemd/system"),
         *("/usr/local/lib/systemd/system", "/usr/lib/systemd/system", "/lib/systemd/system"),
@@ -43,7 +43,7 @@ def machine() -> Scope:
 
 
 def of_user(uid: int) -> Scope | None:
-    """The manager of a user; None for one whom the machine does not know."""
+    """Return the user manager of a user; None for a uid without an account."""
     import pwd
 
     try:

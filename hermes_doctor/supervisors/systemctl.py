@@ -1,4 +1,4 @@
-"""What a manager of systemd says of its units: one question, with one answer."""
+"""Ask a systemd manager for the properties of its units, with one `systemctl` call."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _STATES = {"reloading": "active", "refreshing": "active", "maintenance": "failed
 
 
 def ask(scope: Scope, names: Iterable[str]) -> dict[str, Mapping[str, str]]:
-    """What a manager says of some units, all in one question."""
+    """Return the properties of some units by name, from one `systemctl show`."""
     from hermes_doctor.system import commands
 
     command = ["systemctl", "show", "--no-pager", f"--property={','.join(_ASKED)}"]
@@ -70,13 +70,13 @@ def _as(scope: Scope) -> User | None:
 
 
 def bus_of(uid: int) -> bool:
-    """Whether the manager of a user is there to be asked."""
+    """Whether the user manager of a user is running."""
     runtime = runtime_of(uid)
     return any(os.path.exists(runtime / name) for name in ("systemd/private", "bus"))
 
 
 def read_answer(text: str) -> dict[str, Mapping[str, str]]:
-    """The properties of each unit out of what `systemctl show` prints."""
+    """Parse the output of `systemctl show` into the properties of each unit."""
     found: dict[str, Mapping[str, str]] = {}
     for block in text.split("\n\n"):
         pairs = (line.partition("=") for line in block.splitlines() if "=" in line)
@@ -87,7 +87,7 @@ def read_answer(text: str) -> dict[str, Mapping[str, str]]:
 
 
 def told(unit: Unit, properties: Mapping[str, str]) -> Unit:
-    """A unit with what its manager says of it."""
+    """Add the properties from systemd to a unit."""
     pid = int(properties.get("MainPID") or 0) or None
     state = properties.get("ActiveState", "unknown")
     kept = {name: value for name, value in properties.items() if value or name not in unit.settings}
@@ -100,7 +100,7 @@ def told(unit: Unit, properties: Mapping[str, str]) -> Unit:
 
 
 def unasked(scope: Scope, unit: Unit, why: str) -> Unit:
-    """A unit whose manager does not tell of it; without a manager it cannot run."""
+    """Mark a unit whose manager could not be asked; if no manager runs, the unit is inactive."""
     if scope.uid is not None and _visible(scope.uid) and not bus_of(scope.uid):
         return unit._replace(state="inactive", settings={**unit.settings, "Manager": "absent"})
     return unit._replace(silence=why)
@@ -111,7 +111,7 @@ def _visible(uid: int) -> bool:
 
 
 def lingers(user: str) -> bool | None:
-    """Whether the services of a user outlive the login; None where nobody keeps track."""
+    """Whether the services of a user outlive the login; None if the system does not record it."""
     if not _LINGER.is_dir():
         return None
     return os.path.lexists(_LINGER / "linger" / user)

@@ -1,4 +1,4 @@
-"""Units of systemd that run gateways, found by their files."""
+"""Find the systemd units that run gateways, by their unit files."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ _GENERATED = pattern(r"hermes-gateway([-@].*)?\.service")
 _MOST = 300
 _HEAD = 64 * 1024
 _PACKAGED = ("/usr/lib", "/lib")
-"""Packages bring hundreds of units; there only those with Hermes' names are looked at."""
+"""Folders with hundreds of units from packages; only units with Hermes' names are read there."""
 
 
 def here() -> bool:
-    """Whether there can be a systemd on this machine at all."""
+    """Whether systemd is installed on this machine."""
     return os.path.isdir("/etc/systemd") or os.path.isdir("/run/systemd/system")
 
 
 def definitions(scope: Scope) -> list[Unit]:
-    """Every unit of a manager that runs a gateway of any home, by its files alone."""
+    """Return every unit of a manager that runs a gateway of any home, by its files alone."""
     found: dict[str, Unit] = {}
     for name, path in _files(scope):
         if name not in found and not _is_masked(path):
@@ -50,7 +50,7 @@ def _files(scope: Scope) -> Iterator[tuple[str, Path]]:
 
 
 def _is_masked(path: Path) -> bool:
-    """Whether a unit was taken out of use by a link to nowhere."""
+    """Whether a unit is masked: its file is a symlink to /dev/null."""
     try:
         return os.readlink(path) == os.devnull
     except OSError:
@@ -66,7 +66,7 @@ def _mentions(path: Path) -> bool:
 
 
 def _instances(scope: Scope, name: str, path: Path) -> Iterator[tuple[str, Path]]:
-    """A template stands for each of its instances that starts by itself."""
+    """Yield a unit, or for a template unit each of its enabled instances."""
     if not name.endswith("@.service"):
         yield name, path
         return
@@ -117,7 +117,7 @@ def _unit(scope: Scope, name: str, path: Path) -> Unit | None:
 
 
 def _who(scope: Scope, name: str) -> tuple[str, Path]:
-    """As whom a service runs, and that user's folder."""
+    """Return the user that a service runs as, and that user's home folder."""
     import pwd
 
     if not name or scope.uid is not None:
@@ -137,7 +137,7 @@ def _wanted(scope: Scope, name: str) -> bool:
 
 
 def foreign(scope: Scope, name: str, properties: Mapping[str, str]) -> Unit | None:
-    """A unit that runs a gateway though its files did not show it, out of the manager's word."""
+    """Return a unit that `definitions` did not find, from the properties that systemd reports."""
     path = properties.get("FragmentPath", "")
     if properties.get("LoadState") != "loaded" or not path:
         return None
@@ -149,7 +149,7 @@ def foreign(scope: Scope, name: str, properties: Mapping[str, str]) -> Unit | No
 
 
 def hermes_name(home: Path, user: Path) -> str:
-    """The name that Hermes' installer gives to the unit of a home."""
+    """Return the name that Hermes' installer gives to the unit of a home."""
     import hashlib
 
     root = user / ".hermes"
@@ -162,7 +162,7 @@ def hermes_name(home: Path, user: Path) -> str:
 
 
 def revival(unit: Unit) -> tuple[bool | None, str]:
-    """Whether a unit starts its gateway again when that ends by itself, and one clause of why."""
+    """Return whether systemd restarts a unit that ended by itself, and a clause that says why."""
     word = unit.settings.get("Restart") or unit.declared.get("Restart") or "no"
     why = f"{unit.name} has Restart={word}"
     if word == "always":
@@ -173,7 +173,7 @@ def revival(unit: Unit) -> tuple[bool | None, str]:
 
 
 def scopes(uids: Sequence[int]) -> list[Scope]:
-    """The managers that may run a gateway for one of these users."""
+    """Return the managers that may run a gateway for one of these users."""
     if not here():
         return []
     found = [scope for uid in dict.fromkeys(uids) if (scope := of_user(uid))]

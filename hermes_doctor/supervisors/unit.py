@@ -1,4 +1,4 @@
-"""One definition that runs a gateway, whoever its manager is."""
+"""Describe a service definition that runs a gateway, for any kind of supervisor."""
 
 from __future__ import annotations
 
@@ -16,47 +16,47 @@ NOBODY = "nobody"
 
 
 class Unit(NamedTuple):
-    """One definition that runs a gateway of this home: a unit, a plist, a slot, a container."""
+    """A service definition that runs a gateway: systemd unit, plist, s6 slot or container."""
 
     kind: str
     """One of the constants above."""
     name: str
-    """How its manager calls it: `hermes-gateway.service`, `ai.hermes.gateway`, `gateway-x`."""
+    """Its name for the supervisor: `hermes-gateway.service`, `ai.hermes.gateway`, `gateway-x`."""
     path: Path | None
     """The file that defines it."""
     home: Path | None
     """The home that it would run on."""
     pid: int | None
-    """Its main process by the word of its manager."""
+    """Its main process according to the supervisor."""
     state: str
-    """`active`, `activating`, `inactive`, `failed`; `unknown` when its manager cannot be asked."""
+    """`active`, `activating`, `inactive`, `failed`; `unknown` if the supervisor did not answer."""
     settings: Mapping[str, str]
-    """What its manager says of it: Restart, Result, NRestarts, ExecMainStatus and the like."""
+    """What the supervisor reports: Restart, Result, NRestarts, ExecMainStatus and the like."""
     environment: Mapping[str, str]
-    """The variables that it gives to the gateway. Holds secrets: never shown, only names are."""
+    """The variables that it sets for the gateway. They contain secrets: only names are shown."""
     user: str | None
-    """As whom it runs, where it says so."""
+    """The user that it runs as, if it names one."""
     program: tuple[str, ...] = ()
-    """What it starts, word by word."""
+    """The command line that it starts, split into words."""
     folder: Path | None = None
-    """Where it starts it, where it must be there."""
+    """The working directory, which must exist for the start."""
     files: tuple[Path, ...] = ()
-    """Every file that has a say in the definition, the strongest last."""
+    """Every file that contributes to the definition, in ascending priority."""
     declared: Mapping[str, str] = {}
-    """What those files say, each setting with its last value; known without the manager."""
+    """The settings in those files, each with its last value; known without the supervisor."""
     manager: int | None = None
-    """The user whose manager it is; None for the machine's."""
+    """The uid of the systemd user manager; None for the system manager."""
     silence: str = ""
-    """Why its manager cannot be asked."""
+    """Why the supervisor did not answer; empty if it did."""
 
     @property
     def systemd(self) -> bool:
-        """Whether it is a unit of systemd."""
+        """Whether it is a systemd unit."""
         return self.kind in (SYSTEMD_USER, SYSTEMD_SYSTEM)
 
     @property
     def enabled(self) -> bool | None:
-        """Whether it starts by itself with the machine or the login; None: no telling."""
+        """Whether it starts by itself with the machine or the login; None: unknown."""
         said = self.settings.get("UnitFileState", "")
         if said in ("enabled", "enabled-runtime", "linked", "alias", "generated", "transient"):
             return True
@@ -64,27 +64,27 @@ class Unit(NamedTuple):
 
     @property
     def was_stopped(self) -> bool:
-        """Whether somebody told systemd to stop it, so that systemd does not start it again."""
+        """Whether it was stopped on purpose, so that systemd does not restart it."""
         return self.systemd and was_stopped(lambda name: self.settings.get(name, ""), self.state)
 
     @property
     def command(self) -> str:
-        """What a person types before a verb to reach its manager: `systemctl --user`."""
+        """The command for its systemd manager, without the verb: `systemctl --user`."""
         return {SYSTEMD_USER: "systemctl --user", SYSTEMD_SYSTEM: "sudo systemctl"}.get(
             self.kind, ""
         )
 
     def number(self, name: str) -> int:
-        """A setting that counts something; 0 when there is none."""
+        """Return a numeric setting; 0 when it is not set."""
         text = self.settings.get(name, "")
         return int(text) if text.isascii() and text.isdigit() else 0
 
 
 def was_stopped(say: Callable[[str], str], state: str) -> bool:
-    """Whether a unit of systemd rests because it was told to, by the properties that it has.
+    """Whether a systemd unit was stopped on purpose, judging by its properties.
 
-    One with Restart=always waits a while after its process has ended and is started again. It
-    rests at once only if somebody stopped it, whatever the exit code of its process was.
+    After its process ends, a unit with Restart=always waits for a while and is then restarted. It
+    becomes inactive at once only if it was stopped, whatever the exit code of its process was.
     """
     if state not in ("inactive", "failed") or say("Restart") != "always":
         return False
@@ -98,7 +98,7 @@ def was_stopped(say: Callable[[str], str], state: str) -> bool:
 
 
 def home_of(program: Sequence[str], environment: Mapping[str, str], user: Path) -> Path:
-    """The home that a command works on, given what is set for it and its user's folder."""
+    """Return the home that a command works on, given its variables and its user's folder."""
     from hermes_doctor.processes import gateway_processes
 
     base = Path(environment.get("HERMES_HOME") or user / ".hermes")
@@ -122,7 +122,7 @@ def runs_gateway(program: Sequence[str]) -> bool:
 
 
 def flat(program: Sequence[str]) -> list[str]:
-    """The words of a command with the script of a shell's -c taken apart."""
+    """Return the words of a command; the script of a shell's -c is split into words, too."""
     found: list[str] = []
     for word in program:
         found += word.split() if " " in word and "gateway" in word else [word]

@@ -1,4 +1,4 @@
-"""Unit files of systemd with their drop-ins, as systemd reads them."""
+"""Parse systemd unit files with their drop-ins, as systemd does."""
 
 from __future__ import annotations
 
@@ -28,27 +28,27 @@ Settings = dict[str, list[str]]
 
 
 class Definition(NamedTuple):
-    """What a unit file and its drop-ins come to."""
+    """The merged content of a unit file and its drop-ins."""
 
     files: tuple[Path, ...]
-    """The unit file first, then what was laid over it."""
+    """The unit file first, then its drop-ins."""
     settings: Mapping[str, Sequence[str]]
-    """Every setting of [Unit], [Service] and [Install] with the values that count."""
+    """Every setting of [Unit], [Service] and [Install] with its effective values."""
 
     def last(self, name: str) -> str:
-        """The value of a setting that has one; empty when it is not set."""
+        """Return the last value of a setting; empty when it is not set."""
         values = self.settings.get(name)
         return values[-1] if values else ""
 
     def program(self, say: Mapping[str, str]) -> list[str]:
-        """What it starts, as words."""
+        """Return the command line that it starts, with the specifiers in `say` expanded."""
         found = words(self.last("ExecStart"))
         if found:
             found[0] = found[0].lstrip(_PREFIXES)
         return [filled(word, say) for word in found]
 
     def environment(self, say: Mapping[str, str]) -> dict[str, str]:
-        """The variables that it sets, those out of files included."""
+        """Return the variables that it sets, also those from environment files."""
         made: dict[str, str] = {}
         for value in self.settings.get("Environment", ()):
             for word in words(value):
@@ -61,9 +61,9 @@ class Definition(NamedTuple):
 
 
 def load(path: Path, folders: Sequence[Path]) -> Definition:
-    """A unit file and the drop-ins that lie for it in the folders, the strongest folder first.
+    """Read a unit file and its drop-ins; `folders` are in descending priority.
 
-    Raises `FileNotFoundError` when it is not there and `CouldNotLook` when it cannot be read.
+    Raises `FileNotFoundError` when it does not exist and `CouldNotLook` when it cannot be read.
     """
     data, _ = read(path, _LIMIT)
     found: Settings = {}
@@ -73,14 +73,14 @@ def load(path: Path, folders: Sequence[Path]) -> Definition:
         try:
             data, _ = read(part, _LIMIT)
         except (FileNotFoundError, CouldNotLook):
-            continue  # one that is masked, or that systemd could not read either
+            continue  # masked, or not readable for systemd either
         parse(data.decode("utf-8", "replace"), found)
         files.append(part)
     return Definition(tuple(files), found)
 
 
 def parse(text: str, into: Settings) -> None:
-    """Add what a file says; an empty value takes away all that was said before."""
+    """Add the settings of a file; an empty value removes all earlier values of its setting."""
     section, joined = "", ""
     for line in text.splitlines():
         bare = line.strip()
@@ -101,7 +101,7 @@ def parse(text: str, into: Settings) -> None:
 
 
 def _drop_ins(name: str, folders: Sequence[Path]) -> list[Path]:
-    """By their names, whichever folder they lie in; of two with one name the stronger counts."""
+    """Return the drop-ins of a unit, sorted by name; of equal names, the first folder wins."""
     stem = name.removesuffix(".service")
     bases = [name]
     if "@" in stem:
@@ -124,7 +124,7 @@ def _drop_ins(name: str, folders: Sequence[Path]) -> list[Path]:
 
 
 def words(text: str) -> list[str]:
-    """A value as systemd splits it: blanks part words, quotes hold them together."""
+    """Split a value into words as systemd does, respecting quotes."""
     import shlex
 
     try:
@@ -134,12 +134,12 @@ def words(text: str) -> list[str]:
 
 
 def filled(text: str, say: Mapping[str, str]) -> str:
-    """A value with its specifiers (%h, %u, …) put in; those that are not known stay."""
+    """Expand the specifiers (%h, %u, …) of a value; unknown ones stay."""
     return re.sub(r"%(.)", lambda m: "%" if m[1] == "%" else say.get(m[1], m[0]), text)
 
 
 def _variables(path: Path) -> dict[str, str]:
-    """A file of variables, one a line."""
+    """Parse an environment file with one variable per line; empty if it cannot be read."""
     try:
         data, _ = read(path, _LIMIT)
     except (FileNotFoundError, CouldNotLook):
@@ -153,7 +153,7 @@ def _variables(path: Path) -> dict[str, str]:
 
 
 def seconds(text: str) -> float | None:
-    """A span of time as systemd writes and reads it; None when it is none, or no end."""
+    """Parse a time span in systemd's format into seconds; None if it is invalid or infinite."""
     parts = _SPAN.findall(text.strip())
     if not parts or not re.fullmatch(rf"(\s*{_SPAN.pattern})+\s*", text):
         return None

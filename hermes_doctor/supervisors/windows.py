@@ -1,4 +1,4 @@
-"""The scheduled task that starts a gateway on Windows."""
+"""Find the scheduled task that starts a gateway on Windows."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _TAGS = (
 
 
 def tasks(home: Home) -> list[Unit]:
-    """The tasks that Hermes wrote its launchers into this home for."""
+    """Return the tasks of this home, by the launcher scripts that Hermes wrote for them."""
     names = [name for name in listing(home / _FOLDER) if name.endswith(".cmd")]
     return [_asked(home, name.removesuffix(".cmd")) for name in names]
 
@@ -45,9 +45,9 @@ def _asked(home: Home, name: str) -> Unit:
 
 
 def told(unit: Unit, text: str) -> Unit:
-    """A task out of the document that `schtasks /Query /XML` prints.
+    """Add to a task the XML that `schtasks /Query /XML` prints.
 
-    A setting that is not in it has the default of Windows, which is the wrong one for a service.
+    A missing setting has the default of Windows, which is wrong for a service.
     """
     settings = {"Registered": "yes", "RestartOnFailure": "no"}
     for tag in _TAGS:
@@ -60,7 +60,7 @@ def told(unit: Unit, text: str) -> Unit:
 
 
 def revival(unit: Unit) -> tuple[bool | None, str]:
-    """Whether Windows starts a task again, and one clause of why."""
+    """Return whether Windows restarts a task, and a clause that says why."""
     if unit.settings.get("Registered") != "yes":
         return False, f"the task {unit.name} is not registered"
     again = unit.settings.get("RestartOnFailure") == "yes"

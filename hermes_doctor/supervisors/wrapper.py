@@ -1,4 +1,4 @@
-"""Whether what a service runs is only a wrapper around a gateway: uv, a shell, a script."""
+"""Decide whether a service's main process is a wrapper around a gateway: uv, a shell, a script."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from hermes_doctor.system.files import read_head
 
 _HEAD = 64 * 1024
 _SCRIPTS = 4
-"""Words of a command among which its script is looked for."""
+"""The first words of a command, among which its script is searched."""
 
 
 def between(main: int, pid: int) -> list[Ancestor] | None:
-    """The processes from the parent of one up to another; None when it does not descend from it."""
+    """Return the processes from the parent of `pid` up to `main`; None if `main` is not above."""
     line = ancestors(pid)
     top = next((one for one in line if one.pid == main), None)
     return None if top is None else [*takewhile(lambda one: one.pid != main, line), top]
 
 
 def wraps(main: int, pid: int, home: Path) -> bool:
-    """Whether a main process is this gateway, or stands above it and is nobody else's gateway.
+    """Whether a main process is this gateway, or a parent of it with no other gateway between.
 
-    An agent may start the gateway of another home: that lies in the group of its own gateway, and
-    to stop the one is not to stop the other.
+    An agent may start the gateway of another home. That process is in the control group of the
+    agent's own gateway, but stopping the service of the one must not count as stopping the other.
     """
     if main == pid:
         return True
@@ -36,7 +36,7 @@ def wraps(main: int, pid: int, home: Path) -> bool:
 
 
 def concerns(unit: Unit, home: Path) -> bool:
-    """Whether a unit is there for a gateway, and not for that of another home by its own words."""
+    """Whether a unit is for a gateway, and does not name another home."""
     runs = runs_gateway(unit.program)
     says = "HERMES_HOME" in unit.environment
     if runs or says:
@@ -45,7 +45,7 @@ def concerns(unit: Unit, home: Path) -> bool:
 
 
 def _of_another(pid: int, home: Path) -> bool:
-    """Whether a process is the gateway of another home; one whose home is hidden may be."""
+    """Whether a process is the gateway of another home; True if its home cannot be seen."""
     from hermes_doctor.processes import gateway_processes
 
     argv = command_line(pid)
@@ -58,7 +58,7 @@ def _of_another(pid: int, home: Path) -> bool:
 
 
 def _mentions(word: str) -> bool:
-    """Whether a script starts a gateway, by its text."""
+    """Whether a word is the path of a script that mentions Hermes and a gateway."""
     if not word.startswith("/"):
         return False
     try:

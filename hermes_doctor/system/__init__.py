@@ -1,4 +1,4 @@
-"""This process and its machine: bounded reads, durable writes, privileges, workers, signals.
+"""Access to the operating system: bounded reads, durable writes, privileges, workers, signals.
 
-It knows nothing of Hermes. Everything else builds on it; it imports only `model`.
+It knows nothing about Hermes. All other packages build on it; it imports only `model` and `lazy`.
 """

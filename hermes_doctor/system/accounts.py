@@ -1,4 +1,4 @@
-"""The account of a user, and what root refuses to run for one."""
+"""Look up user accounts, and refuse to run as root what other users could have written."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hermes_doctor.system.files import folder_of, user_home
 
 
 class Account(NamedTuple):
-    """A user of this machine, for whom something is started or asked."""
+    """A user of this machine, as whom a command is started."""
 
     uid: int
     gid: int
@@ -21,18 +21,18 @@ class Account(NamedTuple):
 
     @property
     def is_us(self) -> bool:
-        """Whether we are that user already."""
+        """Whether this process already runs as that user."""
         return os.geteuid() == self.uid
 
     def options(self) -> dict[str, object]:
-        """What `subprocess` needs to start a process as that user."""
+        """Return the arguments that make `subprocess` start a process as that user."""
         if self.is_us:
             return {}
         return {"user": self.uid, "group": self.gid, "extra_groups": list(self.groups)}
 
 
 def account(uid: int) -> Account:
-    """A user by number; in containers there may be nobody with that name."""
+    """Return the account of a uid; in a container it may have no name."""
     import pwd
 
     try:
@@ -46,7 +46,7 @@ def account(uid: int) -> Account:
 
 
 def refuse_untrusted(place: Path, user: Account | None) -> None:
-    """Root runs as root only what nobody else could have put there."""
+    """Raise CannotFix if root would run as root something that another user could have written."""
     if os.geteuid() != 0 or (user is not None and user.uid != 0):
         return
     from hermes_doctor.system.trust import distrust

@@ -1,4 +1,4 @@
-"""Commands of the machine that only tell: without a shell, without a terminal, for a moment."""
+"""Run read-only system commands with a time limit, without a shell and without a terminal."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import subprocess
 
 LIMIT = 2.0
-"""Seconds that one command may take; a manager that works answers within a tenth of one."""
+"""Seconds that one command may take; a working service manager answers within 0.1 s."""
 _KEPT = (
     *("PATH", "HOME", "USER", "LOGNAME", "TMPDIR", "SYSTEMROOT", "CONTAINER_HOST"),
     *("DOCKER_HOST", "DOCKER_CONTEXT", "DOCKER_CONFIG", "DOCKER_TLS_VERIFY", "DOCKER_CERT_PATH"),
@@ -24,14 +24,14 @@ MOST = 1_000_000
 
 
 class User(NamedTuple):
-    """As whom to ask."""
+    """The user that a command runs as."""
 
     uid: int
     gid: int
 
 
 class Answer(NamedTuple):
-    """What a command said."""
+    """The exit code and the output of a command."""
 
     code: int
     out: str
@@ -75,7 +75,7 @@ def ask(
         except TimeoutError:
             raise CouldNotLook(f"{command[0]} did not answer within {limit:g} s") from None
         finally:
-            if process.returncode is None:  # it is not waited for yet, so the number is its own
+            if process.returncode is None:  # not reaped yet, so the pid is still its own
                 _end(process)
     out, err = (text[:most].decode("utf-8", "replace") for text in said)
     return Answer(process.returncode, out, err)
@@ -84,7 +84,7 @@ def ask(
 def _wait(
     process: subprocess.Popen[bytes], given: bytes | None, limit: float
 ) -> tuple[bytes, bytes]:
-    """Wait for what it prints; TimeoutError once `limit` seconds of an idle machine are over."""
+    """Return its output; TimeoutError after `limit` seconds, counted as on an idle machine."""
     import subprocess
 
     clock = time_limits.Stopwatch()
@@ -92,12 +92,12 @@ def _wait(
         try:
             return process.communicate(given, timeout=min(left, time_limits.SLICE))
         except subprocess.TimeoutExpired:
-            given = None  # it was handed over
+            given = None  # it was already sent
     raise TimeoutError
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """End a command with all that it has started: nothing of ours is left behind."""
+    """Kill a command together with all processes that it started."""
     if hasattr(os, "killpg"):
         import signal
 

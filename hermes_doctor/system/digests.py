@@ -1,8 +1,9 @@
-"""Two ways to sum up a file.
+"""Compute the digest of a file in one of two forms: plain, or by chunks.
 
-The plain one is the SHA-256 of all its bytes. The other is that of the SHA-256 of its pieces:
-where little of a large file is different from a copy whose pieces are known, only those that
-are have to be hashed. Which of the two a text is can be seen, so whoever compares sums up alike.
+The plain digest is the SHA-256 of all bytes. The other is the SHA-256 of the SHA-256 digests of
+all chunks: if few chunks of a large file differ from a copy whose chunk digests are known, only
+those few are hashed again. The text of a digest shows its form, so a file can be hashed in the
+same form to compare.
 """
 
 from __future__ import annotations
@@ -17,57 +18,57 @@ if TYPE_CHECKING:
     Data = bytes | bytearray | memoryview | mmap.mmap
 
 PIECE = 256 * 1024
-"""Bytes; smaller ones would make a long list, and of larger ones more is hashed than changed."""
+"""Bytes of a chunk; smaller chunks make a long list, larger ones hash too much around a change."""
 PREFIX = "pieces:"
 LENGTH = 32
 """Bytes of a SHA-256."""
 
 
 class Digest(Protocol):
-    """What takes bytes and sums them up."""
+    """A hash that is fed with bytes, as in `hashlib`."""
 
     def update(self, data: Data, /) -> None:
-        """The next bytes."""
+        """Add the next bytes."""
 
     def hexdigest(self) -> str:
-        """The sum, as text."""
+        """Return the digest as text."""
 
 
 def like(known: str | None) -> Digest:
-    """What sums up as somebody has who came to this."""
+    """Return a new hash of the same form as a known digest; plain if none is known."""
     if known is not None and known.startswith(PREFIX):
         return Pieces()
     return sha256()
 
 
 def sha256(data: Data = b"") -> Digest:
-    """A plain one."""
-    import hashlib  # looking needs none, and it is slow to load
+    """Return a plain SHA-256 hash."""
+    import hashlib  # slow to load, and a check run does not need it
 
     return hashlib.sha256(data)
 
 
 def of(data: Data) -> bytes:
-    """The SHA-256 of one piece."""
+    """Return the SHA-256 of one chunk."""
     import hashlib
 
     return hashlib.sha256(data).digest()
 
 
 def joined(each: Iterable[bytes]) -> str:
-    """The sum of a file whose pieces have these."""
+    """Return the digest of a file from the digests of its chunks."""
     return PREFIX + sha256(b"".join(each)).hexdigest()
 
 
 class Pieces:
-    """Sums up by pieces, whatever comes at a time."""
+    """A hash by chunks; it may be fed with any number of bytes at a time."""
 
     def __init__(self) -> None:
         self.each: list[bytes] = []
         self._left = bytearray()
 
     def update(self, data: Data, /) -> None:
-        """The next bytes."""
+        """Add the next bytes."""
         with memoryview(data) as view:
             start = 0
             if self._left:
@@ -84,16 +85,16 @@ class Pieces:
             self._left += view[start:]
 
     def all(self) -> list[bytes]:
-        """Those of all pieces, the last of which may be less than one."""
+        """Return the digests of all chunks; the last chunk may be shorter."""
         return [*self.each, *([of(self._left)] if self._left else [])]
 
     def hexdigest(self) -> str:
-        """The sum, as text that tells how it was made."""
+        """Return the digest as text, with the prefix that shows its form."""
         return joined(self.all())
 
 
 def of_file(fd: int) -> list[bytes]:
-    """Those of the pieces of an open file."""
+    """Return the digests of the chunks of an open file."""
     found = Pieces()
     at = 0
     while chunk := os.pread(fd, PIECE, at):
@@ -103,12 +104,12 @@ def of_file(fd: int) -> list[bytes]:
 
 
 def written(each: Sequence[bytes | None]) -> str:
-    """The sums of pieces as one text; zeros for what is not known."""
+    """Write chunk digests as one text, with zeros for the unknown ones."""
     return b"".join(one or bytes(LENGTH) for one in each).hex()
 
 
 def parsed(text: str, size: int) -> list[bytes] | None:
-    """Those that a text tells of, if it can be of a file of that size."""
+    """Parse chunk digests from a text; None if it does not fit a file of that size."""
     try:
         data = bytes.fromhex(text)
     except ValueError:

@@ -1,4 +1,7 @@
-"""What a file holds as the disk has it, which need not be what memory has; past the memory."""
+"""Read and write files with O_DIRECT, bypassing the page cache.
+
+The disk can hold other bytes than the page cache, so a backup is verified by what the disk holds.
+"""
 
 from __future__ import annotations
 
@@ -18,16 +21,16 @@ if TYPE_CHECKING:
 CHUNK = 1024 * 1024
 BLOCK = 4 * CHUNK
 LARGE = 16 * CHUNK
-"""From here on it is worth going past the memory."""
+"""Bytes from which a file is read ahead in a second thread."""
 PAGE = 4096
 _here = threading.local()
 _DIRECT = getattr(os, "O_DIRECT", 0)
 
 
 def blocks(fd: int) -> Iterator[memoryview]:
-    """The file block by block, read from the disk where that is possible.
+    """Yield the file block by block, read from the disk where that is possible.
 
-    What was given is overwritten by the next, and by what else the thread reads that way.
+    All blocks share one buffer: the next block, or another such read in the thread, overwrites it.
     """
     known = os.fstat(fd)
     size = known.st_size
@@ -40,19 +43,19 @@ def blocks(fd: int) -> Iterator[memoryview]:
         return
     if not past_memory(fd):
         _forget(fd)
-    room, at = memoryview(Rooms.of_thread().piece), 0  # used again: a new one costs as much
+    room, at = memoryview(Rooms.of_thread().piece), 0  # a new buffer costs as much as the read
     while at < size and (count := _read(fd, room[: whole_pages(size - at)], at)):
         yield room[:count]
         at += count
 
 
 def _ahead(fd: int) -> Iterator[memoryview]:
-    """Each block is read while the one before it is used."""
+    """Yield the blocks of a file; each is read while the caller uses the previous one."""
     here, other = _room(BLOCK), _room(BLOCK)
     at = 0
     if not past_memory(fd):
         _forget(fd)
-    with ThreadPoolExecutor(1) as reader:  # whose end waits for the last read
+    with ThreadPoolExecutor(1) as reader:  # leaving it waits for the last read
         coming = reader.submit(_read, fd, here, at)
         while count := coming.result():
             at += count
@@ -62,8 +65,10 @@ def _ahead(fd: int) -> Iterator[memoryview]:
 
 
 def whole_pages(count: int) -> int:
-    """As many bytes, or a few more: a disk takes and gives pages, and a room that is larger than
-    what comes costs time, since all of it is held ready."""
+    """Round a byte count up to whole pages, the unit of direct I/O.
+
+    A buffer is not made larger than that, because the kernel prepares all of it for each read.
+    """
     return count + -count % PAGE
 
 
@@ -73,13 +78,13 @@ def _read(fd: int, into: mmap.mmap | memoryview, at: int) -> int:
     except OSError as error:
         if error.errno != errno.EINVAL:
             raise
-    through_memory(fd)  # a disk that cannot, or not from here
+    through_memory(fd)  # this disk does not support it, or not at this offset
     _forget(fd)
     return os.preadv(fd, [into], at)
 
 
 def past_memory(fd: int) -> bool:
-    """Have reads and writes go to the disk itself, whole pages only; False where they cannot."""
+    """Turn direct I/O on, which takes whole pages only; return False if it is unsupported."""
     try:
         fcntl.fcntl(fd, fcntl.F_SETFL, fcntl.fcntl(fd, fcntl.F_GETFL) | _DIRECT)
     except OSError:
@@ -88,12 +93,12 @@ def past_memory(fd: int) -> bool:
 
 
 def through_memory(fd: int) -> None:
-    """The opposite."""
+    """Turn direct I/O off."""
     fcntl.fcntl(fd, fcntl.F_SETFL, fcntl.fcntl(fd, fcntl.F_GETFL) & ~_DIRECT)
 
 
 class Rooms:
-    """Two rooms for a piece of a file each: one to copy it by, and one to read it back into."""
+    """Two page-aligned buffers: one to copy a chunk with, one to read it back into."""
 
     def __init__(self) -> None:
         from ctypes import CDLL, c_char
@@ -101,31 +106,31 @@ class Rooms:
         self.piece, self.back = _room(CHUNK), _room(CHUNK)
         form = c_char * CHUNK
         self._both = form.from_buffer(self.piece), form.from_buffer(self.back)
-        self._differ = CDLL(None).memcmp  # which lets other threads work meanwhile
+        self._differ = CDLL(None).memcmp  # releases the GIL, so other threads can work
 
     @classmethod
     def of_thread(cls) -> Rooms:
-        """Every thread has its own."""
+        """Return the buffers of the current thread."""
         if not hasattr(_here, "rooms"):
             _here.rooms = cls()
         found: Rooms = _here.rooms
         return found
 
     def fill(self, fd: int) -> int:
-        """Read until the room is full or the file ends."""
+        """Read until the buffer is full or the file ends; return the number of bytes."""
         count, view = 0, memoryview(self.piece)
         while count < CHUNK and (more := os.readv(fd, [view[count:]])):
             count += more
         return count
 
     def padded(self, count: int) -> memoryview:
-        """What was read, and nothing behind it up to a whole page."""
+        """Return what was read, padded with zeros to a whole page."""
         end = whole_pages(count)
         self.piece[count:end] = bytes(end - count)
         return memoryview(self.piece)[:end]
 
     def held_by(self, fd: int, at: int, count: int) -> bool:
-        """Whether the disk gives back at one place what was read; False if it cannot tell."""
+        """Whether the disk holds at this offset what was read; False if it cannot be read."""
         try:
             read = os.preadv(fd, [memoryview(self.back)[: whole_pages(count)]], at)
         except OSError:
@@ -134,14 +139,16 @@ class Rooms:
 
 
 def _room(size: int) -> mmap.mmap:
-    """Whole pages, which is what a disk takes and gives; private, or a process that is forked
-    would write into ours."""
+    """Return a page-aligned buffer, as direct I/O needs it.
+
+    It is private: otherwise a forked worker would write into the buffer of its parent.
+    """
     import mmap
 
     return mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
 
 
 def _forget(fd: int) -> None:
-    """Have the kernel drop what it has of the file in memory."""
+    """Tell the kernel to drop the file from the page cache."""
     if hasattr(os, "posix_fadvise"):
         os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)

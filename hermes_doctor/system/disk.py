@@ -1,8 +1,8 @@
-"""Every write of the tool goes through here: complete, on the disk, with the right owner.
+"""Write, rename and remove files: completely, synced to the disk, with the privileges of the owner.
 
-Nothing else in the engine writes, renames or removes. The crash tests count on that: they
-kill the process at each of these calls in turn. Each is made with the rights of whoever owns
-the place (`rights`), so that nobody can lead root where he could not go himself.
+Nothing else in the engine writes, renames or removes. The crash tests rely on that: they kill the
+process at each of these calls in turn. Each call drops root's privileges to those of the path's
+owner (`privileges`), so that no user can redirect root to a path that he cannot reach himself.
 """
 
 from __future__ import annotations
@@ -23,49 +23,52 @@ from hermes_doctor.system.privileges import acting_at, acting_for
 
 CHUNK = 1024 * 1024
 _NOT_BY_KERNEL = (errno.EXDEV, errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.EPERM)
-"""How it says that it cannot copy between two files; reading and writing may work."""
+"""Errors of the kernel when it cannot copy between two files; read and write may still work."""
 FEW = 32
-"""Files and folders up to which each is brought onto the disk by itself."""
+"""Up to this number, files and folders are synced one by one."""
 DIRECT = 256 * 1024
-"""From so many bytes on a copy goes past the memory."""
+"""Bytes from which a copy is written with direct I/O."""
 FILE_MODE = 0o600
 FOLDER_MODE = 0o700
 Progress = Callable[[int], None]
 
 
 def write(fd: int, data: bytes | memoryview) -> None:
-    """All of the data; a disk that is full raises before anything is renamed."""
+    """Write all of the data; a full disk raises an error."""
     view = memoryview(data)
     while view:
         view = view[os.write(fd, view) :]
 
 
 def sync(fd: int) -> None:
-    """Onto the disk."""
+    """Sync a file to the disk."""
     os.fsync(fd)
 
 
 def sync_file(path: Path) -> None:
-    """What others wrote into a file, onto the disk."""
+    """Sync a file that something else wrote, such as SQLite."""
     with _on(path) as fd:
         sync(fd)
 
 
 def sync_folder(folder: Path) -> None:
-    """The names in a folder onto the disk."""
+    """Sync the names in a folder to the disk."""
     with acting_for(folder / "_") as here:
         fd = os.open(here.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         sync(fd)
     except OSError as error:
-        if error.errno not in (errno.EINVAL, errno.ENOTSUP):  # some network drives cannot
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP):  # unsupported by some network drives
             raise
     finally:
         os.close(fd)
 
 
 def settle(folder: Path, fresh: Collection[StrPath] | None = None) -> None:
-    """Everything below a folder onto the disk; where much is `fresh`, all of its disk at once."""
+    """Sync everything below a folder: one by one if it is little, else the whole disk at once.
+
+    `fresh` are the files that still need a sync; None means all of them.
+    """
     few = itertools.islice(walk(folder), FEW + 1)
     count = sum(1 + (len(files) if fresh is None else 0) for _, _, files in few)
     if count + len(fresh or ()) > FEW and _sync_disk(folder):
@@ -79,7 +82,7 @@ def settle(folder: Path, fresh: Collection[StrPath] | None = None) -> None:
 
 
 def _sync_disk(folder: Path) -> bool:
-    """Have the kernel write all that it holds for the disk of a folder; whether it can."""
+    """Sync the whole file system of a folder with `syncfs`; return False if it is unsupported."""
     import ctypes
 
     ask = getattr(ctypes.CDLL(None, use_errno=True), "syncfs", None)
@@ -96,7 +99,7 @@ def _sync_disk(folder: Path) -> bool:
 
 
 def rename(old: Path, new: Path) -> None:
-    """Atomically, replacing what is there; within one folder."""
+    """Rename within one folder, atomically; a file with the new name is replaced."""
     with acting_for(new) as here:
         os.rename(here.with_name(old.name), here)
 
@@ -119,15 +122,15 @@ def rename_to_free(old: Path, new: Path) -> None:
 
 
 def link(old: Path, new: Path) -> None:
-    """A second name for the same file, in the same folder."""
+    """Make a hard link in the same folder."""
     with acting_for(new) as here:
         os.link(here.with_name(old.name), here, follow_symlinks=False)
 
 
 def share(old: StrPath, new: StrPath, *, own: bool = False) -> None:
-    """A second name, in another folder of the same owner, for a file that nobody will change.
+    """Hard-link a file that will not change into another folder of the same owner.
 
-    `own` is known if both folders are ours.
+    `own` skips the comparison of the owners; the caller knows that both folders are its own.
     """
     user = None if own else privileges.of(new)
     if not own and privileges.of(old) != user:
@@ -136,37 +139,37 @@ def share(old: StrPath, new: StrPath, *, own: bool = False) -> None:
         os.link(old, new, follow_symlinks=False)
         return
     with acting_for(Path(new)) as here:
-        if here != Path(new):  # its folder is held by a descriptor
+        if here != Path(new):  # the folder is reached through a descriptor
             old = here.parent / os.path.relpath(old, Path(new).parent)
         os.link(old, here, follow_symlinks=False)
 
 
 def make_symlink(target: str, path: Path) -> None:
-    """A symlink that did not exist."""
+    """Make a new symlink."""
     with acting_for(path) as here:
         os.symlink(target, here)
 
 
 def set_time(path: Path, mtime_ns: int) -> None:
-    """When a file was last changed."""
+    """Set the modification time of a file."""
     with acting_for(path) as here:
         os.utime(here, ns=(mtime_ns, mtime_ns), follow_symlinks=False)
 
 
 def remove(path: Path) -> None:
-    """A file or a symlink; gone already is fine."""
+    """Remove a file or a symlink, if it exists."""
     with contextlib.suppress(FileNotFoundError), acting_for(path) as here:
         os.unlink(here)
 
 
 def remove_folder(path: Path) -> None:
-    """An empty folder; gone already is fine."""
+    """Remove an empty folder, if it exists."""
     with contextlib.suppress(FileNotFoundError), acting_for(path) as here:
         os.rmdir(here)
 
 
 def set_mode(path: Path, mode: int) -> None:
-    """The permissions of a file, never through a symlink."""
+    """Set the permissions of a file; symlinks are not followed."""
     with acting_for(path) as here:
         if os.chmod in os.supports_follow_symlinks:
             os.chmod(here, mode, follow_symlinks=False)
@@ -182,12 +185,12 @@ def set_mode(path: Path, mode: int) -> None:
 
 
 def set_owner(path: Path, uid: int, gid: int, *, from_root: bool = False) -> None:
-    """The owner of a file, never through a symlink."""
+    """Set the owner of a file; symlinks are not followed."""
     privileges.give(path, uid, gid, from_root=from_root)
 
 
 def make_folder(path: Path, *, lasting: bool = True) -> None:
-    """A private folder, its missing parents included; of one that is not `lasting` see `fresh`."""
+    """Make a private folder and its missing parents; without `lasting`, it is not synced."""
     missing = []
     while not path.exists():
         missing.append(path)
@@ -196,7 +199,7 @@ def make_folder(path: Path, *, lasting: bool = True) -> None:
         with acting_for(folder) as here:
             try:
                 os.mkdir(here, FOLDER_MODE)
-            except FileExistsError:  # a process of ours, at work beside us, was first
+            except FileExistsError:  # another worker was faster
                 if not os.path.isdir(here):
                     raise
         if lasting:
@@ -205,9 +208,9 @@ def make_folder(path: Path, *, lasting: bool = True) -> None:
 
 @contextmanager
 def fresh(path: StrPath, mode: int = FILE_MODE, *, lasting: bool = True) -> Iterator[int]:
-    """A descriptor on a file that did not exist; synced at the end, removed on failure.
+    """Create a new file and yield its descriptor; it is synced at the end, removed on failure.
 
-    One that is not `lasting` is worked on further: whoever finishes it syncs it.
+    Without `lasting` it is not synced here: the code that finishes the file does that.
     """
     flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
     with acting_at(path) as here:
@@ -228,14 +231,14 @@ def nameless(folder: Path) -> int:
     if hasattr(os, "O_TMPFILE"):
         with contextlib.suppress(OSError), acting_for(folder / "_") as here:
             return os.open(here.parent, os.O_RDWR | os.O_TMPFILE | os.O_CLOEXEC, FILE_MODE)
-    path = folder / f".hermes-doctor-{os.urandom(8).hex()}"  # some disks know no such files
+    path = folder / f".hermes-doctor-{os.urandom(8).hex()}"  # some disks do not support O_TMPFILE
     with fresh(path, lasting=False) as fd:
         remove(path)
         return os.dup(fd)
 
 
 def append(path: Path, data: bytes) -> None:
-    """Add to a file of the tool's own that is not finished."""
+    """Append to an unfinished file of this tool; it is not synced."""
     with acting_for(path) as here:
         fd = os.open(here, os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
@@ -245,12 +248,12 @@ def append(path: Path, data: bytes) -> None:
 
 
 def save(path: Path, data: bytes) -> None:
-    """A small private file of the tool's own, replaced atomically."""
+    """Write a small private file of this tool, replacing it atomically."""
     save_all(path, [data])
 
 
 def save_all(path: Path, data: Iterable[bytes]) -> None:
-    """The same of a file whose bytes come piece by piece."""
+    """Do the same as `save` with data that comes in chunks."""
     temp = path.with_name(path.name + ".new")
     remove(temp)
     with fresh(temp) as fd:
@@ -267,7 +270,10 @@ def save_all(path: Path, data: Iterable[bytes]) -> None:
 def copy(
     source: Path, target: int, progress: Progress | None = None, like: str | None = None
 ) -> tuple[str, int]:
-    """Copy a regular file into an open descriptor; its digest, made `like` another, and size."""
+    """Copy a regular file into an open descriptor; return its digest and its size.
+
+    The digest has the same form as the digest `like`.
+    """
     with acting_for(source) as here:
         fd = open_regular(here, follow=False)
     with os.fdopen(fd, "rb", buffering=0) as file:
@@ -279,7 +285,7 @@ def copy(
 def _copy_sparse(
     source: int, target: int, progress: Progress | None, like: str | None = None
 ) -> tuple[str, int]:
-    """Copy a file with holes into an empty one; its digest, made `like` another, and size."""
+    """Copy a file with holes into an empty one; return its digest and its size."""
     digest = digests.like(like)
 
     def seen(piece: bytes | memoryview) -> None:
@@ -295,10 +301,11 @@ def _copy_sparse(
 def copy_read_back(
     source: StrPath, target: int, progress: Progress | None = None
 ) -> tuple[str, int, bool]:
-    """The same for an empty target; and whether the disk has been seen to hold just that.
+    """Copy a file into an empty one and read it back; return digest, size, and if it was verified.
 
-    A large file goes past the memory, and each piece of it is read back while it is at hand:
-    it is hashed once, and does not push out of a small machine's memory what a gateway reads.
+    A large file is written with direct I/O, and each chunk is read back from the disk at once. So
+    the file is hashed only once, and it does not evict from a small machine's page cache what a
+    gateway reads. A file that is small, sparse or on a disk without direct I/O is not verified.
     """
     with acting_at(source) as here:
         fd = open_regular(here, follow=False)
@@ -325,7 +332,10 @@ def copy_read_back(
 
 
 def _write_past_memory(fd: int, data: memoryview) -> bool:
-    """All of the data; through memory, and False, on a disk that takes none of it otherwise."""
+    """Write all of the data with direct I/O.
+
+    If the disk refuses that, write through the page cache and return False.
+    """
     try:
         data = data[os.write(fd, data) :]
     except OSError as error:
@@ -339,7 +349,7 @@ def _write_past_memory(fd: int, data: memoryview) -> bool:
 
 
 def write_or_skip(fd: int, data: bytes | memoryview) -> None:
-    """All of the data; zeros become a hole. The end of the file has to be set afterwards."""
+    """Write all of the data, but skip zeros, which leaves a hole; call `end_here` at the end."""
     if sparse_files.is_empty(data):
         os.lseek(fd, len(data), os.SEEK_CUR)
     else:
@@ -347,7 +357,7 @@ def write_or_skip(fd: int, data: bytes | memoryview) -> None:
 
 
 def end_here(fd: int) -> None:
-    """Let a file end where it was last written to, or where zeros were skipped."""
+    """Set the end of a file to the current position, so that skipped zeros at the end count."""
     os.ftruncate(fd, os.lseek(fd, 0, os.SEEK_CUR))
 
 
@@ -360,10 +370,10 @@ def drain(
     *,
     skip_zeros: bool = False,
 ) -> tuple[str, int]:
-    """Everything of a stream into an open descriptor; its digest, made `like` another, and size.
+    """Copy a stream into an open descriptor; return its digest, in the form of `like`, and size.
 
-    Not much more than `most`: somebody may add to a file as fast as it is read. With `skip_zeros`,
-    long runs of zeros become holes.
+    It stops soon after `most` bytes, because a file may grow as fast as it is read. With
+    `skip_zeros`, long runs of zeros become holes.
     """
     digest = digests.like(like)
     total = 0
@@ -379,9 +389,9 @@ def drain(
 
 
 def transfer(source: int, target: int, start: int, length: int) -> None:
-    """Bring a part of a file to the same place in another, inside the kernel where possible.
+    """Copy a range of a file to the same offset in another, inside the kernel where possible.
 
-    Where the source ends before, so does what is brought. Holes stay holes.
+    If the source is shorter, less is copied. Holes stay holes.
     """
     end = start + length
     if length > 0 and sparse_files.is_sparse(os.fstat(source)):
@@ -397,7 +407,7 @@ def transfer(source: int, target: int, start: int, length: int) -> None:
 
 
 def _moved(source: int, target: int, start: int, length: int) -> int:
-    """Bring the next bytes over; 0 at the end."""
+    """Copy the next bytes and return how many; 0 at the end."""
     if hasattr(os, "copy_file_range"):
         try:
             if count := os.copy_file_range(source, target, length, start, start):
@@ -411,7 +421,7 @@ def _moved(source: int, target: int, start: int, length: int) -> int:
 
 
 def place(fd: int, data: bytes, at: int) -> None:
-    """All of the data at one place of a file."""
+    """Write all of the data at an offset of a file."""
     view = memoryview(data)
     while view:
         count = os.pwrite(fd, view, at)
@@ -424,7 +434,7 @@ def cut(fd: int, length: int) -> None:
 
 
 def digest(path: StrPath, progress: Progress | None = None, like: str | None = None) -> str:
-    """That of a regular file, made `like` another; read from the disk where possible."""
+    """Return the digest of a regular file in the form of `like`, read from the disk if possible."""
     total = digests.like(like)
     with acting_at(path) as here:
         fd = open_regular(here, follow=False)
@@ -439,10 +449,10 @@ def digest(path: StrPath, progress: Progress | None = None, like: str | None = N
 
 
 def pieces_of_arriving(path: Path, arriving: Iterator[int]) -> list[bytes]:
-    """The SHA-256 of the pieces of a file while it is written (`digests`).
+    """Compute the chunk digests of a file while it is still being written (see `digests`).
 
-    `arriving` tells how much of it is final. It is mapped, which costs least; a disk that fails
-    kills whoever reads a map.
+    `arriving` yields how many bytes are final so far. The file is mapped, because that is fastest;
+    a read error of the disk then kills this process, so call it in a worker.
     """
     import mmap
 
@@ -461,13 +471,13 @@ def pieces_of_arriving(path: Path, arriving: Iterator[int]) -> list[bytes]:
 
 
 def extended(path: StrPath) -> dict[str, str]:
-    """The extended attributes of a file (access lists among them), base64 by name."""
+    """Return the extended attributes of a file, including access lists: base64 values by name."""
     if not hasattr(os, "listxattr"):
         return {}
     found = {}
     with contextlib.suppress(OSError), acting_at(path) as here:
         for name in os.listxattr(here, follow_symlinks=False):
-            if name.startswith(("security.", "trusted.")):  # the machine's, not the file's
+            if name.startswith(("security.", "trusted.")):  # set by the machine, not by the owner
                 continue
             with contextlib.suppress(OSError):
                 value = os.getxattr(here, name, follow_symlinks=False)
@@ -476,13 +486,13 @@ def extended(path: StrPath) -> dict[str, str]:
 
 
 def set_extended(path: Path, attributes: Mapping[str, str]) -> None:
-    """Give a new file the attributes of the one it replaces.
+    """Give a new file the extended attributes of the file that it replaces.
 
-    Those of the security modules belong to the machine and are set by it; anything else that
-    cannot be kept is an error, since an access list would be lost.
+    Attributes of security modules are set by the machine itself. Failing to set any other is an
+    error, because an access list would be lost.
     """
     for name in set(extended(path)) - set(attributes):
-        if name.startswith("system.posix_acl_"):  # a folder's default list is not the file's own
+        if name.startswith("system.posix_acl_"):  # inherited from the folder's default list
             with acting_for(path) as here:
                 os.removexattr(here, name, follow_symlinks=False)
     for name, value in attributes.items():

@@ -1,4 +1,4 @@
-"""Replace one file by another, and prove that the replaced file is the one that was compared."""
+"""Replace one file by another, and detect if the file was changed since it was compared."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from hermes_doctor.system import disk
 from hermes_doctor.system.files import Snapshot, snapshot
 
 _NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOTSUP, errno.EMLINK, errno.ENOSYS)
-"""Answers of a file system without hard links; the vault has the file."""
+"""Errors of a file system without hard links; the file is still in the vault."""
 
 
 def swap(new: Path, path: Path, old: Path, known: Snapshot, *, must_keep: bool = False) -> None:
-    """Put `new` at `path`, and the file that was there at `old`.
+    """Move `new` to `path`, and the file that was there to `old`.
 
-    Somebody may replace or edit the file after it was compared. Exchanging the two names shows
-    which file was really replaced: if it is not `known`, they are exchanged back. Where names
-    cannot be exchanged, the old file gets a second name first. Where it cannot have one, it is
-    gone, unless it `must_keep` a copy.
+    Another program may replace or edit the file after it was compared. Exchanging the two names
+    shows which file was really replaced: if it is not `known`, they are exchanged back. Where names
+    cannot be exchanged, the old file gets a second name first. Where hard links are not supported
+    either, the old file is lost, unless `must_keep` demands a copy.
     """
     if disk.exchange(new, path):
         if not same(snapshot(new), known):
@@ -42,7 +42,7 @@ def swap(new: Path, path: Path, old: Path, known: Snapshot, *, must_keep: bool =
 
 
 def copy_whole(path: Path, new: Path) -> None:
-    """Copy a file; the new name appears when the copy is complete."""
+    """Copy a file with its metadata; the new name appears when the copy is complete."""
     part = new.with_name(f"{new.name}.part")
     disk.remove(part)
     with disk.fresh(part) as fd:
@@ -78,10 +78,10 @@ def put_in(new: Path, path: Path) -> None:
 
 
 def same(now: Snapshot, known: Snapshot) -> bool:
-    """Whether a file is still what it was; a new name alone changes its ctime."""
+    """Whether a file is unchanged; ctime is ignored, because a new name alone changes it."""
     return now._replace(ctime_ns=0) == known._replace(ctime_ns=0)
 
 
 def changed(path: Path) -> Trouble:
-    """The reason why a file was not replaced."""
+    """Return the error for a file that was not replaced because it had changed."""
     return Trouble(f"another program changed {path.name} during the run")

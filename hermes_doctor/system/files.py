@@ -1,4 +1,7 @@
-"""Reading that changes nothing and cannot hang: regular files only, bounded, access time kept."""
+"""Read files and folders without changing or blocking on them.
+
+Only regular files are opened, reads are bounded, and access times are kept where that is allowed.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,7 @@ _NOATIME = getattr(os, "O_NOATIME", 0)
 
 
 class Snapshot(NamedTuple):
-    """What a path was at one moment; two equal snapshots mean that nobody touched it between."""
+    """The metadata of a path at one moment; equal snapshots mean that it did not change."""
 
     kind: str
     """absent, file, directory, symlink or other."""
@@ -34,7 +37,7 @@ class Snapshot(NamedTuple):
 
     @classmethod
     def of(cls, st: os.stat_result) -> Snapshot:
-        """The snapshot that a stat result tells of."""
+        """Make a snapshot from a stat result."""
         return cls(
             _KINDS.get(st.st_mode & 0o170000, "other"),
             st.st_dev,
@@ -54,7 +57,7 @@ LONGEST_NAME = 255
 
 
 def snapshot(path: StrPath) -> Snapshot:
-    """What `path` is now, without following a symlink."""
+    """Return the current snapshot of a path; a symlink is not followed."""
     try:
         return Snapshot.of(os.lstat(path))
     except (FileNotFoundError, NotADirectoryError):
@@ -67,20 +70,20 @@ def snapshot(path: StrPath) -> Snapshot:
 
 
 def reason(error: OSError | ValueError, path: Path) -> str:
-    """One short sentence for an error of the operating system."""
+    """Return one short sentence for an error of the operating system."""
     why = os.strerror(error.errno) if isinstance(error, OSError) and error.errno else str(error)
     return f"{path.name or path}: {why.lower()}"
 
 
 def open_regular(path: StrPath, *, follow: bool = True) -> int:
-    """A read-only descriptor on a regular file; never blocks on a FIFO, never touches its atime."""
+    """Open a regular file for reading; never block on a FIFO, and keep the atime if allowed."""
     flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
     flags |= 0 if follow else os.O_NOFOLLOW
     try:
         try:
             fd = os.open(path, flags | _NOATIME)
         except PermissionError:
-            fd = os.open(path, flags)  # only the owner and root may keep the access time
+            fd = os.open(path, flags)  # only the owner and root may use O_NOATIME
     except FileNotFoundError:
         raise
     except (OSError, ValueError) as error:
@@ -94,9 +97,9 @@ def open_regular(path: StrPath, *, follow: bool = True) -> int:
 
 
 def read(path: Path, limit: int) -> tuple[bytes, Snapshot]:
-    """The whole of a small file and the snapshot it belongs to.
+    """Return the content of a small file and its snapshot.
 
-    Raises FileNotFoundError when it is not there and CouldNotLook when it is larger than
+    Raises FileNotFoundError when it does not exist and CouldNotLook when it is larger than
     `limit`, not a regular file, unreadable, or being written at this moment.
     """
     for _ in range(3):
@@ -130,9 +133,9 @@ def read_if_there(path: Path, limit: int) -> tuple[bytes, Snapshot] | None:
 
 
 def read_json(path: Path, limit: int = 4 * MEGABYTE) -> object:
-    """What a JSON file holds; ValueError when it is none, FileNotFoundError when it is not there.
+    """Return the content of a JSON file.
 
-    Raises CouldNotLook as `read` does.
+    Raises ValueError when it is not JSON; FileNotFoundError and CouldNotLook as `read` does.
     """
     import json
 
@@ -145,7 +148,7 @@ def read_json(path: Path, limit: int = 4 * MEGABYTE) -> object:
 
 
 def read_head(path: Path, length: int) -> tuple[bytes, Snapshot]:
-    """The first bytes of a file of any size."""
+    """Return the first bytes of a file of any size, and its snapshot."""
     fd = open_regular(path)
     try:
         return os.pread(fd, length, 0), Snapshot.of(os.fstat(fd))
@@ -156,7 +159,10 @@ def read_head(path: Path, length: int) -> tuple[bytes, Snapshot]:
 
 
 def read_tail(path: Path, length: int) -> tuple[bytes, Snapshot]:
-    """The last bytes of a file of any size; whole lines only where it was cut off before them."""
+    """Return the last bytes of a file of any size, and its snapshot.
+
+    If the file is longer than that, the first line is dropped, as it may be incomplete.
+    """
     fd = open_regular(path)
     try:
         taken = Snapshot.of(os.fstat(fd))
@@ -170,7 +176,7 @@ def read_tail(path: Path, length: int) -> tuple[bytes, Snapshot]:
 
 
 def listing(folder: Path, limit: int = 20_000) -> list[str]:
-    """The names in a folder, sorted; an absent folder is empty, an endless one is refused."""
+    """Return the sorted names in a folder; none if it is missing, CouldNotLook above `limit`."""
     names: list[str] = []
     try:
         with _folder(folder) as fd, os.scandir(fd) as entries:
@@ -186,7 +192,7 @@ def listing(folder: Path, limit: int = 20_000) -> list[str]:
 
 
 def folder_entries(folder: Path, limit: int) -> Iterator[os.DirEntry[str]]:
-    """The first entries of a folder in the order in which they lie there."""
+    """Yield the first entries of a folder in the order of the file system."""
     with _folder(folder) as fd, os.scandir(fd) as entries:
         for number, entry in enumerate(entries):
             if number >= limit:
@@ -196,7 +202,7 @@ def folder_entries(folder: Path, limit: int) -> Iterator[os.DirEntry[str]]:
 
 @contextmanager
 def _folder(path: Path) -> Iterator[int]:
-    """A descriptor on a folder that does not move its access time where that is allowed."""
+    """Open a folder; its access time is kept where that is allowed."""
     flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | os.O_NONBLOCK
     try:
         fd = os.open(path, flags | _NOATIME)
@@ -242,20 +248,21 @@ def _leads_to_folder(entry: os.DirEntry[str]) -> bool:
 
 
 def user_home() -> Path:
-    """The user's own folder; `~` itself for a user that the machine does not know."""
+    """Return the folder of the current user; `~` itself for a user without an account."""
     return Path(os.path.expanduser("~"))
 
 
 def folder_of(uid: int, listed: str) -> str:
-    """A user's own folder; `listed` is that in the table of users.
+    """Return a user's own folder; `listed` is the one in the user database.
 
-    Our own may be elsewhere by HOME. Root's HOME says little: sudo may have kept that of another.
+    For the current user, HOME overrides it. Root's HOME is ignored, because sudo may have kept the
+    HOME of another user.
     """
     return str(user_home()) if uid == os.geteuid() != 0 else listed
 
 
 def size(count: int) -> str:
-    """A byte count for people."""
+    """Format a number of bytes for people."""
     for unit, step in (("GB", 1024**3), ("MB", 1024**2), ("KB", 1024)):
         if count >= step:
             return f"{count / step:.1f} {unit}"
@@ -263,7 +270,7 @@ def size(count: int) -> str:
 
 
 def shown(names: Iterable[str], most: int = 6) -> str:
-    """Names of tables as a finding may show them: a damaged or hostile file can hold any text."""
+    """List table names in a form safe to show: a damaged or hostile file can contain any text."""
     plain = sorted({n if _plain(n) else "a table with an odd name" for n in names})
     more = f" and {len(plain) - most} more" if len(plain) > most else ""
     return ", ".join(plain[:most]) + more
@@ -274,12 +281,12 @@ def _plain(name: str) -> bool:
 
 
 def which(name: str) -> str | None:
-    """Where a program lies that the shell would find; `shutil` loads three compressors for it."""
+    """Return the path of a program on PATH; unlike `shutil`, it loads no compression modules."""
     return next(whiches(name), None)
 
 
 def whiches(name: str) -> Iterator[str]:
-    """Every place on PATH where it lies, the one that the shell would take first."""
+    """Yield every path of a program on PATH, in the order of PATH."""
     for folder in os.environ.get("PATH", os.defpath).split(os.pathsep):
         path = os.path.join(folder, name)
         if os.path.isfile(path) and os.access(path, os.X_OK):

@@ -11,11 +11,11 @@ from hermes_doctor.system import privileges
 
 
 def open_held(pid: int, fd: str, database: Path) -> int:
-    """A descriptor of our own on a file of a process, to read it; OSError if it is closed.
+    """Open a file that a process has open, for reading; OSError if the process closed it.
 
     `database` is the path in the home that the file belongs to. The owner of the home controls
     the process and may have mounted any file of the machine over that path. So root reads only
-    what belongs to this owner, and looks at the file before opening it for reading.
+    what belongs to this owner, and checks the owner before it opens the file for reading.
     """
     owner = privileges.of(database)
     handle = os.open(f"/proc/{pid}/fd/{fd}", os.O_PATH | os.O_CLOEXEC)

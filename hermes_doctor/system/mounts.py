@@ -1,4 +1,4 @@
-"""Where a file lies: on which kind of file system, and who may write it."""
+"""Find the file system that a path is on, and the users who may write to a file."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _REMOTE = frozenset(
         *("9p", "virtiofs", "drvfs", "vboxsf", "prl_fs", "vmhgfs", "fakeowner", "osxfs", "fuse"),
     )
 )
-"""Network file systems, and those by which a virtual machine or a container sees its host's."""
+"""Network file systems, and those that show a host's files to a virtual machine or container."""
 
 
 class Mount(NamedTuple):
@@ -27,12 +27,12 @@ class Mount(NamedTuple):
 
     @property
     def shared(self) -> bool:
-        """Whether locks and shared memory on it cannot be relied on."""
+        """Whether locks and shared memory on it are unreliable."""
         return self.kind in _REMOTE or self.kind.startswith("fuse.")
 
 
 def mount_of(path: Path) -> Mount | None:
-    """The file system that a path lies on; None where there is no telling."""
+    """Return the file system that a path is on; None if it cannot be read."""
     try:
         lines = _TABLE.read_text(errors="surrogateescape").splitlines()
         real = path.resolve()
@@ -58,13 +58,13 @@ def _unescaped(text: str) -> str:
 
 
 class User(NamedTuple):
-    """Somebody as whom a gateway runs."""
+    """The uid and groups that a gateway runs with."""
 
     uid: int
     gids: frozenset[int]
 
     def may_write(self, taken: Snapshot) -> bool:
-        """Whether the mode of a file lets them write it."""
+        """Whether the mode of a file lets this user write it."""
         if self.uid == 0:
             return True
         if taken.uid == self.uid:
@@ -72,7 +72,7 @@ class User(NamedTuple):
         return bool(taken.mode & (0o020 if taken.gid in self.gids else 0o002))
 
     def may_enter(self, st: os.stat_result) -> bool:
-        """Whether the mode of a folder lets them through."""
+        """Whether the mode of a folder lets this user pass through it."""
         if self.uid == 0:
             return True
         if st.st_uid == self.uid:
@@ -81,7 +81,7 @@ class User(NamedTuple):
 
 
 def user_of(pid: int) -> User:
-    """As whom a process runs."""
+    """Return the user that a process runs as."""
     try:
         with open(f"/proc/{pid}/status") as status:
             fields = dict(line.rstrip("\n").split(":", 1) for line in status if ":" in line)
@@ -93,7 +93,7 @@ def user_of(pid: int) -> User:
 
 
 def owner_of(folder: Path) -> User:
-    """The owner of a home: whoever starts a gateway on it is most likely that one."""
+    """Return the owner of a home, who most likely also starts its gateway."""
     try:
         st = os.stat(folder)
     except OSError as error:

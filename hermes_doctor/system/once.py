@@ -1,4 +1,4 @@
-"""Look once a run, share the answer, and never wait longer than the limit for it."""
+"""Call a probe method once per run, share its result, and give up after a time limit."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from hermes_doctor.model import CouldNotLook
 from hermes_doctor.system import threads, time_limits
 
 DEEP = 120
-"""How many times longer a deep examination may take."""
+"""How many times longer a deep check run may take."""
 P = ParamSpec("P")
 T = TypeVar("T")
 
 
 class Cell:
-    """One question's answer, or why there is none."""
+    """The result of one call, or the exception that it raised."""
 
     __slots__ = ("answer", "began", "done", "error")
 
@@ -29,7 +29,7 @@ class Cell:
         self.error: BaseException | None = None
 
     def fill(self, ask: Callable[[], Any]) -> None:
-        """Ask, and keep what comes back, exceptions included."""
+        """Make the call and store its result or its exception."""
         try:
             self.answer = ask()
         except BaseException as error:
@@ -39,7 +39,7 @@ class Cell:
 
 
 class HasCells(Protocol):
-    """What an object needs so that its methods can be `once`."""
+    """The attributes that an object needs so that its methods can be `once`."""
 
     cells: dict[tuple[object, ...], Cell]
     guard: threading.Lock
@@ -52,12 +52,12 @@ S = TypeVar("S", bound=HasCells)
 def once(
     limit: float,
 ) -> Callable[[Callable[Concatenate[S, P], T]], Callable[Concatenate[S, P], T]]:
-    """Make a method look at most once for each set of arguments, in a thread of its own.
+    """Run a method at most once for each set of arguments, in a thread of its own.
 
-    The thread is what makes the limit hold: a look that hangs (a dead network drive, a
-    driver that never answers) is `CouldNotLook` once `limit` seconds have passed since it began,
-    while the thread is left behind. A busy machine gets more time (see `slowness`), and a deep
-    look as much more as its checks.
+    The thread enforces the limit: when a read hangs (a dead network drive, a driver that never
+    answers), callers get `CouldNotLook` once `limit` seconds have passed since it began, and the
+    thread is left behind. A busy machine gets more time (see `time_limits`), and a deep check run
+    gets `DEEP` times as much.
     """
 
     def decorate(look: Callable[Concatenate[S, P], T]) -> Callable[Concatenate[S, P], T]:

@@ -1,7 +1,7 @@
-"""Whose rights root works with: those of whoever owns the place that it works in.
+"""Drop root's privileges to those of the path's owner.
 
-A home's owner can swap any folder of his for a symlink at any moment. With his own rights he
-can lead us only where he could have gone himself, and what we make is his from the start.
+The owner of a home can replace any of its folders by a symlink at any moment. With his privileges,
+a symlink leads only to what he can reach himself, and new files belong to him from the start.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ from hermes_doctor.system.files import StrPath
 
 _NOBODY = 65534
 REMEMBERED = 20_000
-"""Folders that are remembered at most."""
+"""The most folders whose owner is cached."""
 
 
 class Rights(NamedTuple):
-    """A user with his groups, and the folder of his that the way to a path goes through."""
+    """A user with his groups, and his topmost folder on the way to a path."""
 
     uid: int
     gid: int
     groups: tuple[int, ...]
     folder: Path
     reaches: bool
-    """Whether he can get there by its name. Not into what root keeps closed: a volume of a
-    container, seen from outside."""
+    """Whether he can reach that folder by its name. He cannot if root closed a folder above it, as
+    for a container's volume seen from outside."""
 
     def take(self) -> None:
-        """Become that user for good; for a child process."""
+        """Become that user permanently; used in worker processes."""
         os.setgroups(self.groups)
         os.setresgid(self.gid, self.gid, self.gid)
         os.setresuid(self.uid, self.uid, self.uid)
@@ -46,10 +46,10 @@ _known: dict[str, Rights | None] | None = None
 
 @contextmanager
 def remembered() -> Iterator[None]:
-    """Ask once for each folder, for as long as it lasts.
+    """Cache the owner of each folder while the context lasts.
 
-    What is root's alone nobody else can change, and what we do with a user's rights he could have
-    done himself, wherever he leads us meanwhile: so an answer does not grow old.
+    A cached answer stays safe: only root can change a folder of root's, and what is done with a
+    user's privileges the user could have done himself, even if he moves the folder meanwhile.
     """
     global _known
     before, _known = _known, {}
@@ -60,10 +60,10 @@ def remembered() -> Iterator[None]:
 
 
 def of(path: StrPath) -> Rights | None:
-    """Whose rights to use for a path; None for our own.
+    """Return the privileges to use for a path; None means those of this process.
 
-    Down from the root, every folder that is root's alone can be trusted to stay what it is. The
-    first that belongs to somebody else decides.
+    From the root folder down, a folder that only root may change can be trusted. The first folder
+    that belongs to another user decides.
     """
     if os.geteuid() != 0:
         return None
@@ -73,7 +73,7 @@ def of(path: StrPath) -> Rights | None:
     try:
         found = _of(os.path.dirname(os.path.abspath(path)), links=40)
     except _Missing:
-        return None  # nobody's yet: whoever makes it owns it
+        return None  # it does not exist yet; the process that creates it will own it
     if _known is not None and named.startswith("/"):
         if len(_known) >= REMEMBERED:
             _known.clear()
@@ -82,11 +82,11 @@ def of(path: StrPath) -> Rights | None:
 
 
 class _Missing(Exception):
-    """There is no such folder."""
+    """Says that a folder does not exist."""
 
 
 def shared(st: os.stat_result) -> bool:
-    """Whether others than the owner of a folder may put something into it."""
+    """Whether users other than the owner may create files in a folder."""
     mode = st.st_mode
     return bool(mode & stat.S_IWOTH or (mode & stat.S_IWGRP and st.st_gid != 0))
 
@@ -117,7 +117,7 @@ def _of(folder: str, links: int) -> Rights | None:
 
 
 def _user(st: os.stat_result, place: Path) -> Rights:
-    """The owner, in the folder's group where he is a member of it."""
+    """Return the privileges of a folder's owner, with the folder's group if he is a member."""
     import pwd
 
     try:
@@ -135,7 +135,7 @@ def _user(st: os.stat_result, place: Path) -> Rights:
 
 @contextmanager
 def acting_for(path: Path) -> Iterator[Path]:
-    """Work on a path with the rights that fit it; by which name."""
+    """Work on a path with the privileges of its owner; yields the path to use for that."""
     user = of(path)
     if user is None:
         yield path
@@ -143,7 +143,7 @@ def acting_for(path: Path) -> Iterator[Path]:
         with _as(user):
             yield path
     else:
-        # His folder is held by descriptor, which opens the way past what is closed to him.
+        # Root opens his folder; through the descriptor he can reach it past the closed folders.
         rest = Path(os.path.abspath(path)).relative_to(user.folder)
         fd = os.open(user.folder, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
@@ -155,7 +155,7 @@ def acting_for(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def acting_at(place: StrPath) -> Iterator[StrPath]:
-    """The same for whoever needs no path: to make one takes longer than many a call."""
+    """Do the same as `acting_for` without making a `Path`, which costs more than many a call."""
     if of(place) is None:
         yield place
         return
@@ -178,11 +178,13 @@ def _as(user: Rights) -> Iterator[None]:
 
 
 def give(path: Path, uid: int, gid: int, *, from_root: bool = False) -> None:
-    """Change an owner, as root where the owner of the place may not.
+    """Change the owner of a file, as root where the owner of the folder may not do it.
 
-    A plain file of his without a second name gets another group; and one of root's is given to
-    him where `from_root` says so. It goes back to the owner that it had before, which a mark on
-    the file proves. Anything else that a forged receipt may ask for is refused.
+    Root only does it for a regular file without a second hard link, and only to
+    - change the group of a file that belongs to the owner of the folder,
+    - give him a file of root's, if `from_root` is set,
+    - give a file back to its previous owner, which a mark on the file proves.
+    Anything else is refused, because a forged receipt could ask for it.
     """
     user = of(path)
     with acting_for(path) as here:
@@ -198,7 +200,7 @@ def give(path: Path, uid: int, gid: int, *, from_root: bool = False) -> None:
         if user is None or not plain or not (given or _owner_before(fd) == (uid, gid)):
             raise PermissionError(errno.EPERM, os.strerror(errno.EPERM), str(path))
         if hasattr(os, "setxattr"):
-            with contextlib.suppress(OSError):  # then its undo says that the owner stays
+            with contextlib.suppress(OSError):  # without it, undo says that the owner stays
                 os.setxattr(f"/proc/self/fd/{fd}", MARK, f"{st.st_uid}:{st.st_gid}".encode())
         os.chown(f"/proc/self/fd/{fd}", uid, gid)
     finally:
@@ -206,11 +208,11 @@ def give(path: Path, uid: int, gid: int, *, from_root: bool = False) -> None:
 
 
 MARK = "trusted.hermes_doctor.owner"
-"""The owner that a file had before root changed it. Nobody but root can write or read this."""
+"""The attribute with a file's owner before root changed it. Only root can read or write it."""
 
 
 def had_owner(path: Path, uid: int, gid: int) -> bool:
-    """Whether a mark of root's proves that a file belonged to this owner before."""
+    """Whether root's mark on a file proves that it belonged to this owner before."""
     try:
         with acting_for(path) as here:
             fd = os.open(here, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)

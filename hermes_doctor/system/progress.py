@@ -1,4 +1,4 @@
-"""What long work is at just now, told to whoever shows it; nobody has to listen."""
+"""Send progress messages from long operations to an optional listener."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 Hear = Callable[[str, float | None], None]
-"""Told what is being done, and from 0 to 1 how much of it, where that is known."""
+"""A listener: it gets the current task and, where that is known, the share done from 0 to 1."""
 
 _listeners: list[Hear] = []
 
 
 @contextmanager
 def heard(by: Hear) -> Iterator[None]:
-    """Let somebody hear of all work meanwhile; the last one to listen is the only one."""
+    """Send all progress messages to a listener while the context lasts; the latest one wins."""
     _listeners.append(by)
     try:
         yield
@@ -22,6 +22,6 @@ def heard(by: Hear) -> Iterator[None]:
 
 
 def tell(what: str, share: float | None = None) -> None:
-    """Say what is being done now."""
+    """Send a progress message to the current listener, if there is one."""
     if _listeners:
         _listeners[-1](what, share)

@@ -1,4 +1,4 @@
-"""The kernel's renameat2: exchange two names, or rename only to a free name."""
+"""Call the kernel's renameat2: exchange two names, or rename only to a free name."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ NOREPLACE, EXCHANGE = 1, 2
 _HERE = -100
 """AT_FDCWD: relative names start at the working folder."""
 _NUMBERS = {"x86_64": 316, "aarch64": 276}
-"""Numbers of the system call, for C libraries without a function for it (musl)."""
+"""The numbers of the system call, for C libraries without a function for it (musl)."""
 _UNSUPPORTED = (errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSUP, errno.EPERM)
-"""Answers of a file system, a kernel or a sandbox that does not offer it."""
+"""Errors of a file system, a kernel or a sandbox that does not support the call."""
 
 
 def call(old: Path, new: Path, flags: int) -> bool:

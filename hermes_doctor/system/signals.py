@@ -1,4 +1,4 @@
-"""Ctrl-C, a closed terminal and a request to end: taken when nothing is half-done."""
+"""Handle Ctrl-C, SIGTERM and SIGHUP, but not in the middle of a critical section."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from types import FrameType
 
 
 class Interrupted(KeyboardInterrupt):
-    """Ctrl-C, a closed terminal or a request to end."""
+    """Raised on Ctrl-C, SIGTERM or SIGHUP."""
 
 
 _held: list[int] = []
@@ -19,7 +19,10 @@ _depth = 0
 
 @contextmanager
 def interruptible() -> Iterator[None]:
-    """Let SIGTERM and SIGHUP roll back as Ctrl-C does; a SIGHUP that has another use keeps it."""
+    """Raise Interrupted on SIGTERM and SIGHUP too, so that they roll back as Ctrl-C does.
+
+    A SIGHUP handler that was set before is kept.
+    """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -43,7 +46,7 @@ def interruptible() -> Iterator[None]:
 
 @contextmanager
 def uninterrupted() -> Iterator[None]:
-    """Hold signals back while names change; one that came is acted upon afterwards."""
+    """Delay signals while files are renamed; Interrupted is raised afterwards if one came."""
     global _depth
     _depth += 1
     try:

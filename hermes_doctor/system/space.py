@@ -1,4 +1,4 @@
-"""How much the disk of a home has left: bytes and inodes."""
+"""Measure the free space of a disk: bytes and inodes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hermes_doctor.system.files import MEGABYTE, reason
 
 
 class Space(NamedTuple):
-    """One file system, as far as an ordinary user may fill it."""
+    """The size and free space of a file system, for a user who is not root."""
 
     total: int
     free: int
@@ -22,7 +22,7 @@ class Space(NamedTuple):
 
 
 def of(folder: Path) -> Space:
-    """The disk of a folder; blocks that are reserved for root do not count as free."""
+    """Measure the disk of a folder; blocks that are reserved for root do not count as free."""
     if not hasattr(os, "statvfs"):
         import shutil
 
@@ -42,5 +42,5 @@ def of(folder: Path) -> Space:
 
 
 def exhausted(room: Space) -> bool:
-    """Whether hardly a file can be written any more."""
+    """Whether the disk is practically full: less than 1 MB, or less than 2 inodes, is free."""
     return room.free < MEGABYTE or (room.inodes > 0 and room.inodes_free < 2)

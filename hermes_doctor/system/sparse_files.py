@@ -1,6 +1,6 @@
-"""Sparse files: copy and hash them without filling their holes.
+"""Copy and hash sparse files without filling their holes.
 
-A hole is a stretch of zeros that takes no room on the disk. A copy that writes the zeros out can
+A hole is a range of zeros that takes no space on the disk. A copy that writes the zeros out can
 be a thousand times larger than the file.
 """
 
@@ -19,7 +19,7 @@ BLOCK = 512
 
 
 class Span(NamedTuple):
-    """A stretch of a file."""
+    """A range of a file that is either data or a hole."""
 
     start: int
     end: int
@@ -27,17 +27,17 @@ class Span(NamedTuple):
 
 
 def allocated(st: os.stat_result) -> int:
-    """Bytes of a file's content that take room; never more than the file is long."""
+    """Return how many bytes a file takes on the disk, at most its length."""
     return min(st.st_size, st.st_blocks * BLOCK)
 
 
 def is_sparse(st: os.stat_result) -> bool:
-    """Whether a file takes less room than it is long."""
+    """Whether a file takes less space on the disk than its length."""
     return st.st_blocks * BLOCK < st.st_size
 
 
 def spans(fd: int, start: int, end: int) -> Iterator[Span]:
-    """The stretches of a file in order; one of data where the disk does not tell holes."""
+    """Yield the ranges of a file in order; one range of data where the disk reports no holes."""
     at = start
     while at < end:
         data = _next(fd, at, end, os.SEEK_DATA)
@@ -62,9 +62,9 @@ def _next(fd: int, at: int, end: int, kind: int) -> int:
 
 
 def chunks(fd: int, start: int, end: int) -> Iterator[tuple[int, bytes | memoryview, bool]]:
-    """A stretch of a file in pieces: where each starts, its bytes, and whether it is a hole.
+    """Yield a range of a file in chunks: the offset, the bytes, and whether it is a hole.
 
-    Holes are not read. Where the file has become shorter the pieces end.
+    Holes are not read. If the file has become shorter, fewer chunks come.
     """
     for span in spans(fd, start, end):
         at = span.start
@@ -83,9 +83,9 @@ def copy(
     place: Callable[[int, bytes, int], None],
     seen: Callable[[bytes | memoryview], None],
 ) -> int:
-    """Copy a file as long as it is now into an empty one, holes as holes; how long it was.
+    """Copy a file in its current length into an empty one, keeping holes; return the length.
 
-    `place` writes bytes at a place of the target. `seen` gets all bytes, holes too.
+    `place` writes bytes at an offset of the target. `seen` gets all bytes, also those of holes.
     """
     total = 0
     for at, piece, is_hole in chunks(source, 0, os.fstat(source).st_size):
@@ -99,7 +99,7 @@ def copy(
 
 
 def is_empty(data: bytes | memoryview) -> bool:
-    """Whether bytes are nothing but zeros."""
+    """Whether all bytes are zeros."""
     return all(
         data[at : at + CHUNK] == ZEROS[: min(CHUNK, len(data) - at)]
         for at in range(0, len(data), CHUNK)

@@ -1,7 +1,7 @@
-"""Threads that are used again: starting one costs more than most looks do.
+"""Run functions in reused threads, because starting a thread costs more than most probes.
 
-With a new thread for each look instead, `check` takes 28 ms more CPU: 332 ms instead of 304 ms, on
-a used home beside a running gateway (`benchmarks/trees.py`). With `ThreadPoolExecutor` it takes
+With a new thread for each probe instead, `check` takes 28 ms more CPU: 332 ms instead of 304 ms, on
+a used home with a running gateway (`benchmarks/trees.py`). With `ThreadPoolExecutor` it takes
 14 ms more.
 """
 
@@ -19,9 +19,9 @@ _idle: list[_Inbox] = []
 
 
 def start(work: Work, name: str) -> None:
-    """Begin the work in another thread at once, whatever those before it are still at.
+    """Start the work in another thread at once; it never queues behind earlier work.
 
-    A thread whose work hangs never comes back to be used again, and nobody waits for it.
+    A thread whose work hangs is not reused, and nothing waits for it.
     """
     try:
         inbox = _idle.pop()
@@ -35,11 +35,11 @@ def _serve(inbox: _Inbox) -> None:
     thread = threading.current_thread()
     while True:
         work, thread.name = inbox.get()
-        Context().run(work)  # what it sets for its own thread, the next one does not see
-        del work  # nor does what it held on to live on
+        Context().run(work)  # context variables that it sets do not reach the next work
+        del work  # free the objects that it refers to
         thread.name = "idle"
         _idle.append(inbox)
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_idle.clear)  # a fork has none of the other threads
+    os.register_at_fork(after_in_child=_idle.clear)  # a forked process has only one thread

@@ -1,9 +1,9 @@
-"""Time limits that a busy machine does not use up.
+"""Measure time limits in the seconds of an idle machine, so that a busy one gets more time.
 
-Every limit of a look guards against something that never answers: a dead network drive, a manager
-that hangs. Measured by the clock alone, such a limit would also end looks that only wait for the
-processor. So a limit counts the seconds of an idle machine: while several processes share each
-processor, time passes more slowly by the same factor.
+Every limit of a probe guards against something that never answers: a dead network drive, a
+service manager that hangs. Measured by the clock alone, such a limit would also end probes that
+only wait for the processor. So while several processes share each processor, the time counts less
+by the same factor.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import time
 MOST = 20.0
 """The highest factor."""
 EXTRA = 60.0
-"""Seconds that a busy machine gets at most: what really hangs must end there, too."""
+"""The most additional seconds on a busy machine: what really hangs must end there, too."""
 SLICE = 0.1
 """Seconds of one wait, after which the factor is measured again."""
 _FRESH = 0.05
@@ -36,7 +36,7 @@ def factor() -> float:
 
 
 def stretched(seconds: float) -> float:
-    """Return a short limit as it is to be measured by the clock now."""
+    """Convert a short limit to seconds of the clock, by the current load."""
     return min(seconds * factor(), seconds + EXTRA)
 
 
@@ -50,15 +50,15 @@ class Stopwatch:
         self._spent = 0.0
 
     def read(self) -> float:
-        """Return the seconds so far; to be called often, since the factor changes."""
+        """Return the seconds so far; call it often, since the factor changes."""
         now = time.monotonic()
         self._spent += (now - self._last) / factor()
         self._last = now
         return max(self._spent, now - self._began - EXTRA)
 
     def wait(self, event: threading.Event, limit: float) -> bool:
-        """Wait for the event until `limit` seconds are counted; say whether it came."""
-        left = limit - (time.monotonic() - self._last)  # most answers come before it is measured
+        """Wait for the event until `limit` seconds are counted; return whether it came."""
+        left = limit - (time.monotonic() - self._last)  # most events come before the first `read`
         while left > 0:
             if event.wait(min(left, SLICE)):
                 return True
@@ -81,13 +81,13 @@ def _runnable() -> float:
 
 @functools.cache
 def _count() -> float:
-    """Return how many processors the machine has; the runnable processes are the machine's too."""
+    """Return the number of processors of the machine, which all runnable processes share."""
     return float(os.cpu_count() or 1)
 
 
 @functools.cache
 def _small_share() -> float:
-    """Return how many times a control group allows less than one processor, as for a container."""
+    """Return the slowdown if a control group, such as a container's, limits us below one CPU."""
     try:
         with open("/proc/self/cgroup") as file:
             group = next(line[3:].strip() for line in file if line.startswith("0::"))

@@ -1,4 +1,4 @@
-"""Whether root may trust a file or folder: nobody else could have changed it."""
+"""Decide whether root may trust a file or folder: no other user could have changed it."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from pathlib import Path
 
 
 def distrust(path: Path, *, firm: bool = False, also: Sequence[int] = ()) -> str | None:
-    """Why code from this place must not run: somebody else could have written it, or could put
-    something else in the place of a folder or a symlink on the way to it.
+    """Return why code from this path must not run; None if it may.
 
-    A sticky folder is passed, since nobody can move there what is another's. Firmly, only on to a
-    folder: a file or a symlink of root's can have been moved into it by somebody else. `also` are
-    users whom root trusts.
+    It must not run if another user could have written it, or could replace a folder or a symlink
+    on the way to it. A sticky folder is allowed on the way, since users cannot rename the files of
+    others in it. With `firm`, only a folder may follow a sticky folder: another user could have
+    moved a file or a symlink of root's into it. `also` are the uids that root trusts as well.
     """
     try:
         way = list(_way(path))
@@ -37,7 +37,7 @@ def distrust(path: Path, *, firm: bool = False, also: Sequence[int] = ()) -> str
 
 
 def _way(path: Path) -> Iterator[tuple[Path, os.stat_result]]:
-    """Everything that is passed on the way to a path, symlinks and what they lead through too."""
+    """Yield every folder and symlink on the way to a path, following the symlinks."""
     rest, here, links = list(path.absolute().parts[1:]), Path("/"), 0
     yield here, os.lstat(here)
     while rest:

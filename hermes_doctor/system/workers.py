@@ -1,7 +1,7 @@
-"""Work in a process of its own, with the rights of whoever owns the place.
+"""Run work in a forked worker process, with the privileges of the path's owner.
 
-SQLite opens files by path and makes others beside them. Where root works for somebody else, it
-does so in a child that has become that user for good.
+SQLite opens files by path and creates others next to them. When root works on another user's
+files, it does so in a worker that has permanently become that user.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from hermes_doctor.system.files import snapshot
 Given = TypeVar("Given")
 Say = Callable[[str], None]
 STILL = 5.0
-"""Seconds of silence after which a child is looked at: one that is stopped will never answer."""
+"""Seconds of silence after which a worker is examined: a stopped one never answers."""
 _HELD = "somebody has stopped the work under the owner's rights"
 _EXPECTED: dict[str, type[Exception]] = {
     kind.__name__: kind for kind in (CannotFix, CouldNotLook, Trouble)
@@ -30,7 +30,7 @@ _EXPECTED: dict[str, type[Exception]] = {
 
 
 class Child:
-    """A process at work; what it says, and what it is told, comes line by line."""
+    """The parent's end of a worker process; both exchange lines of text over two pipes."""
 
     def __init__(self, pid: int, reading: int, telling: int) -> None:
         self.pid = pid
@@ -39,7 +39,10 @@ class Child:
         self._heard = b""
 
     def hear(self, limit: float | None = None) -> tuple[str, str]:
-        """The next line: its first word, and the rest. Raises what the child met."""
+        """Return the next line from the worker: its first word, and the rest.
+
+        An expected error of the worker (CannotFix, CouldNotLook, Trouble) is raised here.
+        """
         while b"\n" not in self._heard:
             if not select.select([self._reading], [], [], STILL if limit is None else limit)[0]:
                 if limit is not None:
@@ -59,30 +62,30 @@ class Child:
 
     @property
     def speaks(self) -> bool:
-        """Whether it has said something that was not heard yet."""
+        """Whether the worker has sent something that was not read yet."""
         return b"\n" in self._heard or bool(select.select([self._reading], [], [], 0)[0])
 
     def tell(self, text: str) -> None:
-        """Say a line to it; what it has not read by then is waited for."""
+        """Send a line to the worker; wait until it fits into the pipe."""
         line = f"{text}\n".encode()
         while line and self._telling is not None:
             if select.select([], [self._telling], [], STILL)[1]:
                 try:
                     line = line[os.write(self._telling, line) :]
                 except BrokenPipeError:
-                    self.hear()  # it knows why
+                    self.hear()  # raises the error that ended the worker
             elif self._stopped:
                 raise CannotFix(_HELD)
 
     def told_all(self) -> None:
-        """There is nothing more to say to it."""
+        """Close our end of the pipe to the worker."""
         if self._telling is not None:
             os.close(self._telling)
             self._telling = None
 
     @property
     def _stopped(self) -> bool:
-        """Whether its owner holds it still, which he may for as long as he likes."""
+        """Whether its owner stopped the process with a signal, as he may at any time."""
         try:
             return Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()[0] == "T"
         except (OSError, IndexError):
@@ -90,12 +93,12 @@ class Child:
 
     @property
     def alive(self) -> bool:
-        """Whether it is still there; what it holds, it holds only so long."""
+        """Whether the worker still runs; its locks end with it."""
         return os.waitpid(self.pid, os.WNOHANG) == (0, 0)
 
 
 def spread(shares: Sequence[Sequence[Given]], act: Callable[[Sequence[Given]], str]) -> list[str]:
-    """What is said of each share; the first is ours, the others have a process of their own."""
+    """Return the result for each share: the first is done here, each other one in a worker."""
     with contextlib.ExitStack() as stack:
         others = [stack.enter_context(_beginning(act, share)) for share in shares[1:]]
         return [*map(act, shares[:1]), *map(answer, others)]
@@ -108,17 +111,17 @@ def _beginning(
 
 
 def told() -> Iterator[str]:
-    """In a child: the lines that it is told, as they come."""
+    """Yield the lines that the parent sends, as they come; called in a worker."""
     with os.fdopen(0) as lines:
         for line in lines:
             yield line.rstrip("\n")
 
 
 def with_rights_of(path: Path, act: Callable[[Path], str]) -> str:
-    """Let `act` work on a database, its log beside it, with the rights that fit the place.
+    """Run `act` on a database with the privileges of its owner, and return the result.
 
-    Where its owner cannot reach it by name, root works on it in a room of its own, into which
-    he cannot reach either.
+    If the owner cannot reach the database by name, root moves it, with its write-ahead log, into a
+    private temporary folder, works on it there and moves it back.
     """
     user = privileges.of(path)
     if user is None:
@@ -138,7 +141,7 @@ def with_rights_of(path: Path, act: Callable[[Path], str]) -> str:
 
 
 def answer(other: Child) -> str:
-    """What the child says in the end; what it tells of its work until then is passed on."""
+    """Wait for the worker's result; its progress messages are passed on to our listener."""
     word, text = other.hear()
     while word == "said":
         share, _, what = text.partition(" ")
@@ -148,13 +151,13 @@ def answer(other: Child) -> str:
 
 
 def telling(say: Say, path: Path, act: Callable[[Path], str]) -> str:
-    """Do the work, and pass on what it tells of itself."""
+    """Run `act` in a worker and send its progress messages to the parent."""
     with progress.heard(lambda what, share: say(f"{'?' if share is None else share} {what}")):
         return act(path)
 
 
 def _move(old: Path, new: Path) -> None:
-    """A database and its log from one folder into another."""
+    """Move a database and its write-ahead log or journal to another folder."""
     for suffix in ("", "-wal", "-journal"):
         source, target = (path.with_name(path.name + suffix) for path in (old, new))
         if snapshot(source).kind == "file":
@@ -165,9 +168,9 @@ def _move(old: Path, new: Path) -> None:
 
 @contextmanager
 def child(path: Path | None, act: Callable[[Say], str]) -> Iterator[Child]:
-    """A process that does `act` with the rights that fit a path, or with ours.
+    """Start a worker that runs `act` with the privileges of a path's owner, or with ours.
 
-    It is gone when the context ends, and when we are.
+    It is killed when the context ends, and when this process ends.
     """
     import ctypes
 
@@ -195,11 +198,11 @@ def child(path: Path | None, act: Callable[[Say], str]) -> Iterator[Child]:
 
 
 PRELOAD = ("hermes_doctor.sqlite",)
-"""Packages whose code runs in workers."""
+"""The packages whose code runs in workers."""
 
 
 def _load_all() -> None:
-    """Load what the work may need: the other user may be unable to read our installation."""
+    """Import all modules that the work may need: the other user may not be able to read them."""
     import importlib
     import pkgutil
 
@@ -219,10 +222,10 @@ def _live(
     parent: int,
     die_with: object,
 ) -> None:
-    """The child's life; never returns."""
+    """Run the work in the worker process; never returns."""
     try:
         os.dup2(hearing, 0)
-        _shut(writing)  # the home's lock among them, which ends with its holder only
+        _shut(writing)  # among them the home's lock, which a copy of its descriptor would keep
         if mine is not None:
             mine.take()
         with contextlib.suppress(AttributeError):

@@ -1,4 +1,4 @@
-"""Styled lines, the console and progress bars.
+"""Print styled lines and progress bars.
 
-`render` and `cli` use it to print; it knows neither reports nor plans.
+`render` and `cli` use it to print; it knows nothing about reports and plans.
 """

@@ -1,4 +1,4 @@
-"""Lines on a terminal: coloured unless NO_COLOR, wrapped with their indent, 100 columns at most."""
+"""Print lines on a terminal: coloured unless NO_COLOR is set, wrapped at 100 columns at most."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ STYLES = {
 
 
 def show(lines: Iterable[Line], out: TextIO, console: Console | None = None) -> None:
-    """Print them."""
+    """Print lines with their styles; wrapped text keeps the indent of its line."""
     console = console or Console(file=out, highlight=False)
     width = max(40, min(console.width, 100))
     for line in lines:
@@ -43,7 +43,10 @@ def show(lines: Iterable[Line], out: TextIO, console: Console | None = None) -> 
 
 
 def _parts(line: Line, width: int) -> list[tuple[bool, list[Span]]]:
-    """A line that is too long, with its commands on rows of their own: one must be pastable."""
+    """Split a line that is too long so that each command is on its own row and can be pasted.
+
+    The flag of each part says whether it is a command, which must not be wrapped.
+    """
     if len(line.text) <= width or not any(style == "command" for _, style in line.spans):
         return [(False, list(line.spans))]
     parts: list[tuple[bool, list[Span]]] = []

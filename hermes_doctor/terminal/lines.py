@@ -1,4 +1,4 @@
-"""Text with styles, laid out once; the terminal colours it and a pipe gets it plain."""
+"""Define styled lines of text, which a terminal shows in colour and a pipe gets as plain text."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ Span = tuple[str, str]
 
 
 class Line(NamedTuple):
-    """One logical line: an indent that wrapped text keeps, and spans of text with a style each."""
+    """One logical line: spans of text with a style each, and an indent that wrapped text keeps."""
 
     spans: tuple[Span, ...]
     indent: int = 0
     hang: int = 0
-    """How much further wrapped text is indented than the first row."""
+    """Additional indent of wrapped text after the first row."""
 
     @property
     def text(self) -> str:
@@ -27,7 +27,7 @@ class Line(NamedTuple):
 
 
 def row(*parts: str | Span, indent: int = 0, hang: int = 0) -> Line:
-    """A line of plain strings and (text, style) spans; control characters are taken out."""
+    """Make a line from plain strings and (text, style) spans; control characters are replaced."""
     spans = [(part, "") if isinstance(part, str) else part for part in parts]
     return Line(tuple((clean(text), style) for text, style in spans), indent, hang)
 
@@ -36,7 +36,7 @@ BLANK = Line(())
 
 
 def tilde(path: Path | str) -> str:
-    """A path as people write it; reports get pasted in public."""
+    """Write a path with `~` for the user's folder, because reports get pasted in public."""
     home = str(user_home())
     text = str(path)
     return "~" + text[len(home) :] if text == home or text.startswith(home + "/") else text
@@ -61,7 +61,7 @@ _ASCII = str.maketrans(
 
 
 def fitting(text: str, out: TextIO) -> str:
-    """The text in characters that the output can take."""
+    """Replace the characters that the encoding of the output does not support."""
     encoding = getattr(out, "encoding", None) or "utf-8"
     try:
         text.encode(encoding)

@@ -1,4 +1,4 @@
-"""Progress of long work, on the error stream of a terminal."""
+"""Show progress bars for long operations on the standard error of a terminal."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from rich.text import Text
 
 
 class _Now(ProgressColumn):
-    """What is at work: by its own word if it has one, else the last that ended."""
+    """A column that shows the current work: the text of `says`, else the last finished name."""
 
     def __init__(self, says: Callable[[], str]) -> None:
         super().__init__()
         self.says = says
 
     def render(self, task: Task) -> Text:
-        """Asked anew each time the bar is drawn."""
+        """Return the current text; called each time the bar is drawn."""
         return Text(self.says() or str(task.fields["now"]))
 
 
@@ -36,7 +36,7 @@ class _Now(ProgressColumn):
 def counting(
     label: str, total: int, says: Callable[[], str] = lambda: ""
 ) -> Iterator[Callable[[str], None]]:
-    """A bar that advances by one for each name it is told, and shows what `says` tells of."""
+    """Show a bar that advances by one for each name that it gets, with the text of `says`."""
     columns = (TextColumn("{task.description}"), BarColumn(), _Now(says))
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(label, total=total, now="")
@@ -45,7 +45,7 @@ def counting(
 
 @contextmanager
 def copying(label: str, total: int) -> Iterator[Callable[[int], None]]:
-    """A bar that advances by bytes."""
+    """Show a bar that advances by bytes."""
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
@@ -61,9 +61,9 @@ def copying(label: str, total: int) -> Iterator[Callable[[int], None]]:
 def repairing(
     label: str, total: int
 ) -> Iterator[tuple[Callable[[int], None], Callable[[str, float | None], None]]]:
-    """A bar that advances by bytes, and then shows whatever it is told is being done.
+    """Show a bar that first advances by bytes and then shows progress messages.
 
-    How much of that is done is not always known; then the bar only shows that it goes on.
+    If a message does not say how much is done, the bar only shows that the work goes on.
     """
     columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
@@ -79,7 +79,7 @@ def repairing(
 
 @contextmanager
 def after(seconds: float) -> Iterator[Callable[[str, float | None], None]]:
-    """A bar that shows what is being done, if that takes longer than so many seconds."""
+    """Show a bar with progress messages, but only if the work takes longer than `seconds`."""
     columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
     bar = Progress(*columns, console=Console(stderr=True), transient=True)
     task = bar.add_task("", total=None)
@@ -98,8 +98,10 @@ def after(seconds: float) -> Iterator[Callable[[str, float | None], None]]:
 
 @contextmanager
 def telling() -> Iterator[Callable[[str, float | None], None]]:
-    """A bar that shows whatever it is told is being done, and that begins with the first word:
-    until then a program of others may ask for a password on the same terminal."""
+    """Show a bar with progress messages; it appears with the first message.
+
+    Until then another program may ask for a password on the same terminal.
+    """
     columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
     bar = Progress(*columns, console=Console(stderr=True), transient=True)
 

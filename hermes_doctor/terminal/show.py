@@ -11,7 +11,7 @@ from hermes_doctor.terminal.lines import Line, fitting
 
 
 def show(lines: Iterable[Line], out: TextIO | None = None) -> None:
-    """Print to a terminal in colour and wrapped, or into a pipe as it is."""
+    """Print in colour and wrapped on a terminal, plain and unwrapped into a pipe."""
     out = out or sys.stdout
     if out is None:  # closed by the caller
         return
