@@ -1,4 +1,4 @@
-"""The repairs of a database that a fix may plan; what carries them out is loaded when it runs."""
+"""The database repairs that fixes may plan; the code behind them is imported when it is used."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 
 
 def database_repair(probes: Probes, path: Path, rungs: Sequence[str], why: str) -> ReplaceDatabase:
-    """Repair a database by the first of these rungs that leads to a sound one.
+    """Plan to repair a database with the first of these rungs that makes it sound.
 
-    They are, from the least invasive to the most, "magic", "header", "indexes", "full text" and
-    "rows"; and for a database that is lost as a whole "layers" (its log over an older copy) and
-    "copies".
+    From the least to the most invasive they are "magic", "header", "indexes", "full text" and
+    "rows"; and for a database that is lost completely "layers" (its log applied to an older copy)
+    and "copies".
     """
     from hermes_doctor.planning import database_rungs
 
@@ -26,42 +26,42 @@ def database_repair(probes: Probes, path: Path, rungs: Sequence[str], why: str) 
 
 
 def take_back(path: Path) -> ReplaceDatabase:
-    """Undo a transaction that was cut off."""
+    """Plan to roll back a transaction that was interrupted."""
     from hermes_doctor.planning import database_rungs
 
     return database_rungs.take_back(path)
 
 
 def mend_rows(copy: Path, fault: str) -> list[str]:
-    """Put the rows of one fault right: active, titles, settings or version."""
+    """Correct the rows that have one fault: active, titles, settings or version."""
     from hermes_doctor.sqlite.repairs import rows
 
     return rows.mend(copy, fault)
 
 
 def release_claims(copy: Path, tasks: Sequence[tuple[str, int, str]]) -> list[str]:
-    """Make tasks of a board ready again that nobody works on any more."""
+    """Make kanban tasks ready again that no worker is working on any more."""
     from hermes_doctor.sqlite.repairs import claims
 
     return claims.release(copy, tasks)
 
 
 def evict(copy: Path) -> list[str]:
-    """Remove responses that cannot be read back, and conversations that lead to none."""
+    """Remove responses that cannot be read, and conversations that point to a missing one."""
     from hermes_doctor.sqlite.repairs import responses
 
     return responses.evict(copy)
 
 
 def compact(copy: Path) -> list[str]:
-    """Write the database anew without the pages that nothing uses."""
+    """Rewrite the database without its unused pages."""
     from hermes_doctor.sqlite.repairs import indexes
 
     return indexes.compact(copy)
 
 
 def bring_back(copy: Path, candidates: Sequence[Copy]) -> list[str]:
-    """Put the newest sound one of older copies in the place of the copy."""
+    """Replace the copy by the newest sound one of these older copies."""
     from hermes_doctor.sqlite.repairs import from_copy
 
     return from_copy.bring_back(copy, candidates)

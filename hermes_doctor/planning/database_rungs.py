@@ -1,4 +1,4 @@
-"""The step that repairs one database: the rungs that fit, on the plan of the right release."""
+"""Plan the step that repairs a database: its repair rungs and the schema of its release."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ if TYPE_CHECKING:
     from hermes_doctor.sqlite.repairs.ladder import Rung
 
 ATTEMPT, SALVAGE = 2, 4
-"""How often a database must fit: the copy and the attempt; and with a salvage also the new one,
-and what its search is made in.
+"""How many copies of a database need space: the copy and the attempt; with a salvage also the new
+database and the file in which its search index is built.
 """
 
 
 def database_repair(probes: Probes, path: Path, rungs: Sequence[str], why: str) -> ReplaceDatabase:
-    """Repair a database by the first of the named rungs that leads to a sound one.
+    """Plan to repair a database with the first of the named rungs that makes it sound.
 
-    magic, header, indexes, full text and rows are the rungs, from the least invasive to the most;
-    layers and copies are for a database that is lost as a whole. Those that make a new one need
-    to know the release; the others work by what the file itself declares.
+    The rungs are magic, header, indexes, full text and rows, from the least to the most invasive;
+    layers and copies are for a database that is lost completely. Rungs that build a new database
+    need the schema of the release; the others use what the file itself declares.
     """
     from hermes_doctor.sqlite.repairs import ladder
 
@@ -43,7 +43,7 @@ def database_repair(probes: Probes, path: Path, rungs: Sequence[str], why: str) 
 
 
 def take_back(path: Path) -> ReplaceDatabase:
-    """Let SQLite play the journal of a database back."""
+    """Plan to let SQLite roll back the interrupted transaction in a database's journal."""
     from hermes_doctor.sqlite.repairs import ladder, transactions
 
     rungs: list[Rung] = [("taking the transaction back", transactions.take_back)]
@@ -88,7 +88,7 @@ def _rungs(probes: Probes, path: Path, name: str) -> list[Rung]:
 
 
 def _known(probes: Probes, path: Path) -> Blueprint | None:
-    """The same as far as it is known; a newer file has only its own declarations to go by."""
+    """The database's blueprint, or None: a newer file is repaired by its own declarations."""
     try:
         return plan_of(probes, path)
     except CannotFix:
@@ -96,7 +96,7 @@ def _known(probes: Probes, path: Path) -> Blueprint | None:
 
 
 def plan_of(probes: Probes, path: Path) -> Blueprint:
-    """What the database is to be made of: the installed release's, or what it already has more."""
+    """The blueprint to rebuild a database with: the installed release's, or its own richer one."""
     from hermes_doctor.knowledge import atlas
 
     name = probes.home.name_of(path)
@@ -112,7 +112,7 @@ def plan_of(probes: Probes, path: Path) -> Blueprint:
         if atlas.is_newer(kind, found):
             raise CannotFix(f"not judged: {name} is from a newer Hermes than this tool knows")
         plan = atlas.richest(kind, release, found)
-    except (CouldNotLook, FileNotFoundError):  # its own list of tables is damaged or gone too
+    except (CouldNotLook, FileNotFoundError):  # its schema is damaged or gone, too
         plan = atlas.at_or_below(kind, release)
     if plan is None:
         raise CannotFix(f"the installed Hermes has no {name}")

@@ -47,7 +47,7 @@ def recover(home: Home, verify: Verify) -> list[Ended]:
     tidy(Vault(home))
     ended = [one for journal in book.all() if (one := _clean_again(home, book, journal))]
     ended += [_end(home, book, journal, verify) for journal in book.all() if not journal.final]
-    for journal in book.all():  # an undo that was interrupted before it could record that it was done
+    for journal in book.all():  # an undo that was interrupted before it recorded its end
         if journal.kind == "undo" and journal.state == journals.DONE and journal.of:
             with contextlib.suppress(Trouble):  # its receipt is gone
                 mark_undone(book, journal.of, journal.id)
