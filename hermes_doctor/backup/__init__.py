@@ -1,4 +1,4 @@
-"""The vault: what a backup covers, how files are saved, shared, verified and removed.
+"""Backups and their vault: select, save, share, verify, restore and prune files of a home.
 
-`repair` backs up before it changes anything; `schedule` and `cli` run it by themselves.
+`repair` makes a backup before it changes anything; `schedule` and `cli` make backups directly.
 """

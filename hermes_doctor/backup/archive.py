@@ -1,7 +1,7 @@
-"""A backup as one file, encrypted by `age`: to take elsewhere, to verify there, to take in again.
+"""Export a backup to one encrypted file, verify such an archive, and import it again.
 
-It is a tar with the manifest first. Encryption is age's own: to a recipient (an age or ssh public
-key), or with a passphrase, which goes to age through a terminal and nowhere else.
+It is a tar file with the manifest first, encrypted by `age` for a recipient (an age or ssh public
+key) or with a passphrase, which goes to age only through a terminal.
 """
 
 from __future__ import annotations
@@ -34,32 +34,32 @@ _ARMOUR = b"-----BEGIN AGE"
 
 
 class Lock(NamedTuple):
-    """How an archive is encrypted, or read again."""
+    """The keys or passphrase that encrypt or decrypt an archive."""
 
     recipients: Sequence[str] = ()
-    """Public keys; `@FILE` is a file with some."""
+    """Public keys; `@FILE` is a file with public keys."""
     passphrase: bool = False
     passphrase_file: Path | None = None
     identity: Path | None = None
     """The file with the private key; only age reads it."""
 
     def closing(self) -> list[str]:
-        """The words that have age encrypt."""
+        """The arguments for age to encrypt."""
         words = ["-e"]
         for one in self.recipients:
             words += ["-R", one[1:]] if one.startswith("@") else ["-r", one]
         return [*words, "-p"] if self.passphrase else words
 
     def opening(self) -> list[str]:
-        """The words that have age decrypt."""
+        """The arguments for age to decrypt."""
         return ["-d", *(["-i", str(self.identity)] if self.identity else [])]
 
 
-# -- out -----------------------------------------------------------------------------------------
+# -- export --------------------------------------------------------------------------------------
 
 
 def write(backup: Backup, target: Path, lock: Lock) -> None:
-    """Write a backup into a new file, encrypted; nothing of it lies anywhere else meanwhile."""
+    """Write a backup into a new encrypted file; no unencrypted copy is made."""
     if lock.passphrase and lock.recipients:
         raise Trouble("An archive has recipients or a passphrase, not both. Nothing was written.")
     if os.path.lexists(target):
@@ -87,7 +87,7 @@ def write(backup: Backup, target: Path, lock: Lock) -> None:
 
 
 def _fill(backup: Backup, out: IO[bytes]) -> None:
-    """The tar: the manifest, then every copy as one whole file."""
+    """Write the tar: the manifest, then every copy as one whole file."""
     entries = tuple(entry.alone() for entry in backup.entries)
     sealed = seal(backup._replace(entries=entries, shares=None))
     with tarfile.open(fileobj=out, mode="w|", format=tarfile.PAX_FORMAT) as tar:
@@ -102,7 +102,7 @@ def _fill(backup: Backup, out: IO[bytes]) -> None:
 
 
 def _counted(chunks: Iterator[bytes], done: int, total: int) -> Iterator[bytes]:
-    """The pieces; how far it is by now is told when one has been taken."""
+    """Yield the chunks and report progress after each."""
     for chunk in chunks:
         yield chunk
         done += len(chunk)
@@ -125,7 +125,7 @@ def _add(tar: tarfile.TarFile, name: str, size: int, chunks: Iterator[bytes] | l
 
 
 class _Stream(io.RawIOBase):
-    """Pieces as a file that can be read once."""
+    """A file object that reads from an iterator of chunks."""
 
     def __init__(self, chunks: Iterator[bytes]) -> None:
         self._chunks = chunks
@@ -144,11 +144,11 @@ class _Stream(io.RawIOBase):
         return found
 
 
-# -- in ------------------------------------------------------------------------------------------
+# -- import --------------------------------------------------------------------------------------
 
 
 def is_one(path: Path) -> bool:
-    """Whether a file is an archive of ours, as far as its first bytes tell."""
+    """Whether a file is encrypted by age, judged by its first bytes."""
     try:
         with blocks.opened(path) as fd:
             head = os.pread(fd, 64, 0)
@@ -158,7 +158,7 @@ def is_one(path: Path) -> bool:
 
 
 def verify(path: Path, lock: Lock) -> list[str]:
-    """Read an archive and compare every byte with its manifest; nothing is written."""
+    """Read an archive and compare every file with its manifest; nothing is written."""
     wrong: list[str] = []
     with _opened(path, lock) as (backup, tar):
         left = {str(place_of(Path(), e.path)): e for e in backup.entries if e.kind == "file"}
@@ -181,7 +181,7 @@ def verify(path: Path, lock: Lock) -> list[str]:
 
 
 def take_in(vault: Vault, path: Path, lock: Lock) -> Backup:
-    """Make a backup of the vault of an archive, verified."""
+    """Import an archive into the vault as a verified backup."""
     with _opened(path, lock) as (backup, tar), arriving(vault) as partial:
         vault.room(backup.size)
         left = {str(place_of(Path(), e.path)): e for e in backup.entries if e.kind == "file"}
@@ -204,14 +204,14 @@ def take_in(vault: Vault, path: Path, lock: Lock) -> Backup:
 
 
 def _rest(tar: tarfile.TarFile) -> Iterator[tarfile.TarInfo]:
-    """What comes after the manifest."""
+    """Yield the members after the manifest."""
     while (info := tar.next()) is not None:
         yield info
 
 
 @contextmanager
 def _opened(path: Path, lock: Lock) -> Iterator[tuple[Backup, tarfile.TarFile]]:
-    """The manifest of an archive, and the rest of it as a stream."""
+    """Open an archive: its manifest, and the rest of it as a stream."""
     with acting_for(path) as here:
         source = open_regular(here)
     try:
@@ -227,7 +227,7 @@ def _opened(path: Path, lock: Lock) -> Iterator[tuple[Backup, tarfile.TarFile]]:
                     backup = parse(path, stream.read())
                     refuse_odd(backup, path.name)
                     yield backup, tar
-                    while age.stdout.read(MEGABYTE):  # to its end: age checks what it decrypts
+                    while age.stdout.read(MEGABYTE):  # to the end, so age checks everything
                         pass
             except (tarfile.TarError, EOFError):
                 _blame(age)
@@ -248,7 +248,7 @@ def _age(
     stdout: int | None = None,
     new: bool = False,
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """The program at work; Trouble with what it says when it fails."""
+    """Run age; raise Trouble with its error message if it fails."""
     command = program("age")
     with passphrase.terminal(lock.passphrase_file, new=new) as terminal:
         age = subprocess.Popen(
@@ -270,7 +270,7 @@ def _age(
 
 
 def _blame(age: subprocess.Popen[bytes]) -> None:
-    """Wait for it; what it said is the reason if it failed."""
+    """Wait for age; raise Trouble with its error message if it failed."""
     for stream in (age.stdin, age.stdout):
         if stream is not None and not stream.closed:
             with contextlib.suppress(OSError):

@@ -1,11 +1,11 @@
-"""A large file as an earlier whole copy of it, and the blocks that are different by now.
+"""Store a large file as an earlier whole copy (the base) and the blocks that changed since.
 
-A database of a gigabyte changes by a few pages a day. Most disks cannot share a part of a file
-between two names, so the part that differs is kept in a file of its own. Both are in the folder of
-each backup, the whole copy by a name of its own: no backup needs another.
+A database of a gigabyte changes by a few pages a day. Most file systems cannot share a part of a
+file, so the changed blocks are kept in a separate file. Each backup's folder has both, the base as
+a hard link: no backup needs another.
 
-The file of changes begins with a line that tells what it is. Then come runs of bytes, each with
-where it belongs and how long it is, in order. A last one of no length stands where the whole ends.
+The file of changes begins with a line that identifies it. Then come runs of bytes in order, each
+with its offset and length. A last run of length zero marks the end of the whole file.
 """
 
 from __future__ import annotations
@@ -31,31 +31,31 @@ if TYPE_CHECKING:
 LEAST = 16 * MEGABYTE
 """Smaller files are copied whole."""
 MOST = 0.3
-"""Of a file; when more is different a new whole copy is made."""
+"""Fraction of a file; if more has changed, a new whole copy is made."""
 BLOCK = 4096
 KEPT = 4 * MEGABYTE
-"""Of a file that is mapped, so much stays in memory behind the place that is read."""
+"""Bytes of a mapped file that stay in memory behind the current position."""
 CHUNK = digests.PIECE
 _MAGIC = b"hermes-doctor/blocks/1\n"
 _RUN = struct.Struct(">QQ")
 
 
 class Made(NamedTuple):
-    """What was written."""
+    """The result of writing a file of changes."""
 
     sha256: str
-    """Of the file that it stands for, by its pieces (`digests`)."""
+    """The digest of the whole file, by chunks (`digests`)."""
     size: int
     changes: str
     """The SHA-256 of the file of changes."""
     pieces: str
-    """Of those of the base that are known (`digests.written`)."""
+    """The known digests of the base's chunks (`digests.written`)."""
     same: bool
-    """Whether the file is its base, byte for byte."""
+    """Whether the file equals its base."""
 
 
 def chunks(fd: int) -> Iterator[bytes]:
-    """An open file in pieces of one length, but for the last."""
+    """Read an open file in chunks of one length, except for the last."""
     at = 0
     while chunk := os.pread(fd, CHUNK, at):
         while len(chunk) < CHUNK and (more := os.pread(fd, CHUNK - len(chunk), at + len(chunk))):
@@ -65,14 +65,14 @@ def chunks(fd: int) -> Iterator[bytes]:
 
 
 _kept: list[Mapped] = []
-"""To take a map down takes long; it ends with its process."""
+"""Keeps maps open until the process ends, because unmapping takes long."""
 
 
 class Mapped:
-    """A base that is compared with a file in place: neither is copied for it.
+    """A memory-mapped base that is compared with a file without copying either.
 
-    Only for a process of its own: a disk that fails ends whoever reads a map. OSError where there
-    is no room for one.
+    Only for worker processes: if the disk fails, reading a map kills the process. Raises OSError if
+    there is no memory for a map.
     """
 
     def __init__(self, base: int) -> None:
@@ -81,11 +81,11 @@ class Mapped:
         self._base = _map(base)
         self._other: tuple[int, Map] | None = None
         _kept.append(self)
-        self._differ = CDLL(None).memcmp  # which lets other threads work meanwhile
+        self._differ = CDLL(None).memcmp  # releases the GIL
         self._differ.argtypes = (c_void_p, c_void_p, c_size_t)
 
     def holds(self, fd: int, start: int, end: int) -> bool:
-        """Whether a stretch of a file is what stands there in the base."""
+        """Whether a range of a file has the same bytes in the base."""
         if self._other is None or self._other[0] != fd:
             self._other = fd, _map(fd)
         here, there = self._base, self._other[1]
@@ -96,19 +96,19 @@ class Mapped:
         return not self._differ(here.address + start, there.address + start, end - start)
 
     def has(self, data: bytes, at: int) -> bool:
-        """Whether these bytes stand there in the base."""
+        """Whether the base has these bytes at this offset."""
         here = self._base
         here.let_go(at)
         return at + len(data) <= len(here) and not self._differ(here.address + at, data, len(data))
 
     def stretch(self, where: range) -> memoryview:
-        """What stands there in the base."""
+        """The bytes of the base in this range."""
         self._base.let_go(where.start)
         return memoryview(self._base.held)[where.start : where.stop]
 
 
 class Map:
-    """A file in memory, with its address."""
+    """A memory-mapped file and its address."""
 
     def __init__(self, held: mmap.mmap) -> None:
         from ctypes import addressof, c_char
@@ -118,9 +118,9 @@ class Map:
         self._gone = 0
 
     def let_go(self, start: int) -> None:
-        """Have the kernel take back the memory of what lies well before, if it is much.
+        """Release the memory of pages far before `start`, if there are many.
 
-        It is read in order; a page that is needed again comes from the file again.
+        The file is read in order; a page that is needed again is read from the file again.
         """
         import mmap
 
@@ -136,7 +136,7 @@ class Map:
 def _map(fd: int) -> Map:
     import mmap
 
-    # A private one, which nothing is written to: only of such the address can be had.
+    # A private map that is never written to: ctypes gives the address only of a writable one.
     return Map(mmap.mmap(fd, 0, access=mmap.ACCESS_COPY))
 
 
@@ -148,15 +148,15 @@ def write(
     known: Sequence[bytes | None] = (),
     mapped: Mapped | None = None,
 ) -> Made | None:
-    """Write what is different from the base; None when that is more than `most` bytes.
+    """Write the blocks that differ from the base; return None if they exceed `most` bytes.
 
-    A range in the content is a stretch that is known to be as in the base, which is `mapped` then.
-    `known` are the sums of the base's pieces (`reusing`); where there are none, they are hashed.
+    A range in the content stands for bytes that equal the base, which is then `mapped`.
+    `known` are the digests of the base's chunks (`known_digests`); without them the base is hashed.
     """
     size = os.fstat(base).st_size
     try:
         then = list(known or digests.of_file(base))
-    except OSError:  # a base that cannot be read is none to build on
+    except OSError:  # an unreadable base is useless
         return None
     each: list[bytes] = []
     changes, at, written = digests.sha256(), 0, 0
@@ -174,7 +174,7 @@ def write(
             data, different = mapped.stretch(chunk), []
         else:
             data, different = chunk, list(_different(chunk, piece(base, len(chunk), at)))
-        same = not different and end == min(at + CHUNK, size)  # as far as the base's piece goes
+        same = not different and end == min(at + CHUNK, size)  # up to the end of the base's chunk
         each.append((then[number] if same else None) or digests.of(data))
         if same:
             then[number] = each[-1]
@@ -191,7 +191,7 @@ def write(
 
 
 def piece(base: int, length: int, at: int) -> bytes:
-    """What stands there in the base; nothing where that can no longer be read."""
+    """Read a chunk of the base; empty if it cannot be read."""
     try:
         return os.pread(base, length, at)
     except OSError:
@@ -199,7 +199,7 @@ def piece(base: int, length: int, at: int) -> bytes:
 
 
 def _different(now: bytes, then: bytes) -> Iterator[tuple[int, int]]:
-    """Where two pieces differ, in whole blocks."""
+    """Yield the ranges in which two chunks differ, in whole blocks."""
     if now == then:
         return
     start: int | None = None
@@ -215,18 +215,18 @@ def _different(now: bytes, then: bytes) -> Iterator[tuple[int, int]]:
 
 
 class Run(NamedTuple):
-    """Bytes in the file of changes."""
+    """A run of changed bytes in the file of changes."""
 
     start: int
-    """Where they belong."""
+    """The offset in the whole file."""
     length: int
-    """Of the last one nothing: there the whole ends."""
+    """Zero for the last run, which marks the end of the whole file."""
     place: int
-    """Where they lie."""
+    """The offset in the file of changes."""
 
 
 def runs(changed: int) -> Iterator[Run]:
-    """Those of a file of changes; CouldNotLook where it is none."""
+    """Yield the runs of a file of changes; raise CouldNotLook if it is damaged."""
     at, place = 0, len(_MAGIC)
     if os.pread(changed, place, 0) != _MAGIC:
         raise CouldNotLook("its changes cannot be read")
@@ -245,7 +245,7 @@ def runs(changed: int) -> Iterator[Run]:
 
 
 def read(folder: Path) -> Iterator[bytes]:
-    """The file that the two parts in a folder stand for; CouldNotLook where they are none."""
+    """Yield the whole file from its two parts in a folder; raise CouldNotLook if damaged."""
     with opened(folder / BASE) as base, opened(folder / CHANGED) as changed:
         at = 0
         for run in runs(changed):
@@ -265,7 +265,7 @@ def _part(fd: int, start: int, end: int) -> Iterator[bytes]:
 
 @contextmanager
 def opened(path: Path) -> Iterator[int]:
-    """A file of the vault, to be read with the rights that fit it."""
+    """Open a file for reading with the privileges of the owner of its place."""
     with acting_for(path) as here:
         fd = open_regular(here, follow=False)
     try:
@@ -275,9 +275,9 @@ def opened(path: Path) -> Iterator[int]:
 
 
 def copy(folder: Path, target: int, like: str | None) -> str:
-    """Write the file that two parts stand for; its digest, made `like` another.
+    """Write the whole file from its two parts; return its digest, in the format of `like`.
 
-    Zeros become holes where the whole copy has holes.
+    Zeros become holes if the base is sparse.
     """
     with opened(folder / BASE) as base:
         is_sparse = sparse_files.is_sparse(os.fstat(base))
@@ -289,7 +289,7 @@ def copy(folder: Path, target: int, like: str | None) -> str:
 
 
 def digest_of(copy: Path, entry: Entry, progress: disk.Progress | None = None) -> str:
-    """That of what the copy of an entry stands for, made like the one that is known of it."""
+    """The digest of an entry's content in the backup, in the format of the recorded digest."""
     if not entry.blocks:
         return disk.digest(copy, progress, entry.sha256)
     return _summed(copy, entry.sha256, lambda chunk: progress(len(chunk)) if progress else None)

@@ -1,4 +1,4 @@
-"""Copies of a file that Hermes, an operator or this tool left, and other signs of what it held."""
+"""Find copies of a file of the home that Hermes, an operator or this tool has left."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ZIP_LIMIT = 2048 * MEGABYTE
 
 
 def of(home: Home, path: Path) -> list[Copy]:
-    """Other files that hold this database, newest first."""
+    """Other files that are copies of this database, newest first."""
     found: list[Copy] = []
     for place in _places(home, path):
         try:
@@ -31,7 +31,7 @@ def of(home: Home, path: Path) -> list[Copy]:
 
 
 def leftovers(path: Path) -> list[Copy]:
-    """What Hermes put aside when it met this database damaged; each time the whole of it."""
+    """The whole copies that Hermes kept each time it found this database damaged."""
     found = []
     for name in _names(path.parent):
         kept = name.startswith((f"{path.name}.malformed-backup-", f"{path.name}.corrupt."))
@@ -45,7 +45,7 @@ def leftovers(path: Path) -> list[Copy]:
 
 
 def sessions(home: Home) -> int:
-    """How many files of sessions lie beside the database that holds them too."""
+    """How many session files there are whose sessions are also in the database."""
     names = _names(home / "sessions")
     return sum(name.endswith((".json", ".jsonl")) and name != "sessions.json" for name in names)
 
@@ -72,7 +72,7 @@ def _names(folder: Path) -> list[str]:
 
 
 def texts(home: Home, name: str, limit: int) -> Iterator[TextCopy]:
-    """Every copy of a small file: beside it, in snapshots, in the vault, in Hermes' zips."""
+    """Yield every copy of a small file: beside it, in snapshots, in the vault, in Hermes' zips."""
     path = home / name
     beside = [path.parent / one for one in _names(path.parent) if _is_copy(one, path.name)]
     folder = home / "state-snapshots"
@@ -90,18 +90,18 @@ def texts(home: Home, name: str, limit: int) -> Iterator[TextCopy]:
 
 
 def _is_copy(name: str, of: str) -> bool:
-    """config.yaml.bak, config.yaml~, config.yaml.corrupt.20261115.bak, …, never the file itself."""
+    """Whether a name is that of a copy: config.yaml.bak, config.yaml~, but not the file itself."""
     return name.startswith(of) and name != of and ".hermes-doctor-" not in name
 
 
 def _trusted(home: Home, path: Path, taken: Snapshot) -> bool:
-    """Whether a copy is the home's own: for root, a symlink could lend it anybody's file."""
+    """Whether a copy belongs to the home's owner: as root, a symlink could lead to any file."""
     owner = home.path.stat().st_uid
     return snapshot(path).kind == "file" and (os.geteuid() != 0 or taken.uid == owner)
 
 
 def _from_vault(home: Home, name: str, limit: int) -> Iterator[TextCopy]:
-    """The copies in this tool's own backups that are still what was saved."""
+    """Yield the undamaged copies in this tool's own backups."""
     import hashlib
 
     from hermes_doctor.backup.vault import Vault
@@ -126,10 +126,10 @@ def _from_vault(home: Home, name: str, limit: int) -> Iterator[TextCopy]:
 
 
 def _zips(home: Home, name: str) -> Iterator[tuple[Path, str]]:
-    """Hermes' own backups, each with the name that the file has in it.
+    """Yield Hermes' own backup zips, each with the name of the file inside it.
 
-    `hermes backup` writes into the user's own folder, whichever home it is of, and covers its
-    profiles; so one beside the usual home is looked at, and said to be of no certain one.
+    `hermes backup` writes into the user's home folder, for any home, and includes profiles. So a
+    zip beside the default home is used too, but marked as possibly that of another home.
     """
     root = home.path.parent.parent if home.profile else home.path
     inside = f"profiles/{home.profile}/{name}" if home.profile else name

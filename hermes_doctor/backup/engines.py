@@ -1,7 +1,7 @@
-"""Programs of others that bring backups elsewhere: restic to any store that it knows, and rsync.
+"""Copy backups to another place with restic or rsync, and bring them back with restic.
 
-They have their own protocols, keys and ways to check what arrived; we call them. What they need to
-know to get in, they take from the environment, so that no secret stands in an argument.
+These programs have their own protocols, keys and checks; we only call them. They take their
+credentials from the environment, so no secret is in an argument.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from hermes_doctor.system.files import MEGABYTE, read, which
 
 TAG = "hermes-doctor"
 PATIENCE = 10.0
-"""Seconds that a program has to take back its lock when we are interrupted."""
+"""Seconds that a program has to release its lock when we are interrupted."""
 _PASSWORDS = ("RESTIC_PASSWORD", "RESTIC_PASSWORD_FILE", "RESTIC_PASSWORD_COMMAND")
 
 
 def program(name: str) -> str:
-    """Where a program lies; one line when it is not there, or when root must not run it."""
+    """The path of a program; raise Trouble if it is missing, or if root must not run it."""
     from hermes_doctor.system.accounts import refuse_untrusted
 
     found = which(name)
@@ -52,8 +52,10 @@ def _run(
     cwd: Path | None = None,
     heard: Callable[[str], None] = lambda _: None,
 ) -> str:
-    """What a program prints, each line `heard` as it comes; Trouble with the words that tell why
-    when it fails. It ends with us: what it has begun it may take back."""
+    """Run a program and return its output; `heard` gets each line at once.
+
+    Raises Trouble with the reason if it fails. If we are interrupted, it is asked to end first.
+    """
     with tempfile.TemporaryFile() as errors:
         process = subprocess.Popen(
             [program(words[0]), *words[1:]],
@@ -67,7 +69,7 @@ def _run(
         printed = []
         try:
             with io.TextIOWrapper(process.stdout, "utf-8", "replace", newline=None) as output:
-                for line in output:  # a \r ends one too
+                for line in output:  # \r also ends a line
                     heard(line)
                     printed.append(line)
             process.wait()
@@ -83,7 +85,7 @@ def _run(
 
 
 def _telling(lines: Sequence[str]) -> str:
-    """The line that says why: the last one often says only that it ended."""
+    """The line that gives the reason: the last one often says only that the program ended."""
     for mark in ("ssh: ", "Permission denied", "Fatal: "):
         if found := next((line for line in lines if mark in line), ""):
             return found
@@ -91,7 +93,7 @@ def _telling(lines: Sequence[str]) -> str:
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """Ask a program to end, and make it."""
+    """Ask a program to end, and kill it if it does not."""
     process.terminate()
     try:
         process.wait(PATIENCE)
@@ -101,11 +103,11 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 
 class Restic:
-    """A repository of restic's, wherever it lies."""
+    """A restic repository, local or remote."""
 
     def __init__(self, repository: str) -> None:
         program("restic")
-        self._env = {"RESTIC_REPOSITORY": repository}  # its address may hold a password
+        self._env = {"RESTIC_REPOSITORY": repository}  # its address may contain a password
         self._asked = not any(os.environ.get(name) for name in _PASSWORDS)
         if self._asked and not (sys.stdin and sys.stdin.isatty()):
             raise Trouble(
@@ -122,13 +124,13 @@ class Restic:
         return _run(["restic", *words], env, cwd, heard=_hear_restic)
 
     def make(self) -> None:
-        """Make the repository, where there is none yet."""
+        """Create the repository."""
         if self._asked and _asked("Once more: ") != self._env["RESTIC_PASSWORD"]:
             raise Trouble("These are two passwords. Nothing was sent.")
         self._ask("init")
 
     def push(self, backup: Backup) -> str:
-        """Send a backup; the name that restic has for it. Then its repository is checked."""
+        """Send a backup, check the repository, and return restic's id of the snapshot."""
         words = ("backup", "--json", "--tag", TAG, "--tag", backup.id, "--", backup.id)
         try:
             said = self._ask(*words, cwd=backup.folder.parent, progress=True)
@@ -142,7 +144,7 @@ class Restic:
         return str(summary["snapshot_id"])
 
     def known(self) -> list[tuple[str, str, str]]:
-        """The backups there, oldest first: each its id, restic's name for it, and when."""
+        """The backups in the repository, oldest first: backup id, restic's short id, time."""
         found = json.loads(self._ask("snapshots", "--json", "--tag", TAG)) or []
         return [
             (id, str(one["short_id"]), str(one["time"]))
@@ -152,7 +154,7 @@ class Restic:
         ]
 
     def pull(self, vault: Vault, id: str | None) -> Backup:
-        """Bring a backup back into the vault, verified against its manifest."""
+        """Import a backup from the repository into the vault, verified against its manifest."""
         known = [one for one in self.known() if id in (None, one[0], one[1])]
         if not known:
             raise Trouble(
@@ -180,7 +182,7 @@ def _asked(question: str) -> str:
 
 
 def _hear_restic(line: str) -> None:
-    """One line of what restic prints as JSON."""
+    """Report the progress in one line of restic's JSON output."""
     try:
         share = json.loads(line).get("percent_done")
     except (ValueError, AttributeError):
@@ -191,9 +193,9 @@ def _hear_restic(line: str) -> None:
 
 @contextmanager
 def _room(vault: Vault) -> Iterator[Path]:
-    """Where restic, run by root, may write: not where another user could lead it elsewhere.
+    """A temporary folder in which restic may write as root: no other user can redirect it.
 
-    In the vault it is half a backup, which the next command removes if we are killed.
+    In the vault it counts as an unfinished backup, which the next command removes if we are killed.
     """
     vault.prepare()
     if privileges.of(vault.root / "any") is None:
@@ -205,7 +207,7 @@ def _room(vault: Vault) -> Iterator[Path]:
 
 
 def _carried(backup: Backup, partial: Path) -> Backup:
-    """Every copy as one whole file in the folder of a new backup."""
+    """Copy every file, as one whole file, into the folder of a new backup."""
     entries, done = [], 0
     for entry in backup.entries:
         system_progress.tell("taking it in", done / backup.size if backup.size else None)
@@ -227,9 +229,9 @@ def _carried(backup: Backup, partial: Path) -> Backup:
 
 
 def rsync(vault: Vault, target: str) -> None:
-    """Bring all backups of a vault to another place, which is then a vault; and compare there.
+    """Copy all backups of a vault to another place, which becomes a vault, and compare them there.
 
-    Copies that backups share are shared there too. Nothing there is removed.
+    Copies that backups share are shared there, too. Nothing there is removed.
     """
     if target.startswith("-"):
         raise Trouble(f"{target} is no place to send backups to.")
@@ -245,12 +247,12 @@ def rsync(vault: Vault, target: str) -> None:
 
 
 def _tells(version: str) -> bool:
-    """Whether an rsync can say how far it is; the one of macOS cannot."""
+    """Whether this rsync version can report its progress; the one of macOS cannot."""
     found = re.match(r"rsync\s+version v?(\d+)\.(\d+)", version)
     return found is not None and (int(found[1]), int(found[2])) >= (3, 1)
 
 
 def _hear_rsync(line: str) -> None:
-    """One line of what rsync prints of its progress."""
+    """Report the progress in one line of rsync's output."""
     if found := re.match(r"\s*[\d.,]+\s+(\d+)%", line):
         system_progress.tell("rsync sends them", min(1.0, int(found[1]) / 100))

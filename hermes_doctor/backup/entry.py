@@ -1,4 +1,4 @@
-"""One path of a backup as its manifest has it."""
+"""One entry of a backup's manifest."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from hermes_doctor.lazy import NOTHING, NamedTuple
 
 
 class Entry(NamedTuple):
-    """One path as it was: enough to give it back exactly."""
+    """One path in a backup, with everything needed to restore it exactly."""
 
     path: str
     """Relative to the home, or absolute for a file that a symlink of the home leads to."""
@@ -20,31 +20,31 @@ class Entry(NamedTuple):
     gid: int = -1
     mtime_ns: int = 0
     sha256: str | None = None
-    """Of its content: plain, or by its pieces (`digests`)."""
+    """The digest of its content: plain, or by chunks (`digests`)."""
     target: str | None = None
     xattrs: Mapping[str, str] = NOTHING
     method: str = "bytes"
-    """bytes (as it lay there) or sqlite (through SQLite, from a database in use)."""
+    """bytes (copied as it was) or sqlite (copied through SQLite from a database in use)."""
     integrity: str | None = None
-    """What SQLite says of a database: of any that was in use, and of Hermes' own."""
+    """SQLite's verdict on a database that was in use or is one of Hermes' own."""
     blocks: bool = False
-    """Kept as an earlier whole copy and the blocks that differ from it (`blocks`)."""
+    """Stored as an earlier whole copy and the blocks that differ from it (`blocks`)."""
     seen: tuple[int, ...] = ()
-    """When the file was read, and what told then that it was this one (`sharing`)."""
+    """When the file was read, and the marks that identify its version (`unchanged.marks`)."""
     read_at: int = 0
     """When its copy was last read back, in nanoseconds."""
     examined_at: int = 0
     """When SQLite last examined it."""
     pieces: str = ""
-    """The SHA-256 of each piece of its whole copy, or its base's, where they are known."""
+    """The known digests of the chunks of its whole copy, or of its base."""
 
     def alone(self) -> Entry:
-        """The same of a copy in one piece, somewhere where there is no other to share with."""
+        """The entry for a whole copy outside the vault, which shares nothing."""
         return self._replace(blocks=False, seen=(), pieces="")
 
 
 def can_be_names(text: str) -> bool:
-    """Whether a disk could have names of these characters."""
+    """Whether a file system could have names with these characters."""
     try:
         return b"\0" not in text.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError:

@@ -1,4 +1,4 @@
-"""Write the content of one backed-up path into a file."""
+"""Write the content of a backup entry into a file."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hermes_doctor.system.files import snapshot
 
 
 def rebuild(backup: Backup, entry: Entry, new: Path) -> None:
-    """The file or symlink of an entry, complete with owner, mode, attributes and times."""
+    """Create the file or symlink of an entry, with owner, mode, attributes and times."""
     if entry.kind == "symlink":
         disk.make_symlink(entry.target or "", new)
     else:
@@ -34,7 +34,7 @@ def rebuild(backup: Backup, entry: Entry, new: Path) -> None:
 
 
 def written(backup: Backup, entry: Entry, target: int) -> str:
-    """Write the content of an entry; its digest, made like the entry's."""
+    """Write the content of an entry; return its digest, in the format of the entry's."""
     copy = backup.copy_of(entry)
     if not entry.blocks:
         return disk.copy(copy, target, like=entry.sha256)[0]

@@ -11,9 +11,9 @@ from hermes_doctor.lazy import NOTHING
 
 
 def entries_of(found: Iterable[Mapping[str, Any]]) -> tuple[Entry, ...]:
-    """Entries whose every field is what this tool writes; ValueError where one is not.
+    """Make entries from JSON objects; raise ValueError unless all fields are valid.
 
-    They are looked at field by field, not one by one: a home has thousands.
+    All values of one field are checked together, which is faster: a home has thousands of entries.
     """
     every = [{**_USUAL, **fields} for fields in found]
     if not every:
@@ -24,7 +24,7 @@ def entries_of(found: Iterable[Mapping[str, Any]]) -> tuple[Entry, ...]:
     held = dict(zip(Entry._fields, zip(*entries, strict=True), strict=True))
     names: tuple[str, ...] = held["path"]
     if (
-        {len(fields) for fields in every} != {len(held)}  # or it has a field that is none of ours
+        {len(fields) for fields in every} != {len(held)}  # an entry has an unknown field
         or any(set(map(type, values)) - _TYPES[name] for name, values in held.items())
         or {type(value) for seen in set(held["seen"]) for value in seen} - {int}
         or set(held["kind"]) - {"file", "symlink", "absent", "mode"}
@@ -50,7 +50,7 @@ _RANGES = (
     ("read_at", 0, MOST),
     ("examined_at", 0, MOST),
 )
-"""The numbers that a system can hold; the functions that take others raise OverflowError."""
+"""The valid ranges of numbers; system calls raise OverflowError for others."""
 _USUAL = Entry._field_defaults
 _TEXT: set[type] = {str}
 _NUMBER: set[type] = {int}
@@ -77,6 +77,6 @@ _TYPES: Mapping[str, set[type]] = {
 
 
 def _are_attributes(found: Mapping[str, object]) -> bool:
-    """Extended attributes that belong to a file, not to the machine."""
+    """Whether these are extended attributes of a user, not `security.` or `trusted.` ones."""
     texts = all(isinstance(text, str) for text in found.values())  # names are, in JSON
     return texts and not any(name.startswith(("security.", "trusted.")) for name in found)

@@ -1,4 +1,4 @@
-"""The entries of a large backup while it is made: written to the disk as they come."""
+"""Write the entries of a large backup to disk while it is made, to save memory."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _CLOSING = b"\n]}\n"
 
 
 class Lines(Sequence[Entry]):
-    """Entries as lines of a manifest that is not finished, in a file of their own."""
+    """The entries of an unfinished manifest, as lines in a temporary file."""
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / NAME
@@ -27,7 +27,7 @@ class Lines(Sequence[Entry]):
             pass
 
     def add(self, entries: Sequence[Entry]) -> None:
-        """The next entries."""
+        """Append entries."""
         if entries:
             lines = b",\n".join(written(entries))
             disk.append(self._path, b",\n" + lines if self._count else lines)
@@ -44,7 +44,7 @@ class Lines(Sequence[Entry]):
         raise IndexError("they can be read when the manifest is finished")
 
     def finish(self, backup: Backup) -> None:
-        """Write the manifest; the same bytes as `manifest.seal` would make."""
+        """Write the manifest, with the same bytes that `manifest.seal` would make."""
         document = head_document(backup)
         sealed = hashlib.sha256(head_of(document))
         for chunk in self._chunks():
@@ -64,7 +64,7 @@ class Lines(Sequence[Entry]):
 
 
 def chunks(path: Path) -> Iterator[bytes]:
-    """The bytes of a file of ours, some at a time."""
+    """Read a file of the vault in chunks."""
     from hermes_doctor.backup.blocks import opened
 
     with opened(path) as fd:

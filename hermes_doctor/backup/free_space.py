@@ -1,4 +1,4 @@
-"""Whether a backup fits on the disk of its vault."""
+"""Check whether a backup fits on the disk of its vault."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from hermes_doctor.model import Trouble
 from hermes_doctor.system.files import MEGABYTE, size, snapshot
 
 MARGIN = 4 * MEGABYTE
-"""Room that must be left on a disk beside what is copied."""
+"""Bytes that must stay free on a disk in addition to what is copied."""
 
 
 def check_room(place: Path, wanted: int) -> None:
-    """Refuse when less than `wanted` bytes (and a margin) are free where `place` lies."""
+    """Raise Trouble if fewer than `wanted` bytes (and a margin) are free on the disk of `place`."""
     disk = os.statvfs(place)
-    free = disk.f_frsize * disk.f_bavail  # what is reserved for root is not ours to fill
+    free = disk.f_frsize * disk.f_bavail  # without the blocks reserved for root
     if free < wanted + MARGIN:
         raise Trouble(
             f"The disk of {place} has {size(free)} free, and {size(wanted + MARGIN)} are needed. "
@@ -26,7 +26,7 @@ def check_room(place: Path, wanted: int) -> None:
 
 
 def total(sources: Iterable[Source]) -> int:
-    """Bytes of all sources; a live database's log is merged into its copy."""
+    """The bytes of all sources, with the logs of live databases, which go into their copies."""
     size = sum(source.expect.size for source in sources if source.content)
     for source in sources:
         if source.live:

@@ -1,8 +1,8 @@
-"""A file that somebody keeps adding to: what it held at one moment.
+"""Copy a file that is only appended to, as it was when it was opened.
 
-A log or a transcript may never stand still for as long as it takes to read. What was in it when it
-was opened stays as it is, though, while only more is added; that much is copied, and read a second
-time, which shows whether anything else happened to it meanwhile.
+A log or a transcript may be written to all the time. But while data is only appended, the part that
+existed when the file was opened does not change. That part is copied and read a second time, which
+shows whether anything else happened to it.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from hermes_doctor.system.files import snapshot
 
 
 def copy(path: Path, target: int, progress: disk.Progress | None = None) -> tuple[str, int] | None:
-    """Write what a file holds now into an open descriptor; its SHA-256 and size.
+    """Write the current content of a file to an open descriptor; return its SHA-256 and size.
 
-    None where it is not only added to.
+    Returns None if the file was changed in another way than by appending.
     """
     import hashlib
 

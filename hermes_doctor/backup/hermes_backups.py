@@ -1,7 +1,7 @@
-"""The backups that Hermes itself makes: its zips and its snapshots, found, examined, taken in.
+"""Find, verify and import the backups that Hermes itself makes: its zips and snapshots.
 
-It checks none of them. A snapshot before an update leaves out what is larger than a gigabyte; an
-archive may lack a database that could not be copied, and says so nowhere.
+Hermes verifies none of them. Its snapshot before an update leaves out files larger than a gigabyte,
+and a zip may lack a database that could not be copied without saying so.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from hermes_doctor.system.privileges import acting_for
 
 SNAPSHOTS = "state-snapshots"
 EXPECTED = ("config.yaml", ".env", "auth.json", "state.db", "kanban.db", "cron/jobs.json")
-"""What a home has that works, and a copy of it should have."""
+"""Files that a working home has, so a backup of it should have them, too."""
 PRIVATE = 0o600
 MOST = 200
 _UNREADABLE = (
@@ -55,7 +55,7 @@ _UNREADABLE = (
 
 
 class Copy(NamedTuple):
-    """A zip or a snapshot."""
+    """A zip or a snapshot made by Hermes."""
 
     path: Path
     kind: str
@@ -64,12 +64,12 @@ class Copy(NamedTuple):
 
     @property
     def name(self) -> str:
-        """As people know it."""
+        """The name to show."""
         return self.path.name
 
 
 def found(home: Home) -> list[Copy]:
-    """All that lie where Hermes puts them, oldest first."""
+    """All backups in the places where Hermes puts them, oldest first."""
     places = [home / "backups", home.path.parent, user_home()]
     copies = {}
     for place in places:
@@ -84,13 +84,13 @@ def found(home: Home) -> list[Copy]:
 
 
 def of(path: Path, kind: str) -> Copy:
-    """One of them."""
+    """Describe one zip or snapshot."""
     taken = snapshot(path)
     return Copy(path, kind, datetime.fromtimestamp(taken.mtime_ns / 1e9, UTC))
 
 
 def named(home: Home, word: str) -> Copy | None:
-    """The copy that a word names: a path, or the name of a snapshot."""
+    """Find a backup by its path or by the name of a snapshot."""
     for path in (Path(word).expanduser(), home / SNAPSHOTS / word):
         if "/" not in word and path.parent != home / SNAPSHOTS and not path.suffix:
             continue
@@ -102,7 +102,7 @@ def named(home: Home, word: str) -> Copy | None:
 
 
 class Examined(NamedTuple):
-    """What is known of one after it was read whole."""
+    """The result of reading a whole backup of Hermes."""
 
     wrong: list[str]
     missing: list[str]
@@ -111,12 +111,12 @@ class Examined(NamedTuple):
 
     @property
     def whole(self) -> bool:
-        """Whether everything can be had back."""
+        """Whether everything can be restored."""
         return not self.wrong and not self.missing
 
 
 def examine(vault: Vault, copy: Copy) -> Examined:
-    """Read all of it, with every database examined by SQLite, in a scratch folder."""
+    """Extract a backup into a scratch folder and verify it, with SQLite checking every database."""
     try:
         with arriving(vault) as partial:
             backup, missing = brought(vault, copy, partial)
@@ -126,7 +126,7 @@ def examine(vault: Vault, copy: Copy) -> Examined:
 
 
 def brought(vault: Vault, copy: Copy, partial: Path) -> tuple[Backup, list[str]]:
-    """Everything of a copy in a folder of the vault, and what should be in it and is not."""
+    """Extract a backup into a folder of the vault; also return the files that it lacks."""
     members = _of_zip if copy.kind == "zip" else _of_snapshot
     entries, home = [], vault.home
     owner = home.path.stat()
@@ -136,7 +136,7 @@ def brought(vault: Vault, copy: Copy, partial: Path) -> tuple[Backup, list[str]]
         with disk.fresh(place, lasting=False) as fd, stream:
             sha256, size = disk.drain(stream, fd)
         if is_database(Path(name)) or any(of_store(store, [name]) for store in SECRET):
-            mode &= 0o700  # a zip made elsewhere may have lost who may read it
+            mode &= 0o700  # a zip made elsewhere may have lost the permissions
         entry = Entry(name, "file", size, mode, owner.st_uid, owner.st_gid, mtime_ns, sha256)
         entries.append(entry)
     backup = Backup(
@@ -179,7 +179,7 @@ def _of_zip(path: Path, partial: Path) -> Iterator[tuple[str, int, int, IO[bytes
 
 
 def _time(parts: tuple[int, int, int, int, int, int]) -> int:
-    """A zip has local times, some of which are none."""
+    """Convert a local time of a zip to nanoseconds; 0 if it is invalid."""
     try:
         return int(datetime(*parts, tzinfo=None).astimezone().timestamp()) * 10**9
     except (ValueError, OverflowError, OSError):
@@ -187,7 +187,7 @@ def _time(parts: tuple[int, int, int, int, int, int]) -> int:
 
 
 def _prefix(names: list[str]) -> str:
-    """Some zip the folder itself."""
+    """The folder that all names start with, if the zip contains the home's folder itself."""
     first = {PurePosixPath(name).parts[0] for name in names if "/" in name}
     for prefix in (".hermes/", "hermes/"):
         if first == {prefix[:-1]} and all(name.startswith(prefix) for name in names):
@@ -217,7 +217,7 @@ def _of_snapshot(path: Path, partial: Path) -> Iterator[tuple[str, int, int, IO[
 
 
 def _manifest(path: Path) -> dict[str, int]:
-    """The files that a snapshot says it holds."""
+    """The files and sizes in a snapshot's manifest."""
     try:
         data, _ = read(path / MANIFEST, 16 * MEGABYTE)
         files = json.loads(data)["files"]
@@ -235,7 +235,7 @@ def _listed(copy: Copy) -> list[str]:
 
 
 def _is_there(home: Home, name: str, copy: Copy) -> bool:
-    """Whether a home has what its copy lacks; or the copy itself said that it had it."""
+    """Whether a file should be in a backup: its manifest lists it, or the home has it now."""
     if name in _listed(copy) and not passing(name):
         return True
     return name in EXPECTED and snapshot(home / name).kind == "file"
@@ -263,7 +263,7 @@ def _names(folder: Path) -> list[str]:
 
 
 def take_in(vault: Vault, copy: Copy) -> Backup:
-    """Make a backup of the vault of it; Trouble where it cannot be read."""
+    """Import a backup of Hermes into the vault; raise Trouble if it cannot be read."""
     try:
         with arriving(vault) as partial:
             return keep(vault, brought(vault, copy, partial)[0])

@@ -1,7 +1,7 @@
-"""Taking in what others made: an archive, a copy of Hermes' own, what an engine brought back.
+"""Import backups from elsewhere into the vault: archives, backups of Hermes, restic snapshots.
 
-It becomes a backup of the vault like any other, so that verifying, restoring and undoing are the
-same for all. Until it is whole it is a `.partial`, which the next command removes if we are killed.
+They become ordinary backups, so verify, restore and undo work the same way for all. Until an import
+is complete it is a `.partial`, which the next command removes if we are killed.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from hermes_doctor.system.signals import uninterrupted
 
 @contextmanager
 def arriving(vault: Vault) -> Iterator[Path]:
-    """A folder for something that comes in; gone afterwards unless it was kept."""
+    """A folder for an import; it is removed afterwards unless `keep` made it a backup."""
     vault.prepare()
     partial = vault.root / (vault.next_id() + PARTIAL)
     disk.make_folder(partial)
@@ -39,10 +39,10 @@ def arriving(vault: Vault) -> Iterator[Path]:
 
 
 def keep(vault: Vault, backup: Backup) -> Backup:
-    """Make a backup of what came in, under the name that its folder has."""
+    """Make the imported files a backup of the vault; its id is the name of the folder."""
     partial = backup.folder
     id = partial.name.removesuffix(PARTIAL)
-    # It is of some time ago: the newest backup of the home remains the one that was made here.
+    # Not `whole`, because it is older: the newest backup made here must stay the newest.
     backup = mine(vault.home, backup._replace(id=id, shares=None, whole=False, left_out=()))
     disk.settle(partial)
     disk.save(partial / MANIFEST, seal(backup))
@@ -52,10 +52,10 @@ def keep(vault: Vault, backup: Backup) -> Backup:
 
 
 def mine(home: Home, backup: Backup) -> Backup:
-    """A backup of this home, though it may have been made of another, on another machine.
+    """Assign an imported backup to this home; it may be of another home on another machine.
 
-    What a symlink of that other home led to, outside, is not brought along. Files are the home's
-    owner's: a number that stood for him there may be nobody here, or somebody else.
+    Files outside that other home are left out. All files get this home's owner: the same user id
+    may be another user here.
     """
     owner, here = home.path.stat(), backup.home == str(home.path)
     vault = home.name_of(home.vault) + "/"
@@ -76,7 +76,7 @@ def _owned(entry: Entry, owner: os.stat_result) -> Entry:
 
 
 def refuse_odd(backup: Backup, what: str) -> None:
-    """Anybody may have written a manifest that comes from elsewhere; ours never say such things."""
+    """Raise Trouble if an imported manifest has entries that this tool would not write."""
     names = [entry.path for entry in backup.entries]
     if len(set(names)) < len(names) or not all(map(_is_plain, backup.entries)):
         raise Trouble(f"{what} is damaged: its manifest names what cannot be. Nothing was changed.")

@@ -1,9 +1,9 @@
-"""What a new backup may take over of the sums that an older one has of the pieces of a copy.
+"""Reuse the chunk digests that an older backup recorded for a copy, after checking them.
 
-An older manifest may be wrong, though it is sealed as it was written. A sum that is taken over
-unseen would make the new backup wrong, too. So the sums of the pieces must come to the sum of the
-whole, which `backup verify` compares with the bytes; and a few of them are compared with the bytes
-each time, others at the next backup, in case both are wrong.
+An older manifest may be wrong although its seal is right. A wrong digest that is reused unchecked
+would make the new backup wrong, too. So the chunk digests must combine to the digest of the whole
+file, which `backup verify` compares with the content; and a random few are compared with the
+content each time, in case both are wrong.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from hermes_doctor.system import digests
 from hermes_doctor.system.digests import PIECE
 
 SHARE = 32
-"""Of the pieces, that part is hashed again each time."""
+"""One in so many chunks is hashed again each time."""
 
 Known = Sequence[bytes | None]
-"""The sums of the pieces of a base, in order; None where it is not known."""
+"""The digests of the chunks of a base, in order; None for an unknown one."""
 
 
 def known(copy: Path, entry: Entry) -> Known:
-    """What is known of the base of a copy, or of a whole one; nothing where it cannot be right."""
+    """The checked chunk digests of a whole copy or of a copy's base; empty if they are wrong."""
     try:
         with blocks.opened(copy / BASE if entry.blocks else copy) as base:
             found = _borne_out(copy, entry, base)
@@ -37,7 +37,7 @@ def known(copy: Path, entry: Entry) -> Known:
 
 
 def contradict(copy: Path, entry: Entry) -> bool:
-    """Whether the sums of the pieces do not come to that of the whole, so that one is wrong."""
+    """Whether the chunk digests do not combine to the digest of the whole, so one is wrong."""
     if not entry.pieces or not (entry.sha256 or "").startswith(digests.PREFIX):
         return False
     try:
@@ -48,7 +48,7 @@ def contradict(copy: Path, entry: Entry) -> bool:
 
 
 def _borne_out(copy: Path, entry: Entry, base: int) -> Known:
-    """The sums of the pieces that the sum of the whole was made from."""
+    """The chunk digests if they combine to the digest of the whole; else empty."""
     size = os.fstat(base).st_size
     then = digests.parsed(entry.pieces, size)
     if not then:
@@ -66,7 +66,7 @@ def _borne_out(copy: Path, entry: Entry, base: int) -> Known:
 
 
 def _own(copy: Path, entry: Entry, base: int) -> dict[int, bytes]:
-    """The sums of the pieces of a file in blocks that are not as in its base."""
+    """The digests of the chunks in which a file in blocks differs from its base."""
     with blocks.opened(copy / CHANGED) as changed:
         if entry.size > os.fstat(base).st_size + os.fstat(changed).st_size:
             raise CouldNotLook(f"{copy.name}: its parts are too short")
@@ -90,9 +90,9 @@ def _own(copy: Path, entry: Entry, base: int) -> dict[int, bytes]:
 
 
 def _fit(known: Known, base: int) -> bool:
-    """Whether a few of the sums are of the bytes that are there, ever others of them.
+    """Whether a random few of the digests match the content.
 
-    What the disk does not give is no reason to doubt the rest.
+    A chunk that cannot be read does not count against the others.
     """
     step = min(SHARE, len(known)) or 1
     for number in range(os.urandom(1)[0] % step, len(known), step):

@@ -1,4 +1,4 @@
-"""What commands that were killed leave in a vault, and taking it away."""
+"""Remove what killed commands left in a vault."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ ID = re.compile(r"[0-9]{8}-[0-9]{6}-[0-9a-f]+")
 
 
 def tidy(vault: Vault) -> None:
-    """Remove them; the home's lock must be held.
+    """Remove runs without a journal and unfinished backups; the caller must hold the home's lock.
 
-    A run without a journal had not begun, and half a backup is none.
+    A run without a journal had not started.
     """
     runs = vault.home.runs
     for id in filter(ID.fullmatch, listing(runs)):

@@ -1,4 +1,4 @@
-"""The rows of a write-ahead log that a backup has without its database."""
+"""Read the rows of a write-ahead log that a backup has without its database."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from hermes_doctor.sqlite.blueprint import Blueprint
 
 LARGEST = 32 * MEGABYTE
-"""Bytes of a log whose rows are read: they are all in memory at once."""
+"""Largest log, in bytes, whose rows are read: they are all in memory at once."""
 
 
 def contents(home: Home, log: Path, name: str, counted: Counted, key: bytes) -> Contents:
@@ -42,7 +42,7 @@ def contents(home: Home, log: Path, name: str, counted: Counted, key: bytes) -> 
 
 
 def _blueprint(home: Home, name: str) -> Blueprint:
-    """What the database is made of, by its own columns, or else as the newest known release."""
+    """The schema of the database: by its own columns, else that of the newest known release."""
     from hermes_doctor.knowledge import atlas
     from hermes_doctor.sqlite import schema
 
@@ -51,7 +51,7 @@ def _blueprint(home: Home, name: str) -> Blueprint:
         raise CouldNotLook(f"what {name} is made of is not known here")
     try:
         found = schema.read(home.path / name)
-    except (CouldNotLook, FileNotFoundError):  # its own list of tables is damaged or gone
+    except (CouldNotLook, FileNotFoundError):  # its schema is damaged or gone
         plan = atlas.at_or_below(kind, None)
     else:
         if atlas.is_newer(kind, found):

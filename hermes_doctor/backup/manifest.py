@@ -1,4 +1,4 @@
-"""What is written down of a backup: each path as it was, sealed so that one flipped bit shows."""
+"""Read and write the manifest of a backup; its seal reveals any changed bit."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from hermes_doctor.system.files import Snapshot
 SCHEMA = "hermes-doctor/backup/1"
 MANIFEST = "manifest.json"
 OPENING = b', "entries": [\n'
-"""The end of the head."""
+"""Ends the head of the manifest."""
 BASE, CHANGED = "base", "changed"
-"""The two parts of a copy that is kept in blocks."""
+"""The file names of the two parts of a copy that is stored in blocks."""
 
 
 class Backup(NamedTuple):
@@ -36,27 +36,27 @@ class Backup(NamedTuple):
     tool: str
     entries: Sequence[Entry]
     whole: bool = False
-    """Of everything in the home, not only of what one run was about to change."""
+    """It covers everything in the home, not only what one run was about to change."""
     shares: str | None = None
-    """The backup before it, whose copies it has names of its own for."""
+    """The earlier backup with which it shares copies by hard links."""
     left_out: tuple[str, ...] = ()
-    """What the operator did not want in it, or only wanted: `--include` and `--exclude`."""
+    """The operator's choice by `--include` and `--exclude`."""
     missing: tuple[Missing, ...] = ()
-    """What should be in it and could not be read; then it is not `whole`."""
+    """Paths that should be in it but could not be read; then it is not `whole`."""
     lines: tuple[bytes, ...] = ()
-    """The entries as they are written, where they were read."""
+    """The entries as lines of the manifest, if it was read from one."""
     damaged_before: tuple[tuple[str, str], ...] = ()
-    """When it was made: which backup before it holds a copy that is not what was saved, and of
-    what. Here that was saved anew."""
+    """Damaged copies found while it was made: the earlier backup's id and the path. These files
+    were saved again."""
 
     @property
     def of_home(self) -> bool:
-        """Whether it is a backup of the home, and not of the few paths that a run changed."""
+        """Whether it is a backup of the home, not only of the paths that a run changed."""
         return bool(self.whole or self.left_out or self.missing)
 
     @property
     def size(self) -> int:
-        """Bytes of all copies."""
+        """The bytes of all files in it."""
         known = getattr(self.entries, "size", None)
         return (
             known
@@ -65,7 +65,7 @@ class Backup(NamedTuple):
         )
 
     def entry(self, path: str) -> Entry | None:
-        """The entry of one path."""
+        """The entry of one path, or None."""
         find = getattr(self.entries, "find", None)
         if find is not None:
             found: Entry | None = find(path)
@@ -74,7 +74,7 @@ class Backup(NamedTuple):
 
     @property
     def sound(self) -> bool:
-        """Whether every database was sound when it was copied, as far as SQLite was asked."""
+        """Whether every database that SQLite checked was sound when it was copied."""
         known = getattr(self.entries, "sound", None)
         return (
             known
@@ -83,17 +83,17 @@ class Backup(NamedTuple):
         )
 
     def copy_of(self, entry: Entry) -> Path:
-        """Where the copy of an entry lies; a folder with its parts if it is kept in blocks."""
+        """The path of an entry's copy; a folder with its parts if it is stored in blocks."""
         return place_of(self.folder, entry.path, blocks=entry.blocks)
 
 
 def place_of(folder: Path, name: str, *, blocks: bool = False) -> Path:
-    """Where the copy of a path lies in the folder of a backup."""
+    """The place for the copy of a path in the folder of a backup."""
     return Path(f"{folder}/{within(name, blocks=blocks)}")
 
 
 def within(name: str, *, blocks: bool = False) -> str:
-    """The same, seen from that folder."""
+    """The place for the copy of a path, relative to the folder of a backup."""
     kind = "outside" if name.startswith("/") else "files"
     return f"{'blocks/' if blocks else ''}{kind}/{name.lstrip('/')}"
 
@@ -102,27 +102,27 @@ class Source(NamedTuple):
     """One path to back up."""
 
     name: str
-    """As an entry has it."""
+    """The name of its entry."""
     place: str
-    """Where it lies: a path, which takes longer to make than to save many a file."""
+    """Its path as a string, because making a Path takes longer than saving many a small file."""
     expect: Snapshot
     content: bool = True
-    """False when only mode and owner will change: no second copy of a secret is made."""
+    """False if only mode and owner will change: no second copy of a secret is made."""
     live: bool = False
-    """A database that some process has open: copied through SQLite."""
+    """A database that a process has open: it is copied through SQLite."""
     patient: bool = False
-    """Copy it as it is by now, and again if it is written meanwhile; a run never does that."""
+    """Copy its current state, and retry if it is written meanwhile; never used by a run."""
 
     @property
     def path(self) -> Path:
-        """The same as a path."""
+        """The place as a Path."""
         return Path(self.place)
 
 
 def seal(backup: Backup, earlier: Backup | None = None) -> bytes:
-    """The manifest as bytes, closed with the hash of all of it.
+    """Make the bytes of the manifest, sealed with the hash of all of it.
 
-    An entry that is one of an earlier backup's is written as it was there.
+    An entry taken over from the earlier backup is written with the same line.
     """
     document = head_document(backup)
     known = zip(earlier.entries, earlier.lines, strict=False) if earlier and earlier.lines else ()
@@ -132,7 +132,7 @@ def seal(backup: Backup, earlier: Backup | None = None) -> bytes:
 
 
 def head_document(backup: Backup) -> dict[str, Any]:
-    """All that is written of a backup but its entries and the seal."""
+    """The head of the manifest: everything except the entries and the seal."""
     document: dict[str, Any] = {
         "schema": SCHEMA,
         "id": backup.id,
@@ -151,11 +151,11 @@ def head_document(backup: Backup) -> dict[str, Any]:
 
 
 DAMAGE = (ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError)
-"""What reading a damaged manifest raises."""
+"""The exceptions that reading a damaged manifest raises."""
 
 
 def parse(folder: Path, data: bytes) -> Backup:
-    """A manifest read back; one flipped bit anywhere in it is noticed."""
+    """Read a manifest; raise Trouble if any bit of it was changed."""
     try:
         document: dict[str, Any] = json.loads(data)
         if not _is_sealed(document, data):
@@ -169,12 +169,12 @@ def parse(folder: Path, data: bytes) -> Backup:
 
 
 def damaged(folder: Path) -> Trouble:
-    """What to say of a manifest that cannot be relied on."""
+    """Make the error for a damaged manifest."""
     return Trouble(f"The manifest of backup {folder.name} is damaged ({folder / MANIFEST}).")
 
 
 def backup_of(folder: Path, document: Mapping[str, Any], entries: Sequence[Entry]) -> Backup:
-    """The backup that the head of a manifest tells of."""
+    """Make the backup from the head of a manifest and its entries."""
     _insist(document)
     return Backup(
         folder=folder,
@@ -193,7 +193,7 @@ def backup_of(folder: Path, document: Mapping[str, Any], entries: Sequence[Entry
 
 
 def _insist(document: Mapping[str, Any]) -> None:
-    """Refuse a head whose fields are not what this tool writes."""
+    """Raise ValueError if the fields of a head are not what this tool writes."""
     texts = [document[name] for name in ("id", "created_at", "home", "reason", "tool")]
     texts += [text for text in (document["hermes"], document.get("shares")) if text is not None]
     texts += document.get("left_out", ())
@@ -205,7 +205,7 @@ def _insist(document: Mapping[str, Any]) -> None:
 
 
 def _is_sealed(document: Mapping[str, Any], data: bytes) -> bool:
-    """By the bytes themselves: those after the head are never read and written again to compare."""
+    """Whether the seal is right; the bytes after the head are hashed as they are, not rewritten."""
     rest = {name: value for name, value in document.items() if name != "entries"}
     head = head_of(rest)
     if data.startswith(head):
@@ -219,23 +219,23 @@ def _is_sealed(document: Mapping[str, Any], data: bytes) -> bool:
 
 
 def head_of(rest: Mapping[str, Any]) -> bytes:
-    """All but the entries, up to where they begin."""
+    """The bytes of the head, up to the start of the entries."""
     head = json.dumps(rest, sort_keys=True, ensure_ascii=True)
     return head[:-1].encode("ascii") + OPENING
 
 
 def _lines(entries: Sequence[Entry], known: Mapping[int, bytes]) -> bytes:
-    """An entry a line, which can be read."""
+    """The bytes of the entries, one line each."""
     fresh = iter(written([entry for entry in entries if id(entry) not in known]))
     found = [known[id(entry)] if id(entry) in known else next(fresh) for entry in entries]
     return b",\n".join(found) + b"\n]}\n"
 
 
 def written(entries: Sequence[Entry]) -> list[bytes]:
-    """Each entry by itself, without what is as usual; all in one go, which is quick.
+    """Each entry as a line of JSON, without fields that have their default.
 
-    Where one ends and the next begins no text in an entry can look like: there its quotes would
-    be escaped.
+    All are converted in one call, which is fast. The separator between two entries cannot occur in
+    the text of an entry, because quotes are escaped there.
     """
     usual = [Entry._field_defaults.get(name, ...) for name in Entry._fields]
     every = [
@@ -251,6 +251,6 @@ def written(entries: Sequence[Entry]) -> list[bytes]:
 
 
 def _formerly(document: Mapping[str, Any]) -> bytes:
-    """The same as it was written before entries had lines of their own."""
+    """The manifest in the former format, before each entry had its own line."""
     text = json.dumps(document, sort_keys=True, ensure_ascii=True, indent=1)
     return text.encode("ascii") + b"\n"

@@ -1,8 +1,8 @@
-"""The entries of a large manifest, read from its file a page at a time.
+"""Read the entries of a large manifest from its file, one page at a time.
 
 A home of 200,000 files has a manifest of about 90 MB, and as objects its entries take several
 times as much. Here only a few bytes of each entry stay in memory; the rest is read when needed.
-The file is the same as ever: one JSON document, with an entry in each line.
+The file has the usual format: one JSON document with one entry per line.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from hermes_doctor.model import CouldNotLook, Trouble
 from hermes_doctor.system.files import Snapshot, open_regular, snapshot
 
 PAGE = 128
-"""Entries that are read at once."""
+"""How many entries are read at once."""
 CACHED = 64
-"""Pages that are kept: files are looked up in nearly the order of the manifest."""
+"""How many pages are cached: files are looked up in nearly the order of the manifest."""
 LONGEST_HEAD = 16 * 1024 * 1024
 _CLOSING = b"]}\n"
 _PAGE_BITS = 24
@@ -35,14 +35,14 @@ _HASH_MASK = (1 << (63 - _PAGE_BITS)) - 1
 
 
 class Page(NamedTuple):
-    """Some entries in a row."""
+    """A page of consecutive entries."""
 
     entries: tuple[Entry, ...]
     by_path: dict[str, Entry]
 
 
 class Pages(Sequence[Entry]):
-    """The entries of a manifest that stays on the disk."""
+    """The entries of a manifest that stays on disk."""
 
     def __init__(self, path: Path, taken: Snapshot) -> None:
         self.path = path
@@ -51,18 +51,18 @@ class Pages(Sequence[Entry]):
         """Bytes of all files."""
         self.sound = True
         self._places = array("q")
-        """Where each page starts in the file; the last is where the entries end."""
+        """The offset of each page in the file; the last value is the end of the entries."""
         self._count = 0
         self._index = array("q")
-        """For each entry some bits of its path's hash, then its page; sorted when it is used."""
+        """For each entry some bits of its path's hash, then its page; sorted on first use."""
         self._is_sorted = False
         self._sizes = array("q")
         self._read_at = array("q")
-        """Of each file, -1 where there is no copy to read again."""
+        """When each file's copy was last read; -1 if there is no copy."""
         self._cache: dict[int, Page] = {}
 
     def add(self, entries: Sequence[Entry], start: int) -> None:
-        """The next page, which starts there in the file."""
+        """Add the next page, which starts at this offset in the file."""
         page = len(self._places)
         self._places.append(start)
         for entry in entries:
@@ -75,7 +75,7 @@ class Pages(Sequence[Entry]):
         self._count += len(entries)
 
     def end(self, place: int) -> None:
-        """There are no more."""
+        """Record the offset of the end of the entries."""
         self._places.append(place)
 
     def __len__(self) -> int:
@@ -96,7 +96,7 @@ class Pages(Sequence[Entry]):
         return [self._page(number // PAGE).entries[number % PAGE] for number in numbers]
 
     def find(self, path: str) -> Entry | None:
-        """The entry of a path."""
+        """The entry of a path, or None."""
         if not self._is_sorted:
             self._index = array("q", sorted(self._index))
             self._is_sorted = True
@@ -110,10 +110,10 @@ class Pages(Sequence[Entry]):
         return None
 
     def longest_ago(self, share: int) -> set[str]:
-        """The files whose copies were read longest ago, a part of all bytes."""
+        """The files whose copies were read longest ago, about 1/`share` of all bytes."""
         wanted = sum(self._sizes) / share
         heap: list[tuple[int, int]] = []
-        """The newest of those that are chosen first."""
+        """The chosen files, the most recently read first."""
         chosen = 0
         for number, read_at in enumerate(self._read_at):
             if read_at < 0 or (heap and chosen >= wanted and -heap[0][0] <= read_at):
@@ -136,7 +136,7 @@ class Pages(Sequence[Entry]):
         return found
 
     def _read(self, page: int) -> tuple[Entry, ...]:
-        """A page from the file, checked again: somebody may have written to it since."""
+        """Read a page from the file and check it again: the file may have changed since."""
         start, end = self._places[page], self._places[page + 1]
         try:
             if snapshot(self.path)[:5] != self.taken[:5]:
@@ -160,9 +160,9 @@ def _parsed(data: bytes) -> tuple[Entry, ...]:
 
 
 def load(folder: Path) -> Backup | None:
-    """A backup whose manifest stays on the disk; None if it is not in the form with a line each.
+    """Load a backup whose manifest stays on disk; None if it has the former, indented format.
 
-    ValueError and the like where it is damaged.
+    Raises ValueError or another of `manifest.DAMAGE` if it is damaged.
     """
     path = folder / MANIFEST
     fd = open_regular(path)

@@ -1,4 +1,4 @@
-"""Which receipts still need a backup: of runs for `undo`, of updates for `rollback`."""
+"""Find the backups that receipts still need: runs for `undo`, updates for `rollback`."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from hermes_doctor.records import journal as journals
 from hermes_doctor.records.journal import Journal, Journals
 
 KEPT = timedelta(days=30)
-"""For so long a backup that a receipt needs is pruned only if it is named."""
+"""For this long a backup that a receipt needs is pruned only if it is named."""
 
 
 class Need(NamedTuple):
-    """One thing that is impossible without a backup."""
+    """Something that is impossible without a certain backup."""
 
     what: str
     """`undo of run X`, for example."""
@@ -27,7 +27,7 @@ class Need(NamedTuple):
 
     @property
     def current(self) -> bool:
-        """Whether a rule may not prune the backup yet."""
+        """Whether prune rules must still keep the backup."""
         return self.cut_off or datetime.now(UTC) < self.until
 
 
@@ -70,7 +70,7 @@ def is_saved_log(home: Home, id: str) -> bool:
 
 
 def _of_run(journal: Journal) -> Need | None:
-    """What the receipt of a run needs; nothing once the run is undone or changed nothing."""
+    """The need of a run's receipt; None if the run is undone or changed nothing."""
     what = f"undo of run {journal.id} ({journal.kind})"
     if not journal.final:
         return Need(what, _parsed(journal.started_at) + KEPT, cut_off=True)
@@ -87,7 +87,7 @@ def _made(vault: Vault, id: str) -> datetime:
 
 
 def _parsed(text: str) -> datetime:
-    """A time of a receipt; one that cannot be read counts as now, so that nothing is lost."""
+    """Parse a time of a receipt; an invalid one counts as now, so nothing is lost."""
     try:
         found = datetime.fromisoformat(text)
     except ValueError:

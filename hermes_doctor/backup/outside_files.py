@@ -1,8 +1,9 @@
-"""Files outside a home that a symlink of it leads to: saved with it, and when they come back.
+"""Decide which backed-up files outside the home may be restored.
 
-A manifest may have been written by anybody: an archive is encrypted to a key that is public. And a
-symlink may lead to what is the machine's or another user's. So what lies outside comes back only
-where the home of today leads there too and where it is its owner's; or where somebody names it.
+These are the targets of symlinks in the home. Anyone may have written the manifest, because an
+archive is encrypted with a public key, and a symlink may lead to system files or to another user's.
+So a file outside is restored only if a symlink of the current home leads there too and the home's
+owner owns it, or if the operator names it.
 """
 
 from __future__ import annotations
@@ -18,15 +19,15 @@ from hermes_doctor.system.files import snapshot
 
 _NAMES = ("bin", "boot", "etc", "lib", "lib32", "lib64", "proc", "sbin", "sys", "usr")
 MACHINE = tuple(Path("/", name) for name in (*_NAMES, "System", "Library"))
-"""What is the machine's, even where root owns the home."""
+"""Folders of the operating system: not restored even if root owns the home."""
 
 
 def coming_back(
     home: Home, entries: Sequence[Entry], known: Sequence[Entry], named: Collection[str] = ()
 ) -> tuple[list[Entry], list[str]]:
-    """Which of the entries come back, and the paths of those that are left as they are.
+    """Split entries into those to restore and the paths of those to leave as they are.
 
-    `known` are all entries of the backup, the symlinks among them; `named` comes back anyway.
+    `known` are all entries of the backup, including symlinks; `named` paths are always restored.
     """
     led: set[Path] | None = None
     kept, left = [], []
@@ -41,7 +42,7 @@ def coming_back(
 
 
 def _led(home: Home, known: Sequence[Entry]) -> set[Path]:
-    """Where the symlinks of the backup that are still there lead to."""
+    """The targets of the backup's symlinks that still exist in the home."""
     found = set()
     for entry in known:
         path = home.path / entry.path
@@ -63,7 +64,7 @@ def _is_led_to(path: Path, led: set[Path]) -> bool:
 
 
 def _owner(path: Path) -> int | None:
-    """Whose a file is, or the folder that it would be in."""
+    """The owner of a file, or of the nearest existing folder above it."""
     try:
         taken = snapshot(path)
         if taken.kind != "absent":

@@ -12,7 +12,7 @@ from hermes_doctor.system.files import snapshot
 def set_mode_and_owner(
     path: Path, mode: int | None, owner: tuple[int, int] | None, *, from_root: bool = False
 ) -> None:
-    """Set both while the file belongs to the owner of the place, whose rights root works with."""
+    """Set both, the mode while the file belongs to the owner whose privileges root uses."""
     user = privileges.of(path)
     away = user is not None and owner is not None and owner[0] != user.uid
     if mode is not None and away:
@@ -24,8 +24,10 @@ def set_mode_and_owner(
 
 
 def restore_mode_and_owner(path: Path, entry: Entry) -> bool:
-    """Restore both as an entry has them; False if the owner has to stay, as on a disk that cannot
-    keep a mark of root's."""
+    """Restore both from an entry; return False if the owner could not be restored.
+
+    That is so on a file system that cannot store root's attribute for the former owner.
+    """
     now = snapshot(path)
     owner = (entry.uid, entry.gid)
     try:

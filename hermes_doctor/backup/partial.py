@@ -1,4 +1,4 @@
-"""The folder of a backup while it is made, and what was written there."""
+"""The folder of an unfinished backup, and the list of files written to it."""
 
 from __future__ import annotations
 
@@ -22,37 +22,37 @@ if TYPE_CHECKING:
 
 Progress = Callable[[int], None]
 MANY = 4096
-"""Files that are remembered in memory."""
+"""How many files are listed in memory; more are written to disk."""
 UNREAD = "unread-"
-"""What the names of the lists of files start with that are to be read back."""
+"""The prefix of the files that list copies which must still be read back."""
 
 
 class Partial:
-    """A backup that is not finished."""
+    """An unfinished backup."""
 
     def __init__(self, folder: Path, earlier: Earlier, progress: Progress | None) -> None:
         self.folder = folder
         self.earlier = earlier
         self.progress = progress
         self.unread: dict[str, str] = {}
-        """What was written and not read back so far, each with its hash."""
+        """Copies that were written but not read back yet, with their digests."""
         self.fresh: set[str] = set()
-        """What was written and has to be brought onto the disk."""
+        """Copies that must be synced to disk."""
         self.alone = False
-        """Whether this process does nothing else, and may end by what it meets."""
+        """Whether this is a worker process, which may crash without harm."""
         self._folders: set[str] = set()
         self._away = 0
-        """How many lists of `unread` were put away."""
+        """How many lists of `unread` were written to disk."""
 
     def begin_blocks(self, name: str, base: Path | None) -> Path | None:
-        """Where the changes of a file go, beside a name for what they are against."""
+        """Link the base of a file into the backup; return the path for its changes, or None."""
         if base is None:
             return None
         folder = place_of(self.folder, name, blocks=True)
         return folder / CHANGED if self.earlier.link(base, folder / BASE) else None
 
     def place(self, name: str) -> str:
-        """Where the copy of a file goes, in a folder that is there."""
+        """The path for the copy of a file; its folder is created if needed."""
         copy = f"{self.folder}/{within(name)}"
         folder = copy.rpartition("/")[0]
         if folder not in self._folders:
@@ -61,26 +61,26 @@ class Partial:
         return copy
 
     def written(self, copy: StrPath, sha256: str, *, read_back: bool = False) -> None:
-        """Remember what has to be brought onto the disk, and read back unless it was."""
+        """Note that a copy must be synced, and read back unless that was done."""
         self.fresh.add(os.fspath(copy))
         if not read_back:
             self.unread[os.fspath(copy)] = sha256
 
     def put_away(self) -> None:
-        """Move what is remembered of many files to the disk, where it takes no memory."""
+        """Write long lists of files to disk to free memory."""
         if len(self.unread) > MANY:
             listed = json.dumps(list(self.unread.items())).encode()
             disk.save(self.folder / f"{UNREAD}{self._away}", listed)
             self._away += 1
             self.unread = {}
-        if len(self.fresh) > MANY:  # then the whole disk is synced anyway
+        if len(self.fresh) > MANY:  # for so many files the whole disk is synced anyway
             self.fresh = set(itertools.islice(self.fresh, disk.FEW + 1))
         if len(self._folders) > MANY:
             self._folders.clear()
         self.earlier.forget(MANY)
 
     def written_all(self) -> Iterator[list[tuple[str, str]]]:
-        """What was written and not read back so far, each with its hash, in lists."""
+        """Yield lists of all copies that were not read back yet, with their digests."""
         for number in range(self._away):
             path = self.folder / f"{UNREAD}{number}"
             yield [(copy, sha256) for copy, sha256 in json.loads(b"".join(chunks(path)))]
@@ -89,7 +89,7 @@ class Partial:
             yield list(self.unread.items())
 
     def drop(self, name: str) -> None:
-        """Take away what was saved of a path."""
+        """Remove what was saved of a path."""
         folder = place_of(self.folder, name, blocks=True)
         for path in (place_of(self.folder, name), folder / BASE, folder / CHANGED):
             disk.remove(path)
@@ -100,7 +100,7 @@ class Partial:
 
 
 class Saver(Protocol):
-    """Whoever saves files into an unfinished backup."""
+    """The interface of the object that saves files into an unfinished backup."""
 
     made: Partial
     earlier: Earlier

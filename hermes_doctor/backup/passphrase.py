@@ -1,7 +1,7 @@
-"""A passphrase out of a file, for a program that asks for it on its terminal.
+"""Give a passphrase from a file to a program that reads it only from a terminal.
 
-`age` takes a passphrase from a terminal only, so that none stands in an argument or a variable,
-where others can read it. Where nobody sits at one, a terminal is made for it.
+`age` reads a passphrase only from a terminal, so that it is never in an argument or a variable,
+where others can read it. For a passphrase from a file, a pseudo-terminal types it.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from hermes_doctor.system.files import read
 PROMPT = b": "
 TICK = 0.05
 MOST = 1000
-"""Bytes of a passphrase. A terminal cuts off what is too long, and takes some signs for commands:
-one of them ends the line, one empties it, and then age makes a passphrase up that nobody sees."""
+"""Bytes of a passphrase. A terminal cuts off longer lines and treats control characters as
+commands: one could empty the line, and then age would generate a passphrase that nobody sees."""
 
 
 class Terminal:
-    """What a program gets as its terminal: the operator's own, or one that answers."""
+    """The terminal of a program: the operator's own, or one that types the passphrase."""
 
     def __init__(self, answer: bytes | None = None, times: int = 0) -> None:
         self.options: dict[str, Any] = {}
@@ -47,7 +47,7 @@ class Terminal:
 
     @contextmanager
     def answering(self) -> Iterator[None]:
-        """Answer what is asked for as long as it lasts."""
+        """Answer the program's prompts inside this context."""
         if self._answer is None:
             yield
             return
@@ -71,7 +71,7 @@ class Terminal:
                 os.write(self._master, (self._answer or b"") + b"\n")
 
     def close(self) -> None:
-        """Let go of it."""
+        """Close the pseudo-terminal."""
         for fd in (self._master, self._slave):
             if fd >= 0:
                 with contextlib.suppress(OSError):
@@ -80,7 +80,7 @@ class Terminal:
 
 @contextmanager
 def terminal(file: Path | None, *, new: bool) -> Iterator[Terminal]:
-    """A terminal with the passphrase of a file, asked for twice where it is a new one."""
+    """A terminal that types the passphrase of a file, twice if it is a new one."""
     made = Terminal(_passphrase(file), 2 if new else 1) if file else Terminal()
     try:
         yield made
@@ -89,7 +89,7 @@ def terminal(file: Path | None, *, new: bool) -> Iterator[Terminal]:
 
 
 def _passphrase(file: Path) -> bytes:
-    """The first line of a private file."""
+    """Read the passphrase: the first line of a private file."""
     try:
         data, taken = read(file.expanduser(), 65536)
     except (OSError, CouldNotLook):

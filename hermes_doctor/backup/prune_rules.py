@@ -13,16 +13,16 @@ from hermes_doctor.system import progress
 
 
 class Pruning(NamedTuple):
-    """What a rule removes."""
+    """Which backups a prune rule removes, and which it must keep."""
 
     doomed: list[str]
-    """The backups that go, oldest first."""
+    """The ids of backups to remove, oldest first."""
     protected: Mapping[str, str]
-    """Those that the rule would remove but that are still needed, and for what."""
+    """Backups that the rule would remove but that are still needed, with the reason."""
 
 
 def beyond(store: Vault, keep: int, age: timedelta) -> Pruning:
-    """The backups that go: beyond the newest `keep` and older than `age`."""
+    """Select the backups beyond the newest `keep` that are older than `age`."""
     ids = [id for id in store.ids() if store.is_ours(id)]
     limit = datetime.now(UTC) - age
     doomed = []
@@ -31,12 +31,12 @@ def beyond(store: Vault, keep: int, age: timedelta) -> Pruning:
             if store.load(id).created_at <= limit:
                 doomed.append(id)
         except Trouble:
-            continue  # a damaged one may still hold what somebody needs
+            continue  # a damaged backup may still contain needed files
     return _but_the_needed(store, doomed)
 
 
 def outlived(store: Vault, rule: Retention) -> Pruning:
-    """The backups of the home that a rule lets go; what runs keep for their undo is not in it."""
+    """Select the backups of the home that a retention rule drops; backups of runs are ignored."""
     kinds: dict[tuple[bool, bool], list[tuple[str, datetime]]] = {}
     for id in store.ids() if rule else []:
         try:
@@ -44,7 +44,7 @@ def outlived(store: Vault, rule: Retention) -> Pruning:
         except Trouble:
             continue
         if backup.of_home and backup.home == str(store.home.path):
-            # A part of the home, or an unsound one, is no replacement for the day's whole one.
+            # A partial or unsound backup does not replace the whole one of that day.
             kinds.setdefault((backup.whole, backup.sound), []).append((id, backup.created_at))
     kept = {id for known in kinds.values() for id in rule.kept(known)}
     doomed = sorted(id for known in kinds.values() for id, _ in known if id not in kept)
@@ -52,9 +52,9 @@ def outlived(store: Vault, rule: Retention) -> Pruning:
 
 
 def named(store: Vault, ids: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Backups that are removed because they are named, and in sentences what is lost with them.
+    """Check backups that are named for removal; also return sentences on what would be lost.
 
-    Refuses a backup of another home, and one that an interrupted run needs.
+    Raises Trouble for a backup of another home, and for one that an interrupted run needs.
     """
     from hermes_doctor.backup.needed_backups import needs
     from hermes_doctor.backup.unique_rows import LastRows
@@ -65,7 +65,7 @@ def named(store: Vault, ids: Sequence[str]) -> tuple[list[str], list[str]]:
     lost = []
     for id in wanted:
         if id not in ours:
-            store.load(id)  # says what is wrong with the name
+            store.load(id)  # raises if there is no such backup
             raise Trouble(f"Backup {id} is one of another home. Nothing was removed.")
         if id in needed and needed[id].cut_off:
             raise Trouble(
@@ -101,11 +101,11 @@ def _newest_whole(store: Vault, ids: Sequence[str]) -> str | None:
 
 
 def _but_the_needed(store: Vault, doomed: list[str]) -> Pruning:
-    """What may really go.
+    """Remove from a selection the backups that must be kept.
 
-    The newest backup that verifies always stays, and so does the newest of the whole home: what a
-    run keeps of the one file that it changed does not replace it. Receipts need their backups, and
-    the last backup with rows that the live database lacks stays.
+    The newest backup that verifies is always kept, and so is the newest of the whole home: the
+    backup of a run, with the one file that it changed, does not replace it. Backups that receipts
+    need are kept, and so is the last backup with rows that the live database lacks.
     """
     from hermes_doctor.backup.needed_backups import needs
 
@@ -139,7 +139,7 @@ def _but_the_needed(store: Vault, doomed: list[str]) -> Pruning:
 def _but_the_last_rows(
     store: Vault, ours: list[str], doomed: list[str], protected: dict[str, str]
 ) -> Pruning:
-    """Keep the last backup with rows that are nowhere else; the newest is asked first."""
+    """Keep backups with rows that exist nowhere else; the newest is compared first."""
     from hermes_doctor.backup.unique_rows import LastRows
 
     rows = LastRows(store, [id for id in ours if id not in doomed])
@@ -148,7 +148,7 @@ def _but_the_last_rows(
         try:
             backup = store.load(id)
         except Trouble:
-            continue  # it was damaged in this moment
+            continue  # it was damaged meanwhile
         if why := rows.reason_to_keep(backup):
             protected[id] = why
             rows.keep(backup)

@@ -1,4 +1,4 @@
-"""Tell a file that cannot be read from a vault that cannot be written."""
+"""Find out whether a failed copy is due to an unreadable file or to an unwritable vault."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from hermes_doctor.system.privileges import acting_at
 def unreadable(group: Sequence[Source], error: CouldNotLook | OSError) -> str | None:
     """Why a file, or one that belongs to it, cannot be read; None if reading is not the problem.
 
-    An error of the copying does not say which side failed, so each file is read again alone.
+    A copy error does not say which side failed, so each file is read again alone.
     """
     if isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG:
         return because(error)

@@ -1,4 +1,4 @@
-"""Which backups stay when old ones go: the newest of each of so many days, weeks and months."""
+"""Retention rule: keep the newest backup of each of the last days, weeks and months."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hermes_doctor.lazy import NamedTuple
 
 
 class Retention(NamedTuple):
-    """How many of each are kept; none of anything is no rule at all."""
+    """How many daily, weekly and monthly backups to keep; all zero means no rule."""
 
     daily: int = 0
     weekly: int = 0
@@ -19,7 +19,7 @@ class Retention(NamedTuple):
         return any(self)
 
     def kept(self, known: Sequence[tuple[str, datetime]]) -> set[str]:
-        """The ids that stay, of backups with their times."""
+        """The ids to keep, of backups given with their times."""
         spans: tuple[tuple[int, Callable[[datetime], object]], ...] = (
             (self.daily, lambda at: at.date()),
             (self.weekly, lambda at: at.isocalendar()[:2]),
@@ -35,6 +35,6 @@ class Retention(NamedTuple):
 
     @property
     def options(self) -> list[str]:
-        """The words that say the same again."""
+        """The command-line options for this rule."""
         named = zip(("--daily", "--weekly", "--monthly"), self, strict=True)
         return [word for name, number in named if number for word in (name, str(number))]

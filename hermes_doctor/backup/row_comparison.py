@@ -1,8 +1,8 @@
-"""Compare the rows of two databases by what they hold, not by their numbers.
+"""Compare the rows of two databases by their content, not by their row ids.
 
-Hermes numbers messages again when it rewrites a session. So a message is known by its session, its
-role, its text, its tool calls and its time. Only fingerprints of rows leave SQLite, and only a
-limited number of them is in memory at once, however large the databases are.
+Hermes gives messages new ids when it rewrites a session. So a message is identified by its session,
+role, text, tool calls and time. Only fingerprints of rows leave SQLite, and only a limited number
+of them is in memory at once, however large the databases are.
 """
 
 from __future__ import annotations
@@ -23,28 +23,28 @@ from hermes_doctor.sqlite.reader import Reader
 SECONDS = 600.0
 """Time limit for reading the rows of one database."""
 AT_ONCE = 150_000
-"""Rows of a backup that are compared in one go; of more, a part in each go."""
+"""Rows of a backup that are compared in one pass; more are split over several passes."""
 REMEMBERED = 500_000
-"""Rows of a database that are remembered, so that they need not be read twice."""
+"""Rows of a database that are kept in memory, so they need not be read twice."""
 REWRITTEN = 1e-5
-"""Seconds between two messages that Hermes wrote when it rewrote a session: it gives those without
-a time the current one, each a microsecond later than the one before."""
+"""Maximum seconds between two messages that Hermes wrote when it rewrote a session: messages
+without a time get the current time, each a microsecond later than the previous one."""
 
 
 class Counted(NamedTuple):
-    """Which rows of a database are compared, and by what."""
+    """Which rows of a database are compared, and by which columns."""
 
     table: str
     group: str
-    """The column that says what a row belongs to."""
+    """The column with the group of a row, such as its session."""
     columns: tuple[str, ...]
-    """What else makes a row; a release that lacks one of these columns has nothing in it."""
+    """The other compared columns; one that a release lacks counts as empty."""
     time: str
     """The column with the time of a row; empty if there is none."""
     noun: str
 
     def number(self, count: int) -> str:
-        """So many rows, in words."""
+        """A number of rows, with the noun in singular or plural."""
         return f"{count} {self.noun}{'' if count == 1 else 's'}"
 
 
@@ -58,14 +58,14 @@ COUNTED = {
     ),
     "kanban.db": Counted("tasks", "id", (), "", "task"),
 }
-"""By the name of the file."""
+"""The compared rows, by the name of the database file."""
 
 Row = tuple[int, int, float | None]
-"""The fingerprint of its group, that of its content, and its time."""
+"""The fingerprint of its group, the fingerprint of its content, and its time."""
 
 
 class Sum(NamedTuple):
-    """All rows of one group; two groups with the same number and digest have the same rows."""
+    """Summary of all rows of a group; groups with equal number and digest have the same rows."""
 
     number: int
     digest: int
@@ -83,13 +83,13 @@ class Contents(NamedTuple):
     """The counted rows of one database."""
 
     sums: Sums
-    """By the fingerprint of the group."""
+    """The summary of each group, by its fingerprint."""
     opened: Callable[[], AbstractContextManager[Iterable[Row]]]
     """Opens the database again and reads its rows."""
 
 
 def read(reader: Reader, counted: Counted, key: bytes) -> Iterator[Row]:
-    """The rows of a database; the table itself is read, since an index may be wrong."""
+    """Read the rows of a database from the table itself, because an index may be wrong."""
     end = time.monotonic() + SECONDS
     table, mark = counted.table, f"x'{key.hex()}'"
     _ask(reader, "PRAGMA mmap_size=0", end)  # a mapped file would count as memory of the process
@@ -121,7 +121,7 @@ def read(reader: Reader, counted: Counted, key: bytes) -> Iterator[Row]:
 
 
 def row_of(record: Mapping[str, object], counted: Counted, key: bytes) -> Row:
-    """The same of a row that was read without SQLite."""
+    """Make a Row from a record that was read without SQLite."""
     when = record.get(counted.time)
     return (
         fingerprint(key, _blob(record.get(counted.group))),
@@ -131,7 +131,7 @@ def row_of(record: Mapping[str, object], counted: Counted, key: bytes) -> Row:
 
 
 class Remembered:
-    """The rows of one database in memory, if they are not too many: 24 bytes each."""
+    """The rows of one database in memory, up to a limit; 24 bytes each."""
 
     def __init__(self) -> None:
         self.groups, self.contents, self.times = array("q"), array("q"), array("d")
@@ -154,7 +154,7 @@ class Remembered:
 
 
 def sums_of(rows: Iterable[Row]) -> Sums:
-    """Sum the rows up by group; a time that is not a number counts as now."""
+    """Summarize the rows by group; a missing time counts as now."""
     now = time.time()
     numbers: Counter[int] = Counter()
     digests: dict[int, int] = {}
@@ -167,7 +167,7 @@ def sums_of(rows: Iterable[Row]) -> Sums:
 
 
 def gathered(opened: Callable[[], AbstractContextManager[Iterable[Row]]]) -> Contents:
-    """Read a database once, if its rows are not too many to remember."""
+    """Read the rows of a database, and keep them in memory if they are not too many."""
     seen = Remembered()
     with opened() as rows:
         sums = sums_of(seen.passing(rows))
@@ -179,7 +179,7 @@ def lacking(
 ) -> int:
     """How many rows of these groups none of the known databases has.
 
-    They are asked in turn, and only as long as a row is missing.
+    They are read in turn, and only as long as a row is missing.
     """
     number = sum(mine.sums[group].number for group in groups)
     parts = 1 + number // AT_ONCE
@@ -218,7 +218,7 @@ def _lacking_in(
             elif is_rewritten and row[:2] in contents:
                 rewritten[row[:2]] += 1
     lacks -= exact
-    for row in list(lacks):  # the same message, to which Hermes gave a new time
+    for row in list(lacks):  # the same message, which Hermes rewrote with a new time
         found = min(lacks[row], rewritten[row[:2]])
         lacks[row] -= found
         rewritten[row[:2]] -= found
@@ -226,7 +226,7 @@ def _lacking_in(
 
 
 def _rewritten(rows: Iterable[Row]) -> Iterator[tuple[Row, bool]]:
-    """Each row, and whether it has its time from a rewrite of its session."""
+    """Yield each row, and whether its time comes from a rewrite of its session."""
     waiting: dict[int, tuple[Row, bool]] = {}
     for row in rows:
         before = waiting.get(row[0])
@@ -251,7 +251,7 @@ def _ask(reader: Reader, sql: str, end: float) -> Sequence[Sequence[Any]]:
 
 
 def _blob(value: object) -> bytes | None:
-    """A value as SQLite's CAST to a blob makes it."""
+    """Convert a value as SQLite's CAST to a blob does."""
     if value is None or isinstance(value, bytes):
         return value
     return str(value).encode("utf-8", "surrogatepass")

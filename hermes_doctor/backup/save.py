@@ -1,4 +1,4 @@
-"""How the files of a home come into a backup: what is saved when, and by which process."""
+"""Save the files of a home into a backup, spread over several worker processes."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ if TYPE_CHECKING:
     from typing import Self
 
 SHARES = 3
-"""Processes that save many files side by side: a disk is idle while it is waited for."""
+"""Processes that save many files in parallel, to keep the disk busy."""
 MANY = 64
-"""From so many files on."""
+"""Number of files above which worker processes are used."""
 OVERHEAD = 256 * 1024
-"""Bytes that can be saved in the time that any file takes at least."""
+"""Cost of saving any file, as the number of bytes that could be copied in the same time."""
 
 
 LARGE = 64 * 1024
-"""From this size on it is worth asking whether a file has holes."""
+"""Bytes; only for larger files it is worth checking whether they are sparse."""
 
 
 class Saving:
-    """One backup while it is made."""
+    """Saves the files of one backup."""
 
     def __init__(
         self, home: Home, partial: Path, earlier: Earlier, progress: Progress | None
@@ -49,20 +49,20 @@ class Saving:
         self.files = Files(self.made)
         self.databases = Databases(home, self.files)
         self.missing: list[Missing] = []
-        """What could not be read."""
+        """Files that could not be read."""
         self._processes = ExitStack()
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Its processes end with it; one that was heard, whenever it likes until then."""
+        """End the worker processes."""
         self._processes.close()
 
     def all(self, sources: Sequence[Source]) -> Sequence[Entry]:
-        """The entries of all sources, in their order; then what else belongs to them.
+        """Save all sources; return their entries in order, then those of added sidecars.
 
-        Those of a large home are in no particular order, and on the disk.
+        The entries of a large home are in no particular order, and on disk.
         """
         if len(sources) > AT_ONCE:
             lines = Lines(self.made.folder)
@@ -75,7 +75,7 @@ class Saving:
         return tuple(saved[name] for name in names if name in saved)
 
     def _found(self, sources: Sequence[Source]) -> Iterator[list[Entry]]:
-        """Databases one by one, then what can be shared; of many others several at once."""
+        """Save databases one by one, then share or save the other files, many in parallel."""
         own = self._own_rights(sources)
         databases = groups(source for source in sources if is_database(source.place))
         large = [group for group in databases if own and self._is_large(group)]
@@ -90,7 +90,7 @@ class Saving:
     def _batch(
         self, files: list[Source], read: Callable[[], None], slow: save_worker.Beside, *, own: bool
     ) -> Iterator[list[Entry]]:
-        """Share what can be shared, last what is being read again, and save the others."""
+        """Share unchanged files, those with a copy being read again last; save the others."""
         due = self.earlier.due
         shared = {s.name: self.files.unchanged(s) for s in files if s.name not in due}
         read()
@@ -111,7 +111,10 @@ class Saving:
         return any(source.content and source.expect.size >= blocks.LEAST for source in group)
 
     def _own_rights(self, sources: Sequence[Source]) -> bool:
-        """Whether all is read and written with our own rights: others are the whole process's."""
+        """Whether everything is read and written with our own privileges.
+
+        Other privileges apply to the whole process, so no parallel work is possible with them.
+        """
         if os.geteuid() != 0:
             return True
         known = ""
@@ -123,7 +126,7 @@ class Saving:
         return privileges.of(f"{self.made.folder}/any") is None
 
     def wanted(self, sources: Sequence[Source]) -> int:
-        """Bytes for which there must be room; a live database's log is merged into its copy."""
+        """Bytes of disk space that the backup needs, with the logs of live databases."""
         size = 0
         for source in sources:
             taken = source.expect
@@ -136,7 +139,7 @@ class Saving:
         return size
 
     def read_back(self) -> list[str]:
-        """What of all that was written does not read as it was meant."""
+        """Read all written copies back and return messages about those that differ."""
         own = self._own_rights([])
         return [text for written in self.made.written_all() for text in self._wrong(written, own)]
 
@@ -158,10 +161,10 @@ class Saving:
         return [f"{name}: the copy is not what was saved" for name in wrong]
 
     def group(self, group: Sequence[Source]) -> list[Entry]:
-        """A database with its sidecars, or a single file.
+        """Save a database with its sidecars, or a single file.
 
-        What cannot be read is noted as missing; a database then as a whole, since one without its
-        log is not the same. A run never does without a path that it is about to change.
+        What cannot be read is noted as missing, for a database with all its files, because it is
+        incomplete without its log. For a run it is an error: it needs every path it will change.
         """
         try:
             return self.databases.save(group)
@@ -178,7 +181,7 @@ class Saving:
 
 
 def _room_of(source: Source) -> int:
-    """Bytes that a copy of a file takes: of a sparse one those that are not in holes."""
+    """Bytes that a copy of a file takes; holes of a sparse file are not counted."""
     if source.expect.size < LARGE:
         return source.expect.size
     try:
@@ -188,7 +191,7 @@ def _room_of(source: Source) -> int:
 
 
 def _reads(one: tuple[str, str]) -> bool:
-    """Whether a file reads as it was written."""
+    """Whether a copy has the digest it was written with."""
     path, sha256 = one
     try:
         return disk.digest(path) == sha256
@@ -197,7 +200,7 @@ def _reads(one: tuple[str, str]) -> bool:
 
 
 def _shares(files: Sequence[Source], count: int) -> list[list[list[Source]]]:
-    """The files by themselves in so many shares, which take about as long each."""
+    """Split files into shares that take about the same time."""
     shares: list[list[list[Source]]] = [[] for _ in range(count if len(files) > MANY else 1)]
     taken = [0] * len(shares)
     for source in sorted(files, key=lambda source: -source.expect.size):

@@ -1,4 +1,4 @@
-"""How a database comes into a backup together with its sidecars: all of one moment."""
+"""Save a database together with its sidecars in one consistent state."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from hermes_doctor.sqlite.exclusive import in_use
 from hermes_doctor.system.files import Snapshot, read_head, snapshot
 
 WAIT = 0.1
-"""Seconds after which a database that somebody writes to is looked at again; then ever longer."""
+"""Seconds before a database that is being written is tried again; doubled each time."""
 
 
 class Databases:
-    """Saves databases, each with what belongs to it."""
+    """Saves databases, each with its sidecars."""
 
     def __init__(self, home: Home, files: Files) -> None:
         self.home = home
         self.files = files
 
     def save(self, group: Sequence[Source]) -> list[Entry]:
-        """A database with its sidecars, or a single file: all of one moment.
+        """Save a database with its sidecars, or a single file, in one consistent state.
 
-        A run compares them with what it planned for; a patient copy is repeated until nothing
-        was written meanwhile, and goes through SQLite when somebody keeps writing.
+        For a run they must be as planned. A patient copy is repeated until nothing was written
+        meanwhile, and made through SQLite if a process keeps writing.
         """
         database = main_of(group[0].path)
         if not group[0].patient or not is_database(database):
@@ -57,10 +57,10 @@ class Databases:
         return [entry] if entry else []
 
     def _judged(self, database: Path, entries: list[Entry], before: list[Snapshot]) -> list[Entry]:
-        """With SQLite's verdict on one of Hermes' own at rest, unless it was given before.
+        """Add SQLite's verdict on an unused database of Hermes, unless it has one.
 
-        What others call a database need not be one; and one with something in its log is judged
-        only together with that.
+        Other files named like a database need not be one; and a database with a non-empty log
+        would have to be judged together with it.
         """
         main = next(
             (e for e in entries if e.kind == "file" and not e.path.endswith(SIDECARS)), None
@@ -73,7 +73,7 @@ class Databases:
         with suppress(CannotFix, OSError), judged(database) as verdict:
             said, now = verdict(), time.time_ns()
             is_one = said in (OK, DAMAGED) or said.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB"))
-            if is_one and before == _moment(database):  # else it is somebody's work that was seen
+            if is_one and before == _moment(database):  # else the verdict is of another state
                 entries[entries.index(main)] = main._replace(integrity=said, examined_at=now)
         return entries
 
@@ -83,10 +83,10 @@ class Databases:
         return {database for home in homes for database in home.databases()}
 
     def _with_sidecars(self, group: Sequence[Source], database: Path) -> list[Source]:
-        """The group with what lies beside its database by now.
+        """Add the sidecars that are beside the database now to the group.
 
-        A writer that was killed has left a log or a journal there. Without it, what he had begun
-        would count, or what he had committed would not.
+        A killed writer has left a log or a journal. Without it, an unfinished transaction would
+        count, or a committed one would be lost.
         """
         known = {source.place for source in group}
         beside = [database.with_name(database.name + suffix) for suffix in SIDECARS]
@@ -101,7 +101,7 @@ class Databases:
 
 
 def groups(sources: Iterable[Source]) -> list[list[Source]]:
-    """Databases, each together with its sidecars."""
+    """Group databases with their sidecars."""
     groups: dict[str, list[Source]] = {}
     for source in sources:
         groups.setdefault(str(main_of(source.path)), []).append(source)
@@ -113,7 +113,7 @@ def _moment(database: Path) -> list[Snapshot]:
 
 
 def _keeps_log(database: Path) -> bool:
-    """Whether it is in WAL mode, where a reader does not keep a writer waiting."""
+    """Whether a database is in WAL mode, where a reader does not block a writer."""
     try:
         return read_head(database, 20)[0][18:20] == b"\x02\x02"
     except (CouldNotLook, OSError):

@@ -1,4 +1,4 @@
-"""How one file comes into a backup: whole, in blocks, or shared with the one before."""
+"""Save one file into a backup: whole, in blocks, or shared with the previous backup."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from hermes_doctor.system import disk
 from hermes_doctor.system.files import Snapshot, snapshot
 
 TRIES = 10
-"""How often a file that somebody writes to is copied anew."""
+"""How often the copy of a file that is being written is tried."""
 
 
 class Files:
-    """Saves files, each by itself."""
+    """Saves single files."""
 
     def __init__(self, made: Partial) -> None:
         self.made = made
         self.earlier = made.earlier
 
     def save(self, source: Source) -> Entry | None:
-        """One path into the partial backup; None for what was gone before it could be saved.
+        """Save one path into the unfinished backup; return None if it vanished before.
 
-        What becomes something else, or vanishes, while it is saved is looked at again.
+        A path that changes its kind or vanishes while it is saved is tried again.
         """
         for _ in range(TRIES):
             taken = snapshot(source.place)
@@ -44,7 +44,7 @@ class Files:
         raise written_to(source.place)
 
     def _saved(self, source: Source, taken: Snapshot) -> Entry | None:
-        """The same of a path that is now as it was taken."""
+        """Save a path that has this snapshot now."""
         place = source.place
         if taken != source.expect and not source.patient:
             name = source.path.name
@@ -87,7 +87,7 @@ class Files:
         return made._replace(seen=(now, *marks) if still else (), read_at=time.time_ns())
 
     def _live_blocks(self, entry: Entry, path: Path) -> Entry | None:
-        """Only what is different from the copy before, where that is little."""
+        """Save only the blocks that differ from the previous copy, if they are few."""
         from hermes_doctor.backup import save_live
 
         like = self.earlier.like(entry.path)
@@ -135,10 +135,10 @@ class Files:
             examined_at=time.time_ns(),
         )
 
-    # -- a file that nobody has open to write --------------------------------------------------
+    # -- a file that is not in use -------------------------------------------------------------
 
     def _still(self, entry: Entry, place: str, taken: Snapshot, *, patient: bool) -> Entry:
-        """The bytes of a file that stood still while they were read."""
+        """Copy a file that does not change while it is read."""
         shares = patient
         for attempt in range(TRIES if patient else 1):
             seen = (time.time_ns(), *backup_unchanged.marks(taken))
@@ -161,7 +161,7 @@ class Files:
                 self.made.drop(entry.path)
                 if right and (shared := self._shared(same, taken)):
                     return shared._replace(seen=seen, mtime_ns=taken.mtime_ns, xattrs=entry.xattrs)
-                shares = False  # neither the copy before nor a part of it is of use
+                shares = False  # the previous copy is damaged, so make a whole one
                 continue
             self.made.drop(entry.path)
             if patient and attempt and (grown := self._grown(entry, Path(place))):
@@ -172,7 +172,7 @@ class Files:
         raise written_to(place)
 
     def _grown(self, entry: Entry, path: Path) -> Entry | None:
-        """What a file holds that somebody keeps adding to; None where that is not all he does."""
+        """Copy a file that is being appended to; return None if it changes in another way."""
         copy, taken = self.made.place(entry.path), snapshot(path)
         with disk.fresh(copy, lasting=False) as fd:
             made = growing_file.copy(path, fd, self.made.progress) if taken.kind == "file" else None
@@ -214,17 +214,17 @@ class Files:
         self.made.written(copy, digest, read_back=read_back)
         return entry._replace(size=count, sha256=digest)
 
-    # -- what the backup before has ---------------------------------------------------------------
+    # -- sharing with the previous backup ---------------------------------------------------------
 
     def unchanged(self, source: Source) -> Entry | None:
-        """The entry of a file at rest that is still what the backup before has a copy of."""
+        """Share the previous backup's copy of a file that did not change; None if not possible."""
         if not source.patient or source.live or source.expect.kind != "file":
             return None
         found = self.earlier.unchanged(source.name, backup_unchanged.marks(source.expect))
         return self._shared(found, source.expect)
 
     def _shared(self, earlier: Entry | None, taken: Snapshot) -> Entry | None:
-        """The copy that is there already, with the mode and the owner of today."""
+        """Share an earlier copy; the entry gets the current mode and owner."""
         given = self.earlier.give(earlier, self.made.folder) if earlier is not None else None
         if given is None:
             return None
@@ -235,6 +235,6 @@ class Files:
 
 
 def written_to(place: str) -> Trouble:
-    """What to say of a file that does not stand still."""
+    """Make the error for a file that is being written all the time."""
     name = os.path.basename(place)
     return Trouble(f"{name} is being written to. Nothing was changed; try again.")

@@ -1,4 +1,4 @@
-"""Save what changed in a database that is in use."""
+"""Save the changed blocks of a database that is in use."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ def changes(
     in_place: bool,
     progress: Progress | None = None,
 ) -> tuple[str | None, blocks.Made] | None:
-    """What is different in a database in use from an earlier copy of it; None when it is much.
+    """Write the blocks in which a database in use differs from an earlier copy, its base.
 
-    The copy stands nowhere as one file, so it is the reader that has SQLite examine its moment of
-    the database, if it shall; and it says what it found. `known` are the sums of the pieces of
-    that copy. Files are compared `in_place` only by a process of its own.
+    Returns None if there are too many. The new version is never one file, so SQLite's verdict comes
+    from the reader that holds the database still, if `examine` is set. `known` are the chunk
+    digests of the base. `in_place` compares through memory maps, only in a worker process.
     """
     held = snapshot(source)
     try:
@@ -41,7 +41,7 @@ def changes(
         ):
             most = int(os.fstat(earlier).st_size * blocks.MOST)
             mapped = None
-            with contextlib.suppress(OSError, ValueError):  # no room for a map, or nothing in it
+            with contextlib.suppress(OSError, ValueError):  # no memory for a map, or an empty file
                 mapped = blocks.Mapped(earlier) if in_place else None
             read = consistent_copy.read(source, held, mapped)
             content = _heeded(read, reader, progress)
@@ -60,8 +60,10 @@ def changes(
 def _heeded(
     pieces: Iterator[bytes | range], reader: Child, progress: Progress | None
 ) -> Iterator[bytes | range]:
-    """The pieces for as long as the reader holds the database still; it is looked at now and
-    then, and when all are there."""
+    """Yield the chunks, and raise CannotFix if the reader that holds the database still is gone.
+
+    The reader is checked now and then, and at the end.
+    """
     since = 0
 
     def heed() -> None:

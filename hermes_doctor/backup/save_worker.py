@@ -1,7 +1,7 @@
-"""Files that a process of its own saves, while this one saves others.
+"""Save a share of the files in a worker process.
 
-To compare, hash and examine a large database takes as long as all the rest. And of many files a
-part goes there: threads would only wait for each other, since Python lets one of them work.
+Comparing, hashing and examining a large database takes as long as all the rest. Many files are
+split between workers, too; threads would only wait for each other because of Python's GIL.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
     from hermes_doctor.system.workers import Child
 
 STEP = 16 * MEGABYTE
-"""So much is told at a time."""
+"""Bytes between two progress messages."""
 Groups = Sequence[Sequence[Source]]
 
 
 class Beside:
-    """Files that another process saves."""
+    """A worker process that saves groups of files."""
 
     def __init__(self, saving: Saver, groups: Groups = (), other: Child | None = None) -> None:
         self._saving = saving
@@ -39,12 +39,12 @@ class Beside:
         self._told = ""
 
     def listen(self) -> None:
-        """Pass on how far it is, if it has told."""
+        """Pass on the worker's progress messages, if there are any."""
         while self._other and not self._told and self._other.speaks:
             self._hear(self._other)
 
     def finished(self) -> list[Entry]:
-        """Wait for it, and take over what it made."""
+        """Wait for the worker, and take over its results."""
         while self._other and not self._told:
             self._hear(self._other)
         if self._other is None:
@@ -60,10 +60,12 @@ class Beside:
         return [*entries_of(told["entries"])]
 
     def _again(self) -> list[Entry]:
-        """Save here what a process has not that was ended: a map of a disk that fails ends it,
-        where one that reads is told."""
+        """Save the files in this process, because the worker died.
+
+        A disk error kills a process that uses a memory map, but is an exception when reading.
+        """
         for source in (source for group in self._groups for source in group):
-            beside = SIDECARS if is_database(source.place) else ()  # it may have found more of them
+            beside = SIDECARS if is_database(source.place) else ()  # the worker may have added them
             for suffix in ("", *beside):
                 self._saving.made.drop(source.name + suffix)
         return [entry for group in self._groups for entry in self._saving.group(group)]
@@ -82,7 +84,7 @@ class Beside:
 
 @contextmanager
 def saved(saving: Saver, groups: Groups) -> Iterator[Beside]:
-    """Save groups meanwhile."""
+    """Start a worker that saves these groups."""
     if not groups:
         yield Beside(saving)
         return
@@ -93,7 +95,7 @@ def saved(saving: Saver, groups: Groups) -> Iterator[Beside]:
 
 
 def _told(saving: Saver, groups: Groups, say: Callable[[str], None]) -> str:
-    """In that process: save them, and tell what came of it."""
+    """Save the groups in the worker process, and return the results as one line."""
     waiting = 0
 
     def progress(count: int) -> None:
@@ -126,5 +128,5 @@ def _told(saving: Saver, groups: Groups, say: Callable[[str], None]) -> str:
 
 
 def _line(told: dict[str, object]) -> str:
-    """As one word: spaces within it would be lost on the way."""
+    """Encode results as one word, because the pipe does not preserve spaces."""
     return json.dumps(told, default=dict).encode("ascii").hex()

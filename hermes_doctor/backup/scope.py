@@ -1,4 +1,4 @@
-"""What a whole backup covers: everything in a home that nothing can make anew."""
+"""Select what a whole backup covers: everything in a home that cannot be recreated."""
 
 from __future__ import annotations
 
@@ -35,48 +35,50 @@ REBUILT = frozenset(
 """Folders at the top of a home that are logs, caches, code, or backups themselves."""
 ANYWHERE = frozenset({"__pycache__", "node_modules", ".venv", "venv", ".git"})
 OURS = re.compile(r"\..+\.hermes-doctor-[0-9a-f-]+\.(new|old|back)(\.\w+)?(-wal|-shm|-journal)?")
-"""What a run of ours has beside its targets while it is at work."""
+"""Names of the temporary files of a run."""
 BACKUP = re.compile(r"\d{8}-\d{6}-[0-9a-f]{5}")
 BESIDE = re.compile(rf"\.?{BACKUP.pattern}\.tar\.age(\.new)?|lost\+found")
-"""What lies in the folder of a vault beside its backups and belongs to nobody else: backups that
-were exported there, and what a disk of its own has at its top."""
+"""Names in a vault's folder that are not backups but not the user's files either: exported
+archives, and the lost+found of a separate disk."""
 MOMENTARY = frozenset({"gateway.pid", "gateway.lock"})
-"""Files that tell of a process: restored, they would lie."""
+"""Files that describe a running process: restored, they would be wrong."""
 
 
 EVERYTHING = Choice()
 
 
 class Omitted:
-    """What a whole backup passes over."""
+    """What a whole backup leaves out, and why."""
 
     def __init__(self) -> None:
         self.folders: list[str] = []
-        """Logs, caches, code and copies, but for the backups of the vault."""
+        """Folders with logs, caches, code and copies; the vault's backups are not listed."""
         self.unwanted: list[str] = []
-        """Files that the choice leaves out."""
+        """Files that the operator's choice leaves out."""
         self.missing: list[Missing] = []
         """Files and folders that should be in the backup and cannot be read."""
         self.unfollowed: list[str] = []
-        """Symlinks to folders that hold the home or belong to the kernel: saved as links only."""
+        """Symlinks to folders that contain the home or are the kernel's: saved as links only."""
 
 
 def _passed_over(home: Home, folder: Path, name: str) -> bool:
-    """Whether a backup leaves a folder of this name in that place out."""
+    """Whether a backup leaves out a folder with this name in this place."""
     top = folder == home.path or folder.parent == home.path / "profiles"
     return name in ANYWHERE or (top and name in REBUILT)
 
 
 def _is_backup(folder: Path) -> bool:
-    """Whether a folder is a backup, or half of one: a vault may lie anywhere in a home, by any
-    name, and backups of backups double each time."""
+    """Whether a folder is a finished or unfinished backup.
+
+    A vault may be anywhere in a home under any name, and backups of backups would double each time.
+    """
     name = folder.name.removesuffix(PARTIAL)
     known = (MANIFEST, BEGUN)
     return bool(BACKUP.fullmatch(name)) and any(os.path.lexists(folder / one) for one in known)
 
 
 def _is_ours(folder: Path, name: str, vaults: set[Path]) -> bool:
-    """The same of a folder by name; in a vault also one that has lost what would tell."""
+    """Whether a folder is a backup; in a vault its name is enough, even if its files are lost."""
     if folder in vaults and BACKUP.fullmatch(name.removesuffix(PARTIAL)):
         return True
     return _is_backup(folder / name)
@@ -88,14 +90,14 @@ def everything(
     choice: Choice = EVERYTHING,
     omitted: Omitted | None = None,
 ) -> Sources:
-    """Every path to copy; databases that are in use are marked to go through SQLite.
+    """List every path to back up; databases in use are marked to be copied through SQLite.
 
     What is left out is added to `omitted`.
     """
     from hermes_doctor.processes import gateway_processes
     from hermes_doctor.sqlite.exclusive import in_use
 
-    # A vault may be any folder of the home, and hold what is no part of it.
+    # A vault may be any folder of the home.
     places = {vault, vault.resolve()} if vault else set()
     omitted = Omitted() if omitted is None else omitted
     sources = Sources(str(home.path))
@@ -105,16 +107,16 @@ def everything(
     beside = {side: path for path in databases for side in _sides(path)}
     held = gateway_processes.openers([*databases, *beside])
     live = {beside.get(path, path) for path in held} | {p for p in databases if in_use(p)}
-    # SQLite would refuse what is none; the bytes are all there is.
+    # SQLite would refuse a file that is not a database, so that is copied as bytes.
     live = {path for path in live if _begins_as_one(path)}
-    # The copy through SQLite has what the log holds.
+    # The copy through SQLite contains the log.
     merged = {str(side) for path in live for side in _sides(path)}
     sources.know_live({str(path) for path in live}, merged)
     return sources
 
 
 def _begins_as_one(path: Path) -> bool:
-    """Whether a file is a database by its first bytes; what is gone by now is none."""
+    """Whether a file is a database by its first bytes; False if it is gone."""
     from hermes_doctor.sqlite import header
 
     try:
@@ -129,13 +131,13 @@ def _is_main(place: str) -> bool:
 
 KERNEL = (Path("/proc"), Path("/sys"))
 RUNNING = (Path("/dev"), Path("/run"))
-"""Folders that hold nobody's files, but what the kernel and running programs show."""
+"""Folders without user files: they show the state of the kernel and of running programs."""
 
 
 def _with_targets(
     home: Home, vaults: set[Path], found: Iterable[Found], omitted: Omitted
 ) -> Iterator[Found]:
-    """The paths, and behind each symlink that leads out of the home what it leads to, once."""
+    """Yield the paths, and after each symlink that leads out of the home its targets, once."""
     known: set[str] = set()
     for one in found:
         yield one
@@ -169,7 +171,7 @@ def _is_systems(real: Path) -> bool:
 
 
 def _behind(home: Home, real: Path, vaults: set[Path], omitted: Omitted) -> Iterator[Path]:
-    """What a symlink leads to: a file and what belongs to it, or all files of a folder."""
+    """Yield the targets of a symlink: a file and its sidecars, or all files of a folder."""
     yield from (real, *_sides(real))
     if not real.is_dir():
         return
@@ -194,16 +196,16 @@ def _behind(home: Home, real: Path, vaults: set[Path], omitted: Omitted) -> Iter
 
 
 def _lent(home: Home, taken: Snapshot) -> bool:
-    """Whether a file outside is the home's: root must not copy anybody's file into the vault."""
+    """Whether the home's owner owns a file outside: root must not copy other users' files."""
     owner = home.path.stat().st_uid
     return taken.kind == "file" and (os.geteuid() != 0 or owner == 0 or taken.uid == owner)
 
 
 def _walk(home: Home, vaults: set[Path], choice: Choice, omitted: Omitted) -> Iterator[Found]:
-    """The files of the home, profiles included, in a stable order."""
+    """Yield the files of the home, profiles included, in a stable order."""
     me = os.geteuid()
     passed: set[Path] = set()
-    """Folders that are left out anyway, and looked into only for what is asked for."""
+    """Folders that are left out by default, and searched only for included files."""
 
     def failed(error: OSError) -> None:
         if not isinstance(error, (FileNotFoundError, NotADirectoryError)):  # gone by now
@@ -236,7 +238,7 @@ def _walk(home: Home, vaults: set[Path], choice: Choice, omitted: Omitted) -> It
                 passed.add(here / folder)
         folders[:] = wanted
         links = [name for name in folders if os.path.islink(f"{base}/{name}")]
-        ours = me == 0 and privileges.of(f"{base}/any") is None  # what root may read, all of it
+        ours = me == 0 and privileges.of(f"{base}/any") is None  # root may read everything there
         for file in sorted(files + links):
             if (file[0] == "." and OURS.fullmatch(file)) or (top and file in MOMENTARY):
                 continue
@@ -261,13 +263,13 @@ def _walk(home: Home, vaults: set[Path], choice: Choice, omitted: Omitted) -> It
 
 
 def _readable(place: str) -> bool:
-    """Whether we may read it, root with no more rights than the owner of the place has."""
+    """Whether we may read a file; root uses only the privileges of the place's owner."""
     with acting_for(Path(place)) as here:
         return os.access(here, os.R_OK, effective_ids=True)
 
 
 def _without_name(why: CouldNotLook) -> str:
-    """The reason alone, of a message that starts with the name of the file."""
+    """The reason of an error, without the name of the file."""
     if isinstance(why.__cause__, OSError):
         return because(why.__cause__)
     return str(why).rpartition(": ")[2]

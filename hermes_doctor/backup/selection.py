@@ -1,4 +1,4 @@
-"""What belongs together in a home, by the names that people have for it; and choosing by glob."""
+"""Select files of a home by named store (such as `history`) or by glob."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ STORES: Mapping[str, tuple[str, ...]] = {
     "weixin": ("weixin", "platforms/weixin"),
     "matrix": ("matrix", "platforms/matrix"),
 }
-"""Each store with the files and folders of a home that it is made of."""
+"""The files and folders of each store."""
 SECRET = ("env", "auth", "pairing", "webhooks", "whatsapp", "weixin", "matrix")
-"""Stores without which somebody has to log in, pair or scan again."""
+"""Stores without which users have to log in, pair or scan a code again."""
 AT_REST = ("skills/*", "memories/*", "SOUL.md")
-"""What a gateway reads when it needs it, and never writes from memory."""
+"""Files that a gateway reads when needed and never overwrites from memory."""
 
 
 PASSING = frozenset(
@@ -44,13 +44,14 @@ PASSING = frozenset(
         "ticker_last_success",
     }
 )
-"""What tells of processes of then: given back, it would lie. Hermes does not import it either."""
+"""Files that describe former processes: restored, they would be wrong. Hermes does not import them
+either."""
 
 
 def matches(name: str, glob: str) -> bool:
-    """Whether a path, or a folder that it lies in, fits a glob; a sidecar fits with its database.
+    """Whether a path or one of its folders matches a glob; a sidecar matches with its database.
 
-    A `*` stands for slashes too, so that `*.jsonl` is one at any depth.
+    A `*` also matches slashes, so `*.jsonl` matches at any depth.
     """
     for end in SIDECARS:
         if name.endswith(".db" + end):
@@ -61,19 +62,19 @@ def matches(name: str, glob: str) -> bool:
 
 
 class Choice(NamedTuple):
-    """What somebody wants in a backup beside, or without, what is in it anyway."""
+    """The operator's choice of files to include in or exclude from a backup."""
 
     include: Sequence[str] = ()
     exclude: Sequence[str] = ()
 
     def wants(self, name: str, *, anyway: bool) -> bool:
-        """Whether a path is wanted; what is named by `--include` always is."""
+        """Whether a path is wanted; included paths always are, others if `anyway` is set."""
         if self.include and any(matches(name, glob) for glob in self.include):
             return True
         return anyway and not (self.exclude and any(matches(name, g) for g in self.exclude))
 
     def may_want_in(self, folder: str) -> bool:
-        """Whether something below a folder that is left out may be wanted after all."""
+        """Whether something below a folder that is left out may be included explicitly."""
         parts = PurePosixPath(folder).parts
         for glob in self.include:
             asked = PurePosixPath(glob.rstrip("/").removeprefix("./")).parts
@@ -85,17 +86,17 @@ class Choice(NamedTuple):
 
     @property
     def words(self) -> tuple[str, ...]:
-        """For the manifest."""
+        """The choice as it is written to the manifest."""
         return (*(f"+{one}" for one in self.include), *(f"-{one}" for one in self.exclude))
 
 
 def of_store(store: str, names: Iterable[str]) -> list[str]:
-    """The paths that make up a store."""
+    """The paths that belong to a store."""
     return [name for name in names if any(matches(name, glob) for glob in STORES[store])]
 
 
 def chosen(words: Sequence[str], names: Sequence[str]) -> tuple[set[str], list[str]]:
-    """The paths that words choose (paths, folders, globs, stores), and words that choose none."""
+    """The paths that words select (paths, folders, globs, stores), and words that select none."""
     found: set[str] = set()
     unknown = []
     for word in words:
@@ -109,12 +110,12 @@ def chosen(words: Sequence[str], names: Sequence[str]) -> tuple[set[str], list[s
 
 
 def passing(name: str) -> bool:
-    """Whether a file is of use only to the process that wrote it."""
+    """Whether a file is useful only to the process that wrote it."""
     return PurePosixPath(name).name in PASSING
 
 
 def important(names: Iterable[str]) -> list[str]:
-    """Of paths that are left out: the databases, and the stores that hold what lets people in."""
+    """Name the databases and the stores with secrets among paths that are left out."""
     names = list(names)
     databases = [name for name in names if name.endswith(".db")]
     stores = [store for store in SECRET if of_store(store, names)]

@@ -1,4 +1,4 @@
-"""The paths that a backup of the home covers, kept so that many of them take little memory."""
+"""The list of paths that a backup covers; a long list is stored in a temporary file."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from hermes_doctor.model import Trouble
 from hermes_doctor.system.files import MEGABYTE, Snapshot
 
 Found = tuple[str, str, Snapshot]
-"""The name of a path in a backup, where it is, and what it is."""
+"""The name of a path in a backup, its place on disk, and its snapshot."""
 AT_ONCE = 4096
-"""Paths that are saved together, and kept as objects."""
+"""How many paths are saved together, and kept as objects."""
 KEPT = 4 * MEGABYTE
-"""Bytes of names and marks that stay in memory; what is more goes into a temporary file."""
+"""Bytes of the packed list that stay in memory; a longer list is written to a temporary file."""
 _KINDS = ("file", "symlink")
 _HEAD = struct.Struct("<B8qI")
 
 
 class Sources(Sequence[Source]):
-    """Sources that are read again and again in one order."""
+    """A sequence of sources that takes little memory and is always read in the same order."""
 
     def __init__(self, home: str) -> None:
         self._home = home
         self._few: list[Source] | None = []
-        """All of them as objects, until they are many."""
+        """All sources as objects, while they are few."""
         self._file: IO[bytes] | None = None
         self._count = 0
         self._live: frozenset[str] = frozenset()
@@ -40,7 +40,7 @@ class Sources(Sequence[Source]):
             self._file.close()
 
     def add(self, found: Iterable[Found]) -> Iterator[str]:
-        """Take paths in; yields where each is."""
+        """Add paths; yield the place of each."""
         for name, place, taken in found:
             if self._few is not None and len(self._few) < AT_ONCE:
                 self._few.append(Source(name, place, taken, patient=True))
@@ -51,7 +51,7 @@ class Sources(Sequence[Source]):
             yield place
 
     def _put_away(self) -> None:
-        """Pack what came so far."""
+        """Move the sources so far to the packed list."""
         if self._few is not None:
             import tempfile
 
@@ -73,7 +73,7 @@ class Sources(Sequence[Source]):
             ) from None
 
     def know_live(self, live: Collection[str], merged: Collection[str]) -> None:
-        """Which databases are in use; their logs are in the copies that SQLite makes."""
+        """Mark the databases in use, and drop their logs, which SQLite merges into the copies."""
         self._live, self._merged = frozenset(live), frozenset(merged)
         if self._few is not None:
             self._few = [
@@ -129,7 +129,7 @@ class Sources(Sequence[Source]):
 
 
 def batches(sources: Iterable[Source]) -> Iterator[list[Source]]:
-    """Sources in lists that are not too long."""
+    """Split sources into lists of limited length."""
     left = iter(sources)
     while batch := list(islice(left, AT_ONCE)):
         yield batch

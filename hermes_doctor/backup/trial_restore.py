@@ -1,8 +1,7 @@
-"""A backup tried out: everything restored into a scratch folder, every database examined there.
+"""Test a backup: restore everything into a scratch folder and check every database there.
 
-Nothing of the living home is opened. The scratch folder lies in the vault, where there is room for
-what is restored, under the name of a backup that was not finished: should we be killed, the next
-command removes it.
+Nothing in the live home is opened. The scratch folder is in the vault, where there is space for it,
+and has the name of an unfinished backup: if we are killed, the next command removes it.
 """
 
 from __future__ import annotations
@@ -29,11 +28,11 @@ from hermes_doctor.system.workers import with_rights_of
 
 LIMIT = 64 * MEGABYTE
 OTHER = ("skills", "memories", "sessions")
-"""Stores whose files are their owner's own affair, whatever they are called."""
+"""Stores whose files need not have the format that their names suggest."""
 
 
 def tried(vault: Vault, backup: Backup, progress: Progress | None = None) -> list[str]:
-    """Everything that is wrong with what a backup gives back."""
+    """Restore a backup for a test; return messages about everything that is wrong."""
     groups = _groups(backup)
     vault.room(max((sum(_room(backup, one) for one in group) for group in groups), default=0))
     name = vault.next_id() + PARTIAL
@@ -49,7 +48,7 @@ def tried(vault: Vault, backup: Backup, progress: Progress | None = None) -> lis
 
 
 def _room(backup: Backup, entry: Entry) -> int:
-    """Bytes that a file takes when it is restored; of a sparse one those that are not in holes."""
+    """Bytes that a restored file takes; holes of a sparse file are not counted."""
     try:
         return (
             entry.size if entry.blocks else sparse_files.allocated(os.lstat(backup.copy_of(entry)))
@@ -59,7 +58,7 @@ def _room(backup: Backup, entry: Entry) -> int:
 
 
 def _groups(backup: Backup) -> list[list[Entry]]:
-    """Each database with its sidecars, each other file alone."""
+    """Group each database with its sidecars; every other file is alone."""
     groups: dict[str, list[Entry]] = {}
     for entry in backup.entries:
         if entry.kind == "file":
@@ -72,7 +71,7 @@ def _groups(backup: Backup) -> list[list[Entry]]:
 def _tried(
     backup: Backup, group: list[Entry], scratch: Path, progress: Progress | None
 ) -> Iterator[str]:
-    """One group restored, looked at, and removed again."""
+    """Restore one group, check it, and remove it again."""
     places = {entry.path: _place(scratch, entry.path) for entry in group}
     try:
         for entry in group:
@@ -84,7 +83,7 @@ def _tried(
         first = group[0].path
         main = str(main_of(Path(first))) if is_database(Path(first)) else first
         if is_database(Path(main)) and main in places:
-            for entry in group:  # SQLite makes it anew from the log
+            for entry in group:  # SQLite recreates it from the log
                 if entry.path.endswith("-shm"):
                     disk.remove(places[entry.path])
             verdict = with_rights_of(places[main], _examined)
@@ -99,14 +98,16 @@ def _tried(
 
 
 def _place(scratch: Path, name: str) -> Path:
-    """Where a file is tried out, a log beside its database; by a name of ours, since its own may
-    be too long for what SQLite puts beside it, or taken."""
+    """The path for a test restore; a log is beside its database.
+
+    It has a name of ours, because its own may be taken or too long for the files of SQLite.
+    """
     path = Path(name)
     return scratch / f"tried{path.name.removeprefix(main_of(path).name)}"
 
 
 def _restored(backup: Backup, entry: Entry, place: Path) -> str | None:
-    """Why a file cannot be had back, if it cannot."""
+    """Restore one file; return why that fails, or None."""
     try:
         with disk.fresh(place, lasting=False) as fd:
             found = entry_content.written(backup, entry, fd)
@@ -118,7 +119,7 @@ def _restored(backup: Backup, entry: Entry, place: Path) -> str | None:
 
 
 def _examined(place: Path) -> str:
-    """What SQLite says of every row and index of a database that is nobody's but ours."""
+    """Run SQLite's integrity check on a restored database."""
     try:
         with contextlib.closing(sqlite3.connect(place)) as database:
             rows = database.execute("PRAGMA integrity_check(1)").fetchall()
@@ -128,7 +129,7 @@ def _examined(place: Path) -> str:
 
 
 def _unreadable(name: str, place: Path) -> str | None:
-    """Why Hermes could not read a store, if it could not; its text is never quoted."""
+    """Why Hermes could not parse a store, or None; its content is never quoted."""
     stores = [globs for store, globs in STORES.items() if store not in OTHER]
     if not any(matches(name, glob) for globs in stores for glob in globs):
         return None
@@ -137,12 +138,12 @@ def _unreadable(name: str, place: Path) -> str | None:
         if name.endswith(".json"):
             json.loads(data)
         elif name.endswith(("config.yaml", "config.yml")):
-            from hermes_doctor.settings.config_file import parse  # which nothing explodes in
+            from hermes_doctor.settings.config_file import parse  # safe against hostile YAML
 
             if parse(data)[1] is not None:
                 return "it cannot be parsed"
     except CouldNotLook:
-        return None  # no store of Hermes' is as large as that
+        return None  # stores of Hermes are smaller
     except Exception as error:  # noqa: BLE001 - a parser may meet anything
         return f"it cannot be parsed ({type(error).__name__})"
     return None

@@ -1,17 +1,15 @@
-"""What a new backup can have in common with the one before: copies of files that did not change.
+"""Share copies of unchanged files between a new backup and the previous one.
 
-A file counts as unchanged when size, inode, time of modification and time of change are what they
-were when it was read, and it had been left alone for a minute by then. A clock ticks coarsely, and
-a program that writes through memory moves the times only now and then: a file that was written a
-moment before it was read may have been written again without a trace. Such a file is read again,
-and so is everything of which any of these is different; what turns out to be the same is shared
-all the same.
+A file counts as unchanged if its size, inode, mtime and ctime are the same as when it was read, and
+it had not been changed for a minute by then. Clocks are coarse, and a program that writes through a
+memory map updates the times only now and then: a file that was written just before it was read may
+have been written again unnoticed. Such a file is read again, and so is every file with other marks;
+if its content is the same, the copy is shared anyway.
 
-What is shared is a second name for the earlier copy, never for the file in the home. A copy that is
-no longer as long as it was, or that was written to after its backup was made, is not shared. Nor is
-one that reads differently: at each backup a thirty-second of all that is shared, what was read
-longest ago, is read again: all of it within a month of daily backups. So damage of a disk does not
-spread unseen into every backup.
+A shared copy is a hard link to the earlier copy, never to the file in the home. A copy with another
+size, or that was written to after its backup was made, is not shared. Nor is a damaged one: each
+backup reads 1/32 of all shared data again, that which was read longest ago, so all of it is read
+within a month of daily backups. So disk damage does not spread unnoticed into every backup.
 """
 
 from __future__ import annotations
@@ -36,27 +34,29 @@ from hermes_doctor.system.files import Snapshot, StrPath, read_head, snapshot
 
 Log = tuple[int, ...]
 SETTLED = 60 * 10**9
-"""Nanoseconds for which a file must have been left alone when it was read."""
+"""Nanoseconds for which a file must have been unchanged when it was read."""
 SHARE = 32
-"""Of what is shared, that part is read again each time."""
+"""One in so many shared bytes is read again each time."""
 AT_ONCE = 3
-"""Copies that are read side by side."""
+"""How many copies are read in parallel."""
 EXAMINED = 20 * 3600 * 10**9
-"""After so long SQLite examines a large database in use again."""
+"""Nanoseconds after which SQLite checks a large database in use again."""
 
 
 def marks(taken: Snapshot, log: Log = ()) -> tuple[int, ...]:
-    """What tells that a file, with its log if it has one, is the same; first when it was last
-    changed. In an entry stands before them when they were seen."""
+    """The marks that identify the version of a file and its log; the first is the last change.
+
+    In an entry they follow the time at which they were seen.
+    """
     last = max(taken.ctime_ns, log[0]) if log else taken.ctime_ns
     return (last, taken.ino, taken.size, taken.mtime_ns, taken.ctime_ns, *log)
 
 
 def log_of(database: Path) -> Log:
-    """What is different of the log of a database in use as soon as somebody has written.
+    """The marks of a database's log, which change as soon as a process writes to the database.
 
-    Its time of change says nothing: SQLite, run by root, sets the owner of a log that it opens.
-    What it counts in the -shm file moves with every commit.
+    The ctime is not among them: SQLite run by root sets the owner of a log that it opens. The
+    counters in the -shm file change with every commit.
     """
     from hermes_doctor.sqlite.wal import Index
 
@@ -71,7 +71,7 @@ def log_of(database: Path) -> Log:
 
 
 class Earlier:
-    """The backup before, or none."""
+    """The previous backup, if any, whose copies a new backup can share."""
 
     def __init__(self, backup: Backup | None) -> None:
         self.backup = backup
@@ -83,29 +83,29 @@ class Earlier:
             files = [one for one in entries if one.kind == "file"]
             self._entry = {entry.path: entry for entry in files}.get
             self.due = _due(files)
-        """The copies whose turn it is to be read again, by the names of what they are of."""
+        """The names of files whose copies are due to be read again."""
         self._folders: dict[str, bool] = {}
-        """Where names were made, and whether with our own rights."""
+        """The folders in which links were made, and whether with our own privileges."""
         self._read: dict[str, bool] = {}
         self._made = backup.created_at.timestamp() * 1e9 if backup else 0.0
         self.shared = False
-        """Whether anything was not copied again."""
+        """Whether any copy was shared."""
         self.wrong: set[str] = set()
-        """Files whose copy turned out not to be what was saved."""
+        """Files whose earlier copy turned out to be damaged."""
 
     def unchanged(self, name: str, marks: tuple[int, ...]) -> Entry | None:
-        """The entry of a file that is still the same by all that can be seen of it."""
+        """The entry of a file that is unchanged according to its marks; else None."""
         entry = self._entry(name)
         if entry is None or entry.seen[1:] != marks:
             return None
         return entry if marks[0] < entry.seen[0] - SETTLED else None
 
     def like(self, name: str) -> Entry | None:
-        """The entry of the same name."""
+        """The entry of the same file in the previous backup, or None."""
         return self._entry(name)
 
     def base(self, name: str, size: int) -> Path | None:
-        """An earlier whole copy, for a file of that size to be compared with."""
+        """The earlier whole copy to compare a large file with, or None."""
         entry = self._entry(name)
         if self.backup is None or entry is None or min(size, entry.size) < blocks.LEAST:
             return None
@@ -114,14 +114,14 @@ class Earlier:
         return place if _is_file(place) else None
 
     def known(self, name: str) -> known_digests.Known:
-        """The sums of the pieces of what `base` gives, as far as they can be relied on."""
+        """The checked chunk digests of the copy that `base` returns."""
         entry = self._entry(name)
         if self.backup is None or entry is None:
             return ()
         return known_digests.known(self.backup.copy_of(entry), entry)
 
     def give(self, entry: Entry, partial: Path) -> Entry | None:
-        """Have the copy of an entry in a new backup too; None where that cannot be."""
+        """Link the copy of an entry into a new backup; return None if that is not possible."""
         assert self.backup is not None
         place = within(entry.path, blocks=entry.blocks)
         ends = (f"/{BASE}", f"/{CHANGED}") if entry.blocks else ("",)
@@ -145,9 +145,9 @@ class Earlier:
 
     @contextmanager
     def reading_again(self, *, beside: bool) -> Iterator[Callable[[], None]]:
-        """Read the copies whose turn it is in a process of its own; what is given waits for it.
+        """Read the copies that are due in a worker process; yield a function that waits for it.
 
-        Threads would do, but for Python, which lets only one of them work. Not `beside`, each is
+        A process, because threads would compete for Python's GIL. Without `beside`, each copy is
         read when it is needed.
         """
         due = [entry for name in sorted(self.due) if (entry := self._entry(name))]
@@ -172,7 +172,7 @@ class Earlier:
             yield finished
 
     def reads_right(self, entry: Entry) -> bool:
-        """Whether the copy of an entry is still what was saved."""
+        """Whether the copy of an entry is undamaged."""
         known = self._read.get(entry.path)
         right = self._reads_right_now(entry) if known is None else known
         if not right:
@@ -187,28 +187,28 @@ class Earlier:
             return False
 
     def link(self, old: StrPath, new: StrPath) -> bool:
-        """A second name for a copy; False on a drive, or with rights, that cannot."""
+        """Make a hard link to a copy; False if the disk or our privileges do not allow it."""
         folder = os.fspath(new).rpartition("/")[0]
         try:
             if folder not in self._folders:
                 disk.make_folder(Path(folder), lasting=False)
                 self._folders[folder] = privileges.of(old) is None and privileges.of(new) is None
             disk.share(old, new, own=self._folders[folder])
-        except OSError:  # no room for a name is no room for the copy either, which will say so
+        except OSError:  # if the disk is full, the copy that follows will report it
             return False
         return True
 
     def gone(self, folder: Path) -> None:
-        """A folder for names was removed; for the next one it has to be made again."""
+        """Note that a folder was removed, so it is created again for the next link."""
         self._folders.pop(os.fspath(folder), None)
 
     def forget(self, most: int) -> None:
-        """Let go of what can be found out again, if it is much."""
+        """Clear the cache of folders if it has more than `most`."""
         if len(self._folders) > most:
             self._folders.clear()
 
     def _is_untouched(self, copy: StrPath, entry: Entry) -> bool:
-        """Whether nobody has written to a copy since its backup was made, so far as it tells."""
+        """Whether a copy's size and mtime show no change since its backup was made."""
         try:
             taken = os.lstat(copy)
         except OSError:
@@ -229,9 +229,9 @@ def _is_file(copy: Path) -> bool:
 
 
 def _due(files: list[Entry]) -> set[str]:
-    """The copies that are read again: those that were read longest ago.
+    """The copies to read again: those that were read longest ago.
 
-    How many is told by those in one piece: of the others, what is older is compared anyway.
+    The amount is a share of the whole copies: the base of a copy in blocks is compared anyway.
     """
     wanted, found = sum(entry.size for entry in files if not entry.blocks) / SHARE, set()
     for entry in sorted(files, key=lambda entry: (entry.read_at, entry.path)):
@@ -243,7 +243,7 @@ def _due(files: list[Entry]) -> set[str]:
 
 
 def examined_lately(entry: Entry | None) -> bool:
-    """Whether SQLite has had a look at a database not long ago, and found it sound."""
+    """Whether SQLite checked a database recently and found it sound."""
     return (
         entry is not None
         and entry.integrity == "ok"

@@ -31,22 +31,22 @@ from hermes_doctor.system import disk, progress
 from hermes_doctor.system.signals import uninterrupted
 
 LOG_HEAD = 32
-"""A write-ahead log that is shorter holds nothing."""
+"""Bytes of a write-ahead log's header; a shorter log is empty."""
 LOG = "-wal"
 MOST_GROUPS = 200_000
-"""Sums that are remembered; of more, those of the copies that were read first are forgotten."""
+"""How many group summaries are cached; then those of the copies read first are dropped."""
 NOTHING = Contents({}, lambda: contextlib.nullcontext(()))
 """A database whose rows cannot be read counts as one without rows."""
 
 
 class LastRows:
-    """Compare backups with the live databases and with the backups that are kept."""
+    """Compares backups with the live databases and with the backups that are kept."""
 
     def __init__(self, vault: Vault, kept: Sequence[str]) -> None:
         self.vault = vault
         self.kept = [backup for id in reversed(kept) if (backup := self._loaded(id))]
         self.key = os.urandom(16)
-        """Fingerprints of rows are made with it: nobody can choose two rows with the same one."""
+        """The key of the fingerprints, so that nobody can construct two rows with the same one."""
         self._live: dict[str, Contents | str] = {}
         self._copies: dict[tuple[str | None, ...], Contents | str] = {}
         self._expired: float | None = None
@@ -119,7 +119,7 @@ class LastRows:
         return f"no other backup has {counted.number(total)} that {name} no longer has"
 
     def _why_log(self, backup: Backup, entry: Entry, counted: Counted) -> str | None:
-        """The same of a log that a run set aside: the backup has it without its database."""
+        """Why a log that the backup has without its database must be kept, or None."""
         from hermes_doctor.backup import logs_without_database
 
         name = entry.path.removesuffix(LOG)
@@ -146,7 +146,7 @@ class LastRows:
         return any(_content(one, found) == _content(backup, entry) for one, found in same)
 
     def _wanted(self, mine: Contents, live: Contents | str) -> Collection[int]:
-        """The groups that the live database has not whole, without those that Hermes deletes."""
+        """The groups that the live database lacks in part, without those that Hermes expires."""
         there = {} if isinstance(live, str) else live.sums
         return {
             group
@@ -171,7 +171,7 @@ class LastRows:
         return NOTHING if isinstance(found, str) else found
 
     def _oldest_wanted(self) -> float:
-        """Hermes deletes sessions whose last message is older than this, if it is told to."""
+        """The time before which Hermes deletes sessions, if it is configured to."""
         if self._expired is None:
             self._expired = expired_before(self.vault.home)
         return self._expired
@@ -238,8 +238,10 @@ def _content(backup: Backup, entry: Entry) -> tuple[str | None, ...]:
 
 @contextmanager
 def _readable(vault: Vault, backup: Backup, entry: Entry) -> Iterator[tuple[Path, str]]:
-    """A path where SQLite can read the copy, and how; one that is kept in blocks is put together
-    in a scratch folder of the vault."""
+    """A path where SQLite can read the copy, and the mode to open it in.
+
+    A copy that is stored in blocks is rebuilt in a scratch folder of the vault.
+    """
     journal = backup.entry(entry.path + "-journal")
     if journal and journal.kind == "file" and journal.size:
         raise CouldNotLook("an unfinished transaction is stored beside it")

@@ -1,4 +1,4 @@
-"""What could not be read when a backup of the home was made, and why."""
+"""The files that a backup lacks because they could not be read, and the reasons."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from hermes_doctor.lazy import NamedTuple
 
 DENIED = os.strerror(errno.EACCES).lower()
 NEEDED = ("config", "history", "kanban", "cron", *SECRET)
-"""Stores without which a home cannot be restored to a bot that works."""
+"""Stores without which a restored home has no working bot."""
 SHOWN = 5
-"""Missing paths that a text names."""
+"""How many missing paths a message names."""
 LONGEST = 80
-"""Characters of a path that a text shows."""
+"""How many characters of a path a message shows."""
 
 
 class Missing(NamedTuple):
@@ -30,17 +30,17 @@ class Missing(NamedTuple):
 
     @classmethod
     def folder(cls, path: str, error: OSError) -> Missing:
-        """One that could not be listed."""
+        """Make the record of a folder that could not be listed."""
         return cls(path, because(error), is_folder=True)
 
     @property
     def document(self) -> dict[str, Any]:
-        """For programs and for the manifest."""
+        """The JSON object for the manifest and for machine-readable output."""
         return {"path": self.path, "reason": self.reason, "folder": self.is_folder}
 
     @property
     def text(self) -> str:
-        """For people."""
+        """The path and the reason, for messages."""
         path = self.path + ("/" if self.is_folder else "")
         if len(path) > LONGEST:
             path = f"{path[: LONGEST // 2]}…{path[-LONGEST // 2 :]}"
@@ -48,14 +48,14 @@ class Missing(NamedTuple):
 
 
 def because(error: OSError) -> str:
-    """Why the system refused, in a few words."""
+    """The reason of an OSError, in a few words."""
     if error.errno == errno.ENAMETOOLONG:
         return "its path is too long"
     return os.strerror(error.errno or 0).lower()
 
 
 def of_document(found: Iterable[Any]) -> tuple[Missing, ...]:
-    """Those that a manifest lists; ValueError where it lists something else."""
+    """Read the missing files from a manifest; raise ValueError if they are invalid."""
     made = []
     for one in found:
         missing = Missing(one["path"], one["reason"], one["folder"])
@@ -66,15 +66,15 @@ def of_document(found: Iterable[Any]) -> tuple[Missing, ...]:
 
 
 def listed(missing: Sequence[Missing]) -> str:
-    """The first few for people, and how many more there are."""
+    """The first few missing files for a message, and how many more there are."""
     more = f" and {len(missing) - SHOWN} more" if missing[SHOWN:] else ""
     return ", ".join(one.text for one in missing[:SHOWN]) + more
 
 
 def needed(missing: Iterable[Missing]) -> list[Missing]:
-    """Those without which an update is not safe: databases, settings, secrets and jobs.
+    """The missing files without which an update is not safe: databases, settings, secrets, jobs.
 
-    What a folder holds that cannot be listed is unknown, so a folder that holds such files counts.
+    The content of a folder that cannot be listed is unknown, so a folder of such files counts.
     """
     return [one for one in missing if _is_needed(one)]
 

@@ -1,4 +1,4 @@
-"""Where backups lie: a folder each, with a sealed manifest, verified before they count."""
+"""The vault: create, load, verify and remove the backups of a home."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ __all__ = ["MANIFEST", "SCHEMA", "Backup", "Entry", "Source", "Vault", "parse", 
 
 PARTIAL = ".partial"
 BEGUN = "home"
-"""A file in a backup that names the home it is of, before there is a manifest."""
+"""A file in a backup with the path of its home, written before the manifest."""
 SMALL = 2 * MEGABYTE
-"""Bytes of a manifest that is read as a whole."""
+"""Bytes up to which a manifest is read into memory as a whole."""
 
 Progress = Callable[[int], None]
 
@@ -50,13 +50,13 @@ _ID = re.compile(r"(\d{8}-\d{6}-\d{3})[0-9a-f]{2}")
 
 
 def new_id(known: Iterable[str] = ()) -> str:
-    """A name that sorts by time, is never used twice, and comes after all that are known.
+    """Make a unique id that sorts by time, after all known ids.
 
-    The newest must be the newest also where somebody has set the clock back.
+    So the newest backup sorts last even if the clock was set back.
     """
     now = datetime.now(UTC)
     stamps = [found[1] for name in known if (found := _ID.match(name))]
-    with contextlib.suppress(ValueError, OverflowError):  # a name that is no time
+    with contextlib.suppress(ValueError, OverflowError):  # a name that is not a time
         day, clock, thousandths = max(stamps, default="").split("-")
         last = datetime.fromisoformat(f"{day}T{clock}.{thousandths}+00:00")
         now = max(now, last + timedelta(milliseconds=1))
@@ -64,23 +64,23 @@ def new_id(known: Iterable[str] = ()) -> str:
 
 
 class Vault:
-    """The backups of one home in one place."""
+    """The vault: the folder in which the backups of a home are stored."""
 
     def __init__(self, home: Home, root: Path | None = None) -> None:
         self.home = home
         self.root = root.expanduser().absolute() if root else home.vault
         place = next(one for one in (home.path, *home.path.parents) if one.exists())
-        self.owner = os.stat(place).st_uid  # of the place of a home that is lost
+        self.owner = os.stat(place).st_uid  # if the home is lost, of the folder above it
 
-    # -- looking ---------------------------------------------------------------------------
+    # -- reading ---------------------------------------------------------------------------
 
     def ids(self) -> list[str]:
-        """The backups that are complete, oldest first."""
+        """The ids of the complete backups, oldest first."""
         names = [name for name in listing(self.root) if not name.endswith(PARTIAL)]
         return [n for n in names if self._is_trusted(n)]
 
     def _is_trusted(self, id: str) -> bool:
-        """A whole backup that was made by the home's owner, by root, or by us."""
+        """Whether a backup is complete and belongs to the home's owner, to root or to us."""
         try:
             folder = os.lstat(self.root / id)
             os.lstat(self.root / id / MANIFEST)
@@ -89,7 +89,7 @@ class Vault:
         return folder.st_uid in (0, os.geteuid(), self.owner)
 
     def next_id(self, also: Iterable[str] = ()) -> str:
-        """A name for a new backup or run, after all that there are and `also` these."""
+        """Make an id for a new backup or run, after all existing ones and those in `also`."""
         known = list(also)
         for place in (self.root, self.home.runs):
             with contextlib.suppress(CouldNotLook):
@@ -97,7 +97,7 @@ class Vault:
         return new_id(known)
 
     def load(self, id: str) -> Backup:
-        """One backup, its manifest checked against its seal."""
+        """Load one backup and check the seal of its manifest."""
         named = id == Path(id).name and not id.endswith(PARTIAL)
         if not named or not self._is_trusted(id):
             raise Trouble(
@@ -111,7 +111,7 @@ class Vault:
         return backup
 
     def _read(self, folder: Path) -> Backup:
-        """A backup by its manifest; the entries of a large one stay on the disk."""
+        """Read a backup's manifest; the entries of a large one stay on disk."""
         try:
             if snapshot(folder / MANIFEST).size > SMALL:
                 try:
@@ -127,7 +127,7 @@ class Vault:
         return parse(folder, data)
 
     def is_ours(self, id: str) -> bool:
-        """Whether a backup is this home's; a vault elsewhere may serve several homes."""
+        """Whether a backup is of this home; a vault elsewhere may serve several homes."""
         if self.root == self.home.vault:
             return True
         try:
@@ -141,9 +141,9 @@ class Vault:
         progress: Progress | None = None,
         known: dict[bytes, str] | None = None,
     ) -> list[str]:
-        """Everything that is no longer as it was written; empty when the backup is whole.
+        """Compare all copies with their digests; return messages about the wrong ones.
 
-        `known` are the copies that were read already, which several backups may share.
+        `known` caches the digests of copies that were read before, which backups may share.
         """
         wrong = []
         for entry in backup.entries:
@@ -153,7 +153,7 @@ class Vault:
             try:
                 marks = _marks(copy, entry)
                 found = (known or {}).get(marks) or blocks.digest_of(copy, entry, progress)
-                if known is not None and _marks(copy, entry) == marks:  # else another was read
+                if known is not None and _marks(copy, entry) == marks:  # else it changed meanwhile
                     known[marks] = found
             except (FileNotFoundError, NotADirectoryError):
                 wrong.append(f"{entry.path}: the copy is missing")
@@ -167,7 +167,7 @@ class Vault:
     # -- writing ---------------------------------------------------------------------------
 
     def prepare(self) -> None:
-        """Make the vault's folder, private."""
+        """Create the vault's folder, private; raise Trouble if another user owns it."""
         try:
             disk.make_folder(self.root)
             st = os.stat(self.root)
@@ -183,7 +183,7 @@ class Vault:
             )
 
     def room(self, wanted: int) -> None:
-        """Refuse early when the disk cannot hold it."""
+        """Raise Trouble if the vault's disk has too little free space."""
         place = self.root
         while not place.exists():
             place = place.parent
@@ -202,11 +202,11 @@ class Vault:
         missing: Sequence[Missing] = (),
         progress: Progress | None = None,
     ) -> Backup:
-        """Copy, verify by hash, seal. Until the last rename it is no backup, only a .partial.
+        """Make a backup: copy, verify by digest, seal; until the last rename it is a .partial.
 
-        What has not changed since the last backup of the whole home is shared with that one, unless
-        a full one is asked for. `missing` is what could not be listed or opened; what cannot be
-        read while it is saved is added to it. A backup that lacks anything is not `whole`.
+        Files that have not changed since the last backup of the home are shared with it, unless
+        `full` is set. `missing` are files that could not be listed or opened; files that cannot be
+        read while they are saved are added. A backup that lacks any file is not `whole`.
         """
         id = id or self.next_id()
         self.prepare()
@@ -221,7 +221,7 @@ class Vault:
             with privileges.remembered(), saving:
                 entries = saving.all(sources)
                 disk.settle(partial, saving.made.fresh)
-                # What went whole through SQLite was read back, and examined, as it was written.
+                # Whole copies made through SQLite were already read back and checked.
                 wrong = saving.read_back()
             if wrong:
                 raise Trouble(f"The backup could not be verified: {wrong[0]}. Nothing was changed.")
@@ -265,9 +265,10 @@ class Vault:
     def keep(
         self, *, reason: str, hermes: str | None, write: Callable[[Path], Sequence[Entry]]
     ) -> Backup:
-        """A backup of files that have no path to be read from: `write` puts them into a folder.
+        """Make a backup of files that have no path: `write` puts them into the given folder.
 
-        It says what it wrote, synced and read back. Until the last rename it is only a .partial.
+        `write` returns the entries that it wrote, synced and read back. Until the last rename the
+        backup is only a .partial.
         """
         id = self.next_id()
         self.prepare()
@@ -289,7 +290,7 @@ class Vault:
         return backup._replace(folder=folder)
 
     def newest(self) -> Backup | None:
-        """The newest backup of this home, of all of it or of what was chosen, that can be read."""
+        """The newest readable backup of this home, of all of it or of a selection."""
         for id in reversed(self.ids()):
             try:
                 backup = self.load(id)
@@ -300,7 +301,7 @@ class Vault:
         return None
 
     def began(self, name: str) -> bool:
-        """Whether a backup that was not finished is this home's; several may share a vault."""
+        """Whether an unfinished backup is of this home; several homes may share a vault."""
         if self.root == self.home.vault:
             return True
         try:
@@ -310,13 +311,13 @@ class Vault:
         return data.decode("utf-8", "surrogateescape") == str(self.home.path)
 
     def discard(self, name: str) -> None:
-        """Remove a backup's folder, the manifest first: half a backup must not look whole."""
+        """Remove a backup's folder, the manifest first: a partial backup must not look complete."""
         folder = self.root / name
         if not name.endswith(PARTIAL):
             folder = self.root / (name + PARTIAL)
             disk.rename(self.root / name, folder)
             disk.sync_folder(self.root)
-        if folder.is_symlink():  # never anything behind it
+        if folder.is_symlink():  # never follow it
             disk.remove(folder)
             return
         disk.remove(folder / MANIFEST)
@@ -331,10 +332,10 @@ class Vault:
 
 
 def _marks(copy: Path, entry: Entry) -> bytes:
-    """What is the same for two names of one copy that is summed up alike, and for nothing else.
+    """A key that is equal only for hard links to one copy with the same kind of digest.
 
-    A number of a file may be used again, and its time be set; when that was done cannot. Of many
-    copies these are kept, so it is a short hash.
+    An inode number may be reused and an mtime set, but not a ctime. The key is a short hash,
+    because many are kept in memory.
     """
     import hashlib
 

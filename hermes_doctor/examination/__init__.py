@@ -1,4 +1,4 @@
-"""Runs the checks of a home and makes one report: findings, causes, liveness, timeline.
+"""Run the checks on a home and make one report: findings, causes, liveness, timeline.
 
-It runs what `plugins` loaded; `render` shows the report.
+The checks come from `plugins`; `render` shows the report.
 """

@@ -1,4 +1,4 @@
-"""Is an answer being written just now? Then no repair must come between."""
+"""Detect whether the gateway is writing an answer, which a repair must not interrupt."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from hermes_doctor.probes.probes import Probes
 from hermes_doctor.processes.runtime_files import Runtime
 
 COUNTED_SINCE = (0, 18)
-"""From this release on a gateway writes down at each turn how many agents are at work."""
+"""Since this release a gateway records at each turn how many agents are active."""
 
 
 def answering(probes: Probes) -> bool:
-    """Whether the gateway of this home is at an answer, as far as can be told."""
+    """Whether the gateway of this home is writing an answer; False if that is unknown."""
     try:
         gateways, runtime = probes.gateways(), probes.runtime()
     except CouldNotLook:

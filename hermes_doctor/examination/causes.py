@@ -1,8 +1,9 @@
-"""From findings to causes: what one fault does in ten places is told once.
+"""Merge findings that describe one problem, and attach each consequence to its cause.
 
-Three things are done with what the checks found. What a log told of and the thing itself no
-longer shows is history. What a log and a look at the thing itself both tell, or two rules, is one
-finding with all the evidence. And what follows from another finding is put under it.
+Three things are done with the findings. A finding from a log is dropped if a check shows that the
+problem is over. Findings from a log and from a check, or from two log rules, about the same problem
+are merged into one with all the evidence. And a finding that follows from another gets it as its
+cause.
 """
 
 from __future__ import annotations
@@ -18,11 +19,11 @@ if TYPE_CHECKING:
 
 MOST_EVIDENCE = 6
 FRESH = 600.0
-"""Seconds for which a line of the log stands against what is seen now."""
+"""Seconds for which a log line counts even if a check sees no problem now."""
 
 
 Platforms = Callable[[], Collection[str] | None]
-"""The platforms that are set up; None when that cannot be told."""
+"""Returns the platforms that are set up; None if that is unknown."""
 
 
 def join(
@@ -31,17 +32,17 @@ def join(
     causes: Sequence[Cause],
     platforms: Platforms = tuple,
 ) -> list[Finding]:
-    """The findings as they belong together."""
+    """Drop outdated findings, merge duplicates and add causes."""
     ended = {result.id: result.status for result in results}
     kept = [one for one in findings if not _history(one, ended)]
     return explained(_folded(kept), causes, platforms)
 
 
 def _history(finding: Finding, ended: Mapping[str, Status]) -> bool:
-    """Whether a line of the log is about something that was looked at and found in order.
+    """Whether a finding from a log is outdated, because the checks it names passed.
 
-    What does not apply says nothing; what could not be looked at leaves the line to stand, and so
-    does a line that was written just now: what goes on is no history.
+    A skipped check says nothing. If a check could not run, the finding stays, and so does one
+    whose last log line is recent: the problem may still go on.
     """
     named = finding.data.get("unless_ok") or ()
     last = finding.data.get("last")
@@ -56,9 +57,9 @@ def _told(finding: Finding) -> bool:
 
 
 def _folded(findings: Sequence[Finding]) -> list[Finding]:
-    """What a log tells of a thing that a check saw itself becomes evidence there.
+    """Merge a finding from a log into the finding of a check about the same problem.
 
-    What two rules tell of the same thing is one finding, too: that of the worse.
+    Findings of two log rules about the same problem are merged into the more severe one.
     """
     seen = [one for one in findings if not _told(one)]
     rest: list[Finding] = []
@@ -93,7 +94,7 @@ def _with(seen: Finding, told: Finding) -> Finding:
 def explained(
     findings: Sequence[Finding], causes: Sequence[Cause], platforms: Platforms = tuple
 ) -> list[Finding]:
-    """Each finding with the nearest one that explains it."""
+    """Add to each finding the nearest other finding that causes it."""
     joint = _Joint(findings, platforms)
     there = {one.code for one in findings}
     using = [cause for cause in causes if cause.code in there]
@@ -108,7 +109,7 @@ def explained(
 
 
 def _nearest(finding: Finding, joint: _Joint, causes: Sequence[Cause]) -> Cause | None:
-    """Of several causes the last in the chain: what it follows from itself is shown above it."""
+    """The last of several causes in a chain: its own cause is shown above it."""
     fits = [
         cause
         for cause in causes
@@ -128,7 +129,7 @@ class _Joint:
         self.platforms = platforms
 
     def fits(self, cause: Cause, source: Finding, finding: Finding) -> bool:
-        """Whether the one can be what the other follows from."""
+        """Whether `source` can be the cause of `finding`."""
         if cause.same_platform and not self._same_platform(source, finding):
             return False
         if not cause.first or source.since is None or finding.since is None:
@@ -136,7 +137,7 @@ class _Joint:
         return (source.since - finding.since).total_seconds() <= cause.slack
 
     def _same_platform(self, one: Finding, other: Finding) -> bool:
-        """Both name the same one, or there is only one that they can mean."""
+        """Whether both name the same platform, or only one platform is possible."""
         accounts = {found.data.get("account") for found in (one, other)} - {None}
         named = {_platform(one), _platform(other)}
         if len(accounts) > 1 or len(named - {""}) > 1:
@@ -152,7 +153,7 @@ class _Joint:
 
 
 def _platform(finding: Finding) -> str:
-    """The platform that it names; what a log tells may name none, but a job or a session."""
+    """The platform that a finding names; one from a log may name a job or session instead."""
     named = finding.data.get("platform")
     if isinstance(named, str):
         return named

@@ -1,8 +1,9 @@
-"""The ladder of liveness: from a process that is there up to answers that go out.
+"""The liveness ladder of a gateway: from a running process up to answers that are sent.
 
-Each rung says what was seen and since when. A gateway stands on the highest rung that holds with
-none broken below it; that nobody would start it again does not keep a running one from working.
-What a rung cannot know is unknown, and a rung above it may still hold.
+Each rung says what was observed and since when. A gateway reaches the highest rung that holds
+while no rung below it has failed; a missing supervisor does not count as a failure, because a
+running gateway works without one. A rung that cannot be checked is unknown, and a higher one may
+still hold.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from hermes_doctor.model import SUPPORT, CouldNotLook, Gateway, Hold, Rung
 from hermes_doctor.probes.probes import Probes
 
 PATIENCE = timedelta(minutes=10)
-"""So long an answer may take before nothing seems to go out."""
+"""How long an answer may take before it counts as missing."""
 
 
 def ladder(probes: Probes) -> tuple[Rung, ...]:
@@ -37,7 +38,7 @@ def ladder(probes: Probes) -> tuple[Rung, ...]:
 
 
 def _served(probes: Probes) -> tuple[Rung, ...]:
-    """The rungs of a profile that another home's gateway works for: all but the first are there."""
+    """The rungs of a profile that the root home's gateway serves: only the first one is known."""
     try:
         server = probes.served_by()
     except CouldNotLook:
@@ -114,7 +115,7 @@ def _loop(probes: Probes) -> Seen:
 
 
 def _platforms(probes: Probes) -> Seen:
-    """The gateway's own word in this life of it, held against the kernel's table of connections."""
+    """Compare the platform states that this gateway process reported with its open connections."""
     found = _gateway(probes)
     states = [
         one

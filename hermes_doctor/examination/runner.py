@@ -1,4 +1,4 @@
-"""Runs checks: side by side, each isolated and timed."""
+"""Run checks in parallel threads, each isolated and with a time limit."""
 
 from __future__ import annotations
 
@@ -33,21 +33,21 @@ from hermes_doctor.system.once import DEEP
 
 AT_ONCE = 8
 FEW = 1
-"""Checks at work while they get on: a second would only fight over Python, which runs one."""
+"""Checks that run at once while they make progress: more would only compete for the GIL."""
 STALLED = 0.01
-"""Seconds without an end after which one more is begun: those at work are waiting."""
+"""Seconds without a finished check after which one more is started: the running ones wait."""
 LIMIT = 30.0
-"""Seconds for all checks together, of an idle machine; so is the limit of each check."""
+"""Seconds for all checks together on an idle machine; each check's own limit is measured alike."""
 MOST = 1000
-"""Findings that one check may have; more help nobody."""
+"""How many findings one check may have."""
 
 
 class Undeclared(Exception):
-    """A check reports a code that it does not declare."""
+    """Raised if a check yields something that it may not, such as a code it does not declare."""
 
 
 class Answer:
-    """What one check has said so far; its thread fills it, the examination reads it."""
+    """The results of one check so far; its thread writes them, the examination reads them."""
 
     def __init__(self, check: Check, late: str | None = None) -> None:
         self.check = check
@@ -61,7 +61,7 @@ class Answer:
         self.seconds = 0.0
 
     def ask(self, probes: Probes) -> None:
-        """Run the check; whatever it raises becomes part of the answer."""
+        """Run the check; an exception becomes part of the answer."""
         try:
             unjudged = self._unjudged(probes)
             if unjudged and set(self.check.by_release) == set(self.check.codes):
@@ -91,7 +91,7 @@ class Answer:
             self.seconds = time.monotonic() - self.started
 
     def _unjudged(self, probes: Probes) -> str:
-        """Why the part of the check that rests on knowledge about releases is not judged."""
+        """Why the release-dependent part of the check is skipped: Hermes is too new; or ""."""
         if not self.check.by_release:
             return ""
         try:
@@ -125,8 +125,8 @@ def examine(
     limit: float = LIMIT,
     progress: Callable[[str], None] | None = None,
 ) -> tuple[list[CheckResult], list[Finding]]:
-    """Ask every check; results in the order of the checks, findings worst first."""
-    with redirect_stdout(sys.stderr):  # what a check prints is not part of our answer
+    """Run every check; return results in the order of the checks, findings worst first."""
+    with redirect_stdout(sys.stderr):  # what a check prints is not part of our output
         return _examine(probes, checks, limit, progress)
 
 
@@ -173,10 +173,10 @@ def _examine(
         except queue.Empty:
             room = min(AT_ONCE, room + 1)
         now = clock.read()
-        for answer in list(running):  # the thread is left behind: it only reads
+        for answer in list(running):  # its thread is abandoned: it only reads
             if now >= due[answer.check.id]:
                 own = min(answer.check.limit * stretch, end)
-                # A copy: the thread that is left behind may go on adding to the old one.
+                # A copy: the abandoned thread may go on adding to the old one.
                 known = Answer(answer.check, f"took longer than {own:g} s")
                 known.findings = list(answer.findings)
                 known.seconds = time.monotonic() - answer.started
@@ -190,12 +190,12 @@ def _examine(
 
 
 def sort(findings: Sequence[Finding]) -> list[Finding]:
-    """Worst first; equals in the order of their code and subject."""
+    """Sort findings: worst first, then by code and subject."""
     return sorted(findings, key=lambda f: (f.severity.rank, f.code, f.subject))
 
 
 def crash(error: BaseException) -> str:
-    """What a crash may show: the kind of error and the place in the code, never the data in it."""
+    """Describe a crash by error type and code location, without the data in it."""
     where = ""
     trace = error.__traceback__
     while trace is not None:
@@ -206,7 +206,7 @@ def crash(error: BaseException) -> str:
 
 
 def _platforms(probes: Probes) -> set[str] | None:
-    """Those that are set up, as logs name them; None when that cannot be told."""
+    """The platforms that are set up, as logs name them; None if that is unknown."""
     try:
         return {platform.name for platform in probes.platforms()}
     except CouldNotLook:
@@ -223,7 +223,7 @@ def report(
     limit: float = LIMIT,
     progress: Callable[[str], None] | None = None,
 ) -> Report:
-    """Examine one home and say everything that came out."""
+    """Examine one home and make the report."""
     started, clock = datetime.now(UTC), time.monotonic()
     results, findings = examine(probes, checks, limit=limit, progress=progress)
     if findings:
@@ -250,7 +250,7 @@ def report(
 
 
 def _joined(result: CheckResult, findings: Sequence[Finding]) -> CheckResult:
-    """How a check ended when some of what it found is history, or is told elsewhere."""
+    """Correct a check's result if all its findings were dropped or merged into others."""
     own = any(f.check == result.id and f.severity is not Severity.INFO for f in findings)
     if result.status is not Status.PROBLEM or own:
         return result
@@ -258,7 +258,7 @@ def _joined(result: CheckResult, findings: Sequence[Finding]) -> CheckResult:
 
 
 def broken(plugin: Broken) -> CheckResult:
-    """A plugin that was not loaded counts as a check that crashed: its question went unasked."""
+    """The result for a plugin that could not be loaded: it counts as a crashed check."""
     return CheckResult(
         f"plugin:{plugin.path.name}", "plugins", Status.CRASHED, 0.0, f"not loaded: {plugin.why}"
     )

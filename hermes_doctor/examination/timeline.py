@@ -1,7 +1,7 @@
-"""What happened to a home, in the order in which it happened.
+"""Make a timeline of the events in a home, in chronological order.
 
-Restarts, incidents, edits, updates, backups and repairs each leave a trace somewhere else; put on
-one axis they often explain each other.
+Restarts, incidents, edits, updates, backups and repairs are recorded in different places; on one
+timeline they often explain each other.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _ENDS = {
 
 
 class Event(NamedTuple):
-    """One thing that happened."""
+    """One event of the timeline."""
 
     at: datetime
     kind: str
@@ -40,11 +40,11 @@ class Event(NamedTuple):
     code: str = ""
     times: int = 1
     until: datetime | None = None
-    """When it was seen last, or was over."""
+    """When it was last seen, or ended."""
 
 
 class Timeline(NamedTuple):
-    """What happened since a moment, oldest first, and what could not be looked at."""
+    """The events since a given time, oldest first, and which sources could not be read."""
 
     since: datetime
     events: tuple[Event, ...]
@@ -52,7 +52,7 @@ class Timeline(NamedTuple):
 
 
 def tell(probes: Probes, rules: Sequence[Rule], since: datetime) -> Timeline:
-    """Ask everything that leaves a trace; what cannot be asked does not hide the rest."""
+    """Collect the events of all sources; a source that cannot be read does not hide the others."""
     doubts: list[str] = []
     events: list[Event] = []
     sources: list[Callable[[], Iterator[Event]]] = [
@@ -120,7 +120,7 @@ def _incidents(
 
 
 def _edits(probes: Probes) -> Iterator[Event]:
-    """The last edit of each file: earlier ones leave no trace."""
+    """The last edit of each file; earlier ones are not recorded anywhere."""
     for name in _EDITED:
         if at := probes.modified(probes.home / name):
             yield Event(at, "edit", f"{name} was written last", name)

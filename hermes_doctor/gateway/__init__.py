@@ -1,4 +1,4 @@
-"""Stops and starts the gateway of a home through whatever owns it.
+"""Gateway control: stop and start the gateway of a home through its supervisor.
 
-`supervisors` finds the owner; `repair` stops and starts the gateway around a run.
+`supervisors` finds the supervisor; `repair` stops and starts the gateway around a run.
 """

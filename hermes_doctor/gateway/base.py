@@ -1,4 +1,4 @@
-"""What every way of owning a gateway shares: whom to stop, when to kill, what proves a start."""
+"""The base class of gateway control: safe stopping and proven starting, for every supervisor."""
 
 from __future__ import annotations
 
@@ -28,20 +28,21 @@ if TYPE_CHECKING:
 
 LOOK_EVERY = 2.0
 GRACE, WAKING = 5.0, 20.0
-"""Seconds that a loop must stay frozen before it is killed, and that of one held still before."""
+"""Seconds that an event loop must stay frozen before its process is killed; the second value is
+for a process that was suspended."""
 SILENCE = OLD
-"""The same for a loop without a heartbeat, whose silence we have to watch ourselves."""
+"""The same for an event loop without a heartbeat, which we have to watch ourselves."""
 DOUBT = 5.0
-"""Seconds within which a process that was asked to end says so."""
+"""Seconds within which a process that was asked to stop reports that it drains."""
 DEATH = 10.0
 """Seconds within which a killed process must be gone."""
 
 
 class Owned:
-    """The gateway of one home, and whoever owns it. One attempt to stop and to start it a run."""
+    """Gateway control for one home; each subclass works through one kind of supervisor."""
 
     keeps = True
-    """Whether a gateway is started by a process of the owner's own, and not by one of ours."""
+    """Whether the supervisor starts the gateway, and not a process of ours."""
 
     def __init__(self, home: Home) -> None:
         self.home = home
@@ -58,51 +59,51 @@ class Owned:
     def __hash__(self) -> int:
         return hash(self.describe())
 
-    # -- what each owner says for itself ---------------------------------------------------
+    # -- what each supervisor implements ---------------------------------------------------
 
     def describe(self) -> str:
-        """What owns the gateway, for the plan."""
+        """Describe the supervisor, for the plan."""
         raise NotImplementedError
 
     def ask_to_stop(self, process: Held) -> None:
-        """Let the owner begin to stop it; returns at once."""
+        """Ask the supervisor to stop the gateway; return at once."""
         raise NotImplementedError
 
     def ask_to_start(self) -> None:
-        """Let the owner begin to start one; returns at once."""
+        """Ask the supervisor to start a gateway; return at once."""
         raise NotImplementedError
 
     def trouble(self) -> str | None:
-        """Why no gateway will come up any more, once the owner knows."""
+        """Why the start has failed for good, if the supervisor knows; else None."""
         return None
 
     def restless(self) -> bool:
-        """Whether the owner will start a gateway by itself although none runs now."""
+        """Whether the supervisor will start a gateway by itself although none runs now."""
         return False
 
     def loops(self) -> bool:
-        """Whether the owner starts a gateway over and over, and none stays."""
+        """Whether the supervisor restarts the gateway again and again, and none stays up."""
         return False
 
-    def ends(self, pid: int) -> bool:  # noqa: ARG002 (most owners end the gateway alone)
-        """Whether stopping the gateway ends this process, too."""
+    def ends(self, pid: int) -> bool:  # noqa: ARG002 (most supervisors stop only the gateway)
+        """Whether stopping the gateway also stops this process."""
         return False
 
     def laid_down(self) -> bool:
-        """Whether somebody told the owner to stop it, and nobody has told it otherwise since."""
+        """Whether the gateway was stopped through its supervisor and not started since."""
         return False
 
     def refuse(self) -> None:
-        """Raise CannotFix where the owner cannot be asked, before anything is done."""
+        """Raise CannotFix if we cannot control the supervisor, before anything is done."""
 
     # -- the contract ----------------------------------------------------------------------
 
     def notes(self) -> Sequence[str]:
-        """What came to light while it was stopped and started."""
+        """Notes from stopping and starting, for the receipt."""
         return tuple(self._said)
 
     def running(self) -> int | None:
-        """The gateway of this home; CannotFix when that is not one process."""
+        """The process id of this home's gateway, or None; raise CannotFix if there are several."""
         try:
             found = [gateway.pid for gateway in self.probes().gateways()]
         except CouldNotLook as why:
@@ -113,13 +114,13 @@ class Owned:
         return found[0] if found else None
 
     def stop(self, limit: float) -> None:
-        """Drain and end the gateway; it is killed only when its loop is proven frozen."""
+        """Drain and stop the gateway; it is killed only if its event loop is proven frozen."""
         pid = self.running()
         if pid is None:
             return
         number = own_number(pid)
         with contextlib.suppress(ProcessLookupError), held(pid) as process:
-            if self.running() != pid:  # it ended, and its number may be another's by now
+            if self.running() != pid:  # it ended, and its id may be reused by now
                 raise CannotFix(f"process {pid} ended by itself just now; try again")
             if works_on(pid, self.home.path) is False:
                 raise CannotFix(
@@ -135,9 +136,9 @@ class Owned:
         planned_stop.clear(self.home, number)
 
     def settled(self, limit: float) -> int | None:
-        """Wait for the end of a process that was asked to stop; the one that runs then.
+        """Wait for a process that was asked to stop; return the one that runs then, or None.
 
-        Also one that an earlier command asked: it says itself that it drains.
+        That includes a process that an earlier command asked: it reports itself that it drains.
         """
         until = time.monotonic() + limit
         doubt = time.monotonic() + time_limits.stretched(DOUBT)
@@ -149,19 +150,19 @@ class Owned:
         return None
 
     def asked(self) -> int | None:
-        """The process that was asked to stop, whether it has ended or not."""
+        """The process that was asked to stop, even if it has not stopped yet."""
         return self._asked
 
     def remember(self, file: Path) -> None:
-        """Keep what a later command needs to start it as it was; an owner knows that itself."""
+        """Save what a later command needs to start the gateway; a supervisor needs nothing."""
 
     def recall(self, file: Path) -> None:
-        """Know again what an earlier command kept."""
+        """Load what an earlier command saved with `remember`."""
 
     def start(self, limit: float) -> None:
-        """Bring a gateway up and see that it stays; one that somebody else has brought up will do.
+        """Start a gateway and check that it stays up, whoever started it.
 
-        The proof asks for a new process on this very home.
+        The proof requires a new process that works on this home.
         """
         until = time.monotonic() + limit
         os.close(self.hold())
@@ -174,13 +175,13 @@ class Owned:
             raise CannotFix(f"whether it came up cannot be told: {why}") from None
 
     def probes(self) -> Probes:
-        """Eyes that have seen nothing yet."""
+        """Fresh probes without cached answers."""
         from hermes_doctor.probes.probes import Probes
 
         return Probes(self.home)
 
     def hold(self) -> int:
-        """The home by a descriptor; CannotFix when it is not the one that we were made for."""
+        """Open the home's folder; raise CannotFix if another folder has replaced it."""
         try:
             fd = os.open(self.home.path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         except OSError as error:
@@ -194,7 +195,7 @@ class Owned:
     # -- stopping --------------------------------------------------------------------------
 
     def _stuck(self, pid: int) -> Pulse | None:
-        """What says that the loop of a process is frozen now, or may be."""
+        """The pulse of a process if its event loop is frozen now, or may be; else None."""
         try:
             pulse = self.probes().pulse()
         except CouldNotLook:
@@ -204,16 +205,16 @@ class Owned:
         return pulse if pulse.certain or pulse.mute else None
 
     def _drains(self, pid: int, told: datetime) -> bool:
-        """Whether it said, since it was told to end, that it is about to: so it turned again."""
+        """Whether it reported draining after it was asked to stop: then its loop runs again."""
         runtime = self.probes().runtime()
         mine = runtime.state_owner is not None and runtime.state_owner.pid == pid
         said = runtime.updated_at
         return mine and runtime.state == "draining" and said is not None and said >= told
 
     def _wait(self, process: Held, frozen: Pulse | None, told: datetime, limit: float) -> None:
-        """Wait for the end; only a loop that is frozen still, at every look, is not waited for.
+        """Wait for the process to end; kill it only if its event loop stays frozen throughout.
 
-        One that was held or stuck and goes on now finishes its answer: it is a busy one again.
+        A process that was suspended or stuck and runs again may finish its answer.
         """
         asked = since = time.monotonic()
         held = frozen is not None and frozen.halted
@@ -244,7 +245,7 @@ class Owned:
 
 
 def _place(folder: Path | int) -> tuple[int, int, int] | None:
-    """What tells one folder from another that bears its name; None when there is none."""
+    """The identity of a folder: device, inode and owner; None if it does not exist."""
     try:
         st = os.stat(folder)
     except OSError:

@@ -1,4 +1,4 @@
-"""Who stops and starts the gateway of a home: whatever owns it, and nothing by its name alone."""
+"""Choose the gateway control for a home: the one of its supervisor, or a background process."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ INSIDE = (
 
 
 _known: WeakKeyDictionary[Probes, Owned] = WeakKeyDictionary()
-"""Asking a manager takes a while, and several fixes of one plan want the same answer."""
+"""Cache: asking a supervisor takes a while, and several fixes of one plan need the answer."""
 
 
 def gateway_service(probes: Probes) -> Owned:
@@ -66,7 +66,7 @@ def _of(probes: Probes) -> Owned:
 
 
 def refuse_inside(pids: list[int]) -> None:
-    """An agent must not stop the gateway that it answers through, in the middle of the answer."""
+    """Refuse if we run inside the gateway: an agent must not stop it in the middle of an answer."""
     from hermes_doctor.gateway.process_handle import ancestors
 
     if os.environ.get("_HERMES_GATEWAY") or (pids and set(pids) & set(ancestors())):
@@ -74,7 +74,7 @@ def refuse_inside(pids: list[int]) -> None:
 
 
 def _refuse_second(probes: Probes) -> None:
-    """A profile that the root home's gateway works for gets none of its own beside that."""
+    """Refuse to start a second gateway for a profile that the root home's gateway serves."""
     try:
         server = probes.served_by()
     except CouldNotLook as why:
@@ -87,7 +87,7 @@ def _refuse_second(probes: Probes) -> None:
 
 
 def _refuse_strangers(probes: Probes, gateways: list[Gateway]) -> None:
-    """Another user's gateway is for that user, or root, to steer."""
+    """Refuse to control a home or gateway of another user, unless we are root."""
     owner = os.stat(probes.home.path).st_uid
     if os.geteuid() not in (0, owner):
         raise CannotFix(f"the home belongs to uid {owner}: run it as that user, or with sudo")
@@ -129,7 +129,7 @@ def _choose(probes: Probes, gateways: list[Gateway]) -> Owned:
 
 
 def _refuse_rivals(found: Supervision, running: int | None) -> None:
-    """Where two could claim the gateway, stopping it for one would let the other start it."""
+    """Refuse if two supervisors claim the gateway: if one stops it, the other starts it again."""
     others = [unit for unit in found.units if unit is not found.owner]
     busy = [unit for unit in others if unit.state in ("active", "activating")]
     if busy:
@@ -143,7 +143,7 @@ def _refuse_rivals(found: Supervision, running: int | None) -> None:
 
 
 def proxies(units: tuple[Unit, ...]) -> dict[str, str]:
-    """The proxies that a unit of this home would give its gateway."""
+    """The proxy variables that the units of this home set for its gateway."""
     return {
         name: value
         for unit in units
@@ -153,7 +153,7 @@ def proxies(units: tuple[Unit, ...]) -> dict[str, str]:
 
 
 def of_unit(probes: Probes, unit: Unit) -> Owned:
-    """The service of one definition."""
+    """Make the gateway control for one supervisor unit."""
     from hermes_doctor.supervisors import find as kinds
 
     home = probes.home
@@ -181,13 +181,13 @@ def of_unit(probes: Probes, unit: Unit) -> Owned:
                 "the gateway is the main process of this container: restart the container from "
                 "outside (docker restart)"
             )
-        # By its name: Compose may make it anew meanwhile, and then it has another id.
+        # By its name: Compose may recreate it meanwhile, and then it has another id.
         return Container(home, unit.name.removeprefix("container "), docker.engine())
     raise CannotFix(f"it belongs to {unit.name} ({unit.kind}), which this tool cannot steer")
 
 
 def _refuse_led_away(home: Home, unit: Unit) -> None:
-    """A unit that names no profile starts the one that the home was switched to meanwhile."""
+    """Refuse a unit without a profile name if it would start another, active profile."""
     from hermes_doctor.gateway.hermes_command import names_home, refuse_led_away
     from hermes_doctor.gateway.manager_commands import owner_of
     from hermes_doctor.supervisors.unit import flat, runs_gateway

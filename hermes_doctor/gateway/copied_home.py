@@ -1,8 +1,8 @@
-"""A home that was copied while its gateway ran still names that gateway, which is not its own.
+"""Refuse to start a gateway in a copied home whose state file names the original's gateway.
 
-Hermes believes gateway_state.json: it does not start beside the process that is named there, and
-with `--replace` it even ends it. So it is never called with that, and where it would not start,
-it is not called at all.
+Hermes trusts gateway_state.json: it does not start while the process named there runs, and with
+`--replace` it even stops that process. So we never use `--replace`, and do not call Hermes if it
+would not start.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     from hermes_doctor.probes.probes import Probes
 
 BELIEVING = (0, 17)
-"""The first release that believes it without a lock."""
+"""The first release that trusts the state file without checking the lock."""
 _ENDED = (None, "stopped", "startup_failed")
 
 
 def refuse_namesake(probes: Probes) -> None:
-    """CannotFix where Hermes would take the gateway of another home for this one's."""
+    """Raise CannotFix if Hermes would mistake the gateway of another home for this one's."""
     runtime = probes.runtime()
     named = runtime.state_owner
     if named is None or runtime.state in _ENDED:

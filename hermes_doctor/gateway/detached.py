@@ -1,4 +1,4 @@
-"""A gateway that nobody owns: ended by its own process, started in the background as it was."""
+"""Control a gateway without a supervisor: signal its process, start it in the background."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ _OF_ITS_OWNER = (
     "XPC_SERVICE_NAME",
 )
 _STEERS = ("LD_", "PYTHON", "BASH_", "ENV", "GCONV_PATH", "IFS", "SHELLOPTS", "VIRTUAL_ENV")
-"""What decides which code runs: root takes none of it over from a process."""
+"""Prefixes of variables that decide which code runs: root takes none of them from a process."""
 _OF_A_SESSION = ("_HERMES_GATEWAY", "HERMES_EXEC_ASK", "HERMES_QUIET", "HERMES_SESSION_")
-"""What the agent gives to its tools: with these a gateway would think that it is one."""
+"""Variables that the agent gives to its tools: with these a gateway would think it is a tool."""
 
 
 class Detached(Owned):
-    """A gateway without a supervisor."""
+    """Gateway control for a gateway without a supervisor."""
 
     keeps = False
 
@@ -54,10 +54,10 @@ class Detached(Owned):
     ) -> None:
         super().__init__(home)
         self.owner = owner_of(home)
-        """As whom it runs: decided once, whatever becomes of the home meanwhile."""
+        """The user it runs as; read once, even if the home changes owner meanwhile."""
         self.installation = installation
         self.more = dict(more or {})
-        """Variables that a unit of this home would give it, proxies above all."""
+        """Extra variables that a unit of this home would set, mainly proxies."""
         self._process: subprocess.Popen[bytes] | None = None
 
     def describe(self) -> str:
@@ -74,7 +74,7 @@ class Detached(Owned):
             self._user(self.origin.uid)
         planned_stop.leave(self.home, process)
         process.send(signal.SIGTERM)
-        process.send(signal.SIGCONT)  # one that was held still can drain only when it goes on
+        process.send(signal.SIGCONT)  # a suspended process must continue to drain
 
     # -- starting --------------------------------------------------------------------------
 
@@ -113,12 +113,12 @@ class Detached(Owned):
             return None
         return f"it ended with {self._process.returncode}; {LOG} has its last words"
 
-    # -- what outlives us --------------------------------------------------------------------
+    # -- saved for a later command -----------------------------------------------------------
 
     def remember(self, file: Path) -> None:
-        """Keep how it was started, its variables with it, for as long as it is down.
+        """Save how the gateway was started, with its variables, while it is stopped.
 
-        The file is as private as the .env beside it, and goes when the run ends.
+        The file is as private as .env and is removed at the end of the run.
         """
         pid = self.running()
         if pid is not None:
@@ -137,7 +137,7 @@ class Detached(Owned):
             self.origin = known
 
     def environment(self, user: Account) -> dict[str, str]:
-        """What it had before where that is known, else what a login would give it."""
+        """The variables it had before if known, else those of a login."""
         known = self.origin.environment if self.origin else None
         made = dict(known) if known else login(user) | self.more
         for name in [*made]:
@@ -150,7 +150,7 @@ class Detached(Owned):
         return made
 
     def _user(self, uid: int | None) -> Account:
-        """As whom it runs: as the owner of the home, as it always should have."""
+        """The user to run it as: the owner of the home; raise CannotFix if that does not fit."""
         owner = self.owner
         if os.geteuid() not in (0, owner.uid):
             raise CannotFix(
@@ -173,7 +173,7 @@ class Detached(Owned):
 
 
 def python_of(where: Path, user: Account) -> Path:
-    """The interpreter of an environment, or of the one in a checkout, for that user to run."""
+    """The interpreter of a virtual environment or checkout, if the user may trust it."""
     for folder in (where, where / "venv", where / ".venv"):
         for name in ("bin/python", "bin/python3", "Scripts/python.exe"):
             if os.access(folder / name, os.X_OK):
@@ -185,13 +185,13 @@ def python_of(where: Path, user: Account) -> Path:
 
 
 def _by_descriptor(folder: int, path: Path) -> str | Path:
-    """A name for an open folder that nobody can put another in the place of, where there is one."""
+    """A path to an open folder that cannot be replaced meanwhile, if the system has /proc."""
     name = f"/proc/self/fd/{folder}"
     return name if os.path.isdir(name) else path
 
 
 def _log(home: Home) -> int:
-    """Where it may print to, opened with no more rights than the home's owner has."""
+    """Open the background log with the privileges of the home's owner."""
     from hermes_doctor.system.privileges import acting_for
 
     path = home / LOG

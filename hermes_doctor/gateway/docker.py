@@ -1,4 +1,4 @@
-"""A gateway in a container, seen from its host."""
+"""Control a gateway in a Docker or Podman container from its host."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ PATIENCE = 300
 
 _ENDED = "{{.State.Status}} {{.State.ExitCode}} {{.RestartCount}}"
 OFTEN = 5
-"""How many starts, one right after the other, prove that no gateway will come up."""
+"""How many restarts in a row prove that no gateway will stay up."""
 
 
 class Container(Owned):
-    """A gateway that is a container, by its exact name or id. Compose knows it by the same."""
+    """Gateway control for a container, by its exact name or id."""
 
     def __init__(self, home: Home, name: str, engine: str | None = None) -> None:
         super().__init__(home)
@@ -47,7 +47,7 @@ class Container(Owned):
         self._insist("inspect", "--type", "container", "--format", "{{.Id}}", self.name)
 
     def restless(self) -> bool:
-        """It runs: whatever is the first process in there has a gateway up sooner or later."""
+        """Whether the container runs: its first process starts a gateway sooner or later."""
         return self._tell("{{.State.Status}}") in ("running", "restarting")
 
     def ends(self, pid: int) -> bool:
@@ -66,14 +66,14 @@ class Container(Owned):
         return ended if status in ("exited", "dead") else None
 
     def _ended(self) -> tuple[str, str, int]:
-        """What it does now, how it ended last, and how often it was started again."""
+        """Its status, its last exit code, and how often it was restarted."""
         status, _, rest = self._tell(_ENDED).partition(" ")
         code, _, starts = rest.partition(" ")
         return status, code, int(starts) if starts.isdecimal() else 0
 
     def stop(self, limit: float) -> None:
         if self.running() is None and self.restless():
-            limit = max(limit, PATIENCE + 60)  # it kills it by then
+            limit = max(limit, PATIENCE + 60)  # the engine kills it by then
             self._insist("stop", "--time", str(PATIENCE), self.name, limit=limit)
         super().stop(limit)
 
@@ -85,34 +85,34 @@ class Container(Owned):
 
         self._follow()
         if self._stopping is not None:
-            with contextlib.suppress(CannotFix):  # one that is gone does not stop any more
-                self._insist("wait", self.name, limit=60)  # what still stops would not start
+            with contextlib.suppress(CannotFix):  # a removed container need not stop
+                self._insist("wait", self.name, limit=60)  # a stopping container would not start
             with contextlib.suppress(subprocess.TimeoutExpired):  # then it does not start, either
                 self._stopping.wait(60)
         self._insist("start", self.name, limit=120)
 
     def _follow(self) -> None:
-        """Know it by its name again, where Compose was cut off in an exchange and did it anew."""
+        """Find the container's new name if Compose recreated it under another one."""
         found = None if self._tell("{{.Id}}") else container_of(self.home)
         if found is not None and NAME.fullmatch(found.name):
             self.name = found.name
 
     def _tell(self, what: str) -> str:
-        """One thing that the engine says of it; empty when it does not."""
+        """One value from the engine's `inspect`; empty if it fails."""
         words = ("inspect", "--type", "container", "--format", what, self.name)
         said = ask([self.engine, *words], env=os.environ)
         return said.text if said.code == 0 else ""
 
     def _insist(self, *words: str, limit: float = LIMIT) -> None:
-        """With the variables of this shell: they say which engine is meant."""
+        """Run an engine command with the variables of this shell, which select the engine."""
         insist([self.engine, *words], env=os.environ, limit=limit)
 
 
 def container_of(home: Home) -> Unit | None:
-    """The container of a gateway that is down: a container may leave no trace in its home, and one
-    on its host beside it would be another Hermes.
+    """The container of a stopped gateway, or None.
 
-    Asked only where something is to be steered, since an engine takes its time.
+    A container may leave no trace in its home, and a gateway started on the host instead would be
+    a different Hermes. Called only before a start, because the engine is slow.
     """
     from hermes_doctor.supervisors import docker
 

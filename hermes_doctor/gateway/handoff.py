@@ -1,4 +1,4 @@
-"""A gateway on its way under a supervisor, or out of it again."""
+"""Move a gateway from a background process to a new systemd unit, or back."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hermes_doctor.gateway.systemd import SystemdUnit
 
 
 class Moving(Owned):
-    """The unit runs it as soon as it is there, and a process of its own as long as it is not."""
+    """Gateway control that uses the unit if its file exists, and a background process if not."""
 
     def __init__(self, alone: Detached, unit: SystemdUnit, file: Path) -> None:
         super().__init__(alone.home)

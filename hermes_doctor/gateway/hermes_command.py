@@ -1,9 +1,9 @@
-"""How Hermes is called so that it works on one home, and on no other.
+"""Build the Hermes command line that works on one home and no other.
 
-HERMES_HOME alone does not do that: for a root home Hermes goes on to the profile that
+HERMES_HOME alone does not do that: for a root home Hermes switches to the profile that
 `active_profile` names. Nor does `--profile default` for `python -m hermes_cli.main`: that module is
-loaded a second time, under its own name, and by then the words are gone. And a name that Hermes
-takes for no profile makes it give up.
+loaded a second time, under its own name, and by then the arguments are gone. And Hermes exits if
+the name is not a valid profile name.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from hermes_doctor.system.files import read, read_head
 
 MODULE = "hermes_cli.main"
 DEFAULT = "default"
-"""The name by which every release knows the root home."""
+"""The profile name of the root home in every release."""
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 
 
 def profile_words(home: Home, folder: str | None) -> list[str]:
-    """The words for a process whose HERMES_HOME is this home and whose HOME is that folder."""
+    """The profile arguments for a process with this home as HERMES_HOME and `folder` as HOME."""
     root = _root(home, folder)
     if home.profile:
-        # Without the words Hermes trusts a HERMES_HOME that lies in a folder of profiles.
+        # Without arguments Hermes trusts a HERMES_HOME inside a folder of profiles.
         known = home.profile != DEFAULT and _NAME.fullmatch(home.profile)
         ours = root / "profiles" / home.profile == home.path
         return ["--profile", home.profile] if known and ours else []
@@ -57,7 +57,7 @@ def unit_name(home: Home, folder: str | None) -> str:
 
 
 def entry(home: Home, python: Path, user: Account, folder: str | None) -> list[str]:
-    """What runs Hermes: its module, or its script where the module would be led away."""
+    """The command that runs Hermes: its module, or its script if the module would switch homes."""
     if home.profile or not _active(_root(home, folder)):
         return [str(python), "-m", MODULE]
     script = python.with_name("hermes")
@@ -72,13 +72,13 @@ def entry(home: Home, python: Path, user: Account, folder: str | None) -> list[s
 
 
 def names_home(words: Sequence[str]) -> bool:
-    """Whether a command says which profile it is for, so that Hermes keeps to it."""
+    """Whether a command names its profile so that Hermes does not switch to another."""
     named = profile(list(words))
     return bool(named) and not (named == DEFAULT and MODULE in words)
 
 
 def refuse_led_away(home: Home, folder: str | None, what: str) -> None:
-    """CannotFix where a command that does not name its home would work on another one."""
+    """Raise CannotFix if a command without a profile would work on another, active profile."""
     if home.profile is None and (name := _active(_root(home, folder))):
         raise CannotFix(
             f"{what} would run the gateway of the profile {name}, which active_profile names, "
@@ -87,7 +87,7 @@ def refuse_led_away(home: Home, folder: str | None, what: str) -> None:
 
 
 def _root(home: Home, folder: str | None) -> Path:
-    """The home that Hermes takes for the root: all that lies in ~/.hermes belongs to that one."""
+    """The home that Hermes takes for the root: ~/.hermes if this home is inside it."""
     native = (Path(folder) if folder else Path("/")) / ".hermes"
     try:
         native = native.resolve()

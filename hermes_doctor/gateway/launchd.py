@@ -1,4 +1,4 @@
-"""A gateway that launchd runs on macOS."""
+"""Control a gateway that launchd runs on macOS."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ from hermes_doctor.model import CannotFix
 
 
 class LaunchAgent(Owned):
-    """A gateway under a launch agent. With KeepAlive it comes back unless it is booted out."""
+    """Gateway control for a launch agent.
+
+    With KeepAlive launchd restarts the gateway unless the agent is booted out.
+    """
 
     def __init__(self, home: Home, label: str, plist: Path | None, domain: str | None) -> None:
         super().__init__(home)
@@ -27,7 +30,7 @@ class LaunchAgent(Owned):
 
     @property
     def domain(self) -> str:
-        """Where it is loaded: a desktop's session first, else the user's own."""
+        """The launchd domain it is loaded in: the desktop session (gui) first, else user."""
         if self._domain is None:
             uid = owner_of(self.home).uid
             gui = f"gui/{uid}"
@@ -45,7 +48,7 @@ class LaunchAgent(Owned):
             raise CannotFix(f"this runs inside {self.label}: run it from a shell of your own")
 
     def ask_to_stop(self, process: Held) -> None:
-        domain = self.domain  # asked before it is gone from there
+        domain = self.domain  # must be looked up before bootout
         planned_stop.leave(self.home, process)
         insist(["launchctl", "bootout", f"{domain}/{self.label}"])
 

@@ -1,4 +1,4 @@
-"""Asking a manager of services for something: as the right user, within a time limit."""
+"""Run commands of a supervisor (such as systemctl) as the right user with a time limit."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ LIMIT = 30.0
 
 
 def owner_of(home: Home) -> Account:
-    """The user to whom a home belongs.
+    """The user who owns a home.
 
-    Root runs programs as that user, so it must be one who alone decides what lies there: nobody
-    else may own a folder or a symlink on the way, and what others may write to is not root's.
+    Root runs programs as that user, so nobody else may control its content: no other user may own
+    a folder or symlink on the path, and a home of root must not be writable by others.
     """
     from hermes_doctor.system import privileges
 
@@ -52,7 +52,7 @@ def owner_of(home: Home) -> Account:
 
 
 class Said(NamedTuple):
-    """What a command ended with."""
+    """The exit code and last output line of a command."""
 
     code: int
     text: str
@@ -60,7 +60,7 @@ class Said(NamedTuple):
 
 
 def _program(name: str, user: Account | None) -> str:
-    """Where a command lies, if it may be run as that user."""
+    """The path of a program; raise CannotFix if it is missing or unsafe to run as that user."""
     program = shutil.which(name)
     if program is None:
         raise CannotFix(f"there is no {name} on the PATH")
@@ -77,9 +77,9 @@ def ask(
     cwd: Path | None = None,
     keep: Sequence[int] = (),
 ) -> Said:
-    """Run a command to its end; CannotFix when there is none, or when it takes too long.
+    """Run a command to its end; raise CannotFix if it is missing or takes too long.
 
-    `keep` are descriptors that it gets, too.
+    `keep` lists file descriptors that the command inherits.
     """
     import subprocess
 
@@ -114,7 +114,7 @@ def insist(
     env: Mapping[str, str] | None = None,
     limit: float = LIMIT,
 ) -> None:
-    """The same, where anything but success is a reason to give up."""
+    """Run a command to its end; raise CannotFix unless it succeeds."""
     said = ask(words, user=user, env=env, limit=limit)
     if said.code:
         shown = " ".join(words)
@@ -122,7 +122,7 @@ def insist(
 
 
 def begin(words: Sequence[str]) -> subprocess.Popen[bytes]:
-    """Start a command and do not wait for its end."""
+    """Start a command without waiting for its end."""
     import subprocess
 
     return subprocess.Popen(
@@ -136,11 +136,11 @@ def begin(words: Sequence[str]) -> subprocess.Popen[bytes]:
 
 
 def login(user: Account) -> dict[str, str]:
-    """The variables that a login of that user would have, as far as a gateway needs them."""
+    """The environment variables of a login of that user that a gateway needs."""
     made = {"PATH": _PATH, "LANG": os.environ.get("LANG", "C.UTF-8")}
     if user.folder:
         made["HOME"] = user.folder
-        if user.uid != 0:  # sudo may have kept the folder of another
+        if user.uid != 0:  # sudo may have kept another user's HOME
             made["PATH"] = f"{user.folder}/.local/bin:{_PATH}"
     if user.name:
         made["USER"] = made["LOGNAME"] = user.name

@@ -1,7 +1,7 @@
-"""The note by which Hermes knows that a SIGTERM is meant: without it the end counts as a failure.
+"""Write the file that tells Hermes a SIGTERM is planned; without it the stop counts as a failure.
 
-Hermes reads `.gateway-planned-stop.json` when the signal comes, and removes it. It names one
-process by number and start, and is worth nothing after a minute.
+Hermes reads `.gateway-planned-stop.json` when the signal arrives, and removes it. The file names
+one process by id and start time, and is valid for a minute.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ NAME = ".gateway-planned-stop.json"
 
 
 def leave(home: Home, process: Held) -> None:
-    """Announce that this very process is about to be stopped; the stop goes on without it too."""
+    """Announce that this process will be stopped; if the file cannot be written, it still is."""
     note = {
         "target_pid": own_number(process.pid),
         "target_start_time": process.ticks,
         "stopper_pid": os.getpid(),
         "written_at": datetime.now(UTC).isoformat(),
     }
-    with contextlib.suppress(OSError):  # a full disk; the gateway then says that it was signalled
+    with contextlib.suppress(OSError):  # a full disk; the gateway then logs an unplanned signal
         disk.save(home / NAME, json.dumps(note).encode())
 
 
 def clear(home: Home, number: int) -> None:
-    """Remove the note if the process, by the number that it knew itself by, never read it."""
+    """Remove the file if the process never read it; `number` is the id in its own namespace."""
     with contextlib.suppress(OSError, CouldNotLook, ValueError, TypeError, KeyError):
         if json.loads(read(home / NAME, 4096)[0])["target_pid"] == number:
             disk.remove(home / NAME)

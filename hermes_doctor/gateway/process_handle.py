@@ -1,4 +1,4 @@
-"""One process, held so that nothing else is ever meant by its number."""
+"""Handle to one process, safe against reuse of its process id."""
 
 from __future__ import annotations
 
@@ -15,32 +15,32 @@ from hermes_doctor.processes import process_stat
 
 
 class Origin(NamedTuple):
-    """How a process was started: what its successor needs to be started alike."""
+    """How a process was started, so that its successor can be started the same way."""
 
     argv: tuple[str, ...]
     environment: Mapping[str, str] | None
-    """Holds secrets: never shown, never written into a receipt."""
+    """Contains secrets: never shown, never written into a receipt."""
     uid: int | None
     umask: int | None
 
 
 class Held:
-    """A process that is signalled through a descriptor, so that its number cannot be reused."""
+    """A process that is signalled through a pidfd, so its id cannot be reused meanwhile."""
 
     def __init__(self, pid: int, fd: int | None, ticks: int | None) -> None:
         self.pid = pid
         self.ticks = ticks
-        """When it began, in the kernel's ticks, as Hermes writes it down."""
+        """Its start time in kernel ticks, as Hermes records it."""
         self._fd = fd
 
     @property
     def doing(self) -> str:
-        """The kernel's letter for what it does; empty when it is gone or cannot be asked."""
+        """The kernel's state letter; empty if the process is gone or cannot be read."""
         seen = process_stat.stat(self.pid) if self._same() else None
         return seen.doing if seen else ""
 
     def ended(self, limit: float = 0.0) -> bool:
-        """Whether it has ended, waiting for that so long."""
+        """Whether it has ended, after waiting at most `limit` seconds."""
         if self._fd is not None:
             return bool(select.select([self._fd], [], [], max(0.0, limit))[0])
         until = time.monotonic() + limit
@@ -51,7 +51,7 @@ class Held:
         return True
 
     def send(self, number: int) -> None:
-        """Send it a signal; one that has ended takes none."""
+        """Send it a signal; do nothing if it has ended."""
         with contextlib.suppress(ProcessLookupError):
             if self._fd is not None:
                 signal.pidfd_send_signal(self._fd, number)
@@ -67,7 +67,7 @@ class Held:
 
 @contextmanager
 def held(pid: int) -> Iterator[Held]:
-    """Hold a process by its number; ProcessLookupError when there is none."""
+    """Open a handle to a process by its id; raise ProcessLookupError if there is none."""
     fd = os.pidfd_open(pid) if hasattr(os, "pidfd_open") else None
     seen = process_stat.stat(pid)
     try:
@@ -78,7 +78,7 @@ def held(pid: int) -> Iterator[Held]:
 
 
 def origin(pid: int) -> Origin:
-    """How a process was started, as far as we may see it."""
+    """Read how a process was started, as far as permissions allow."""
     import psutil
 
     argv: tuple[str, ...] = ()
@@ -87,7 +87,7 @@ def origin(pid: int) -> Origin:
     with contextlib.suppress(psutil.Error, OSError):
         process = psutil.Process(pid)
         argv = tuple(process.cmdline())
-        # With two users at once, a program that takes on rights: whoever is not root started it.
+        # A process with two user ids is a setuid program: the one that is not root started it.
         uid = next((one for one in process.uids() if one), 0)
         environment = process.environ()
     with (

@@ -1,4 +1,4 @@
-"""A gateway in a slot of s6, as the official container has one for each profile."""
+"""Control a gateway in an s6 service slot; the official container has one per profile."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ SLOTS = Path("/run/service")
 
 
 class Slot(Owned):
-    """A gateway under s6-supervise.
+    """Gateway control for an s6 service slot.
 
-    It gets no note about the stop: its own word for an announced stop is what tells the
-    container at its next boot not to start it.
+    It writes no planned-stop file: the state that Hermes then records would keep the container from
+    starting the gateway at its next boot.
     """
 
     def __init__(self, home: Home, name: str, folder: Path | None = None) -> None:
@@ -40,6 +40,6 @@ class Slot(Owned):
         self._steer("-u")
 
     def _steer(self, option: str) -> None:
-        """The container keeps the commands of s6 off the PATH."""
+        """Run s6-svc, which the official container does not have on the PATH."""
         own = "/command/s6-svc"
         insist([own if os.access(own, os.X_OK) else "s6-svc", option, str(self.folder)])

@@ -1,4 +1,4 @@
-"""The proof that a gateway is up: a new process, on this very home, that stays and works."""
+"""Wait for proof that a gateway has started: a new process on this home that stays up and works."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ if TYPE_CHECKING:
     from hermes_doctor.processes.runtime_files import Runtime
 
 SETTLE = 8.0
-"""Seconds that it must stay up: what fails at its start fails within these."""
+"""Seconds that it must stay up: a failing start fails within this time."""
 CONNECTING = 45.0
-"""Seconds within which its platforms should be connected; later is said, not held against it."""
+"""Seconds to wait for its platforms to connect; a later connection is noted, not a failure."""
 _LOOK_EVERY = 0.25
 
 
 class Starter(Protocol):
-    """Who started it."""
+    """What the proof needs from the gateway control that started the gateway."""
 
     home: Home
 
     def probes(self) -> Probes:
-        """Eyes that have seen nothing yet."""
+        """Fresh probes without cached answers."""
 
     def trouble(self) -> str | None:
-        """Why no gateway will come up any more, once that is known."""
+        """Why the start has failed for good, if that is known; else None."""
 
 
 def proven(starter: Starter, until: float, old: int | None) -> Iterator[str]:
-    """Wait for the proof; yields what should be said. CannotFix when there is none by then."""
+    """Wait for the proof and yield notes for the receipt; raise CannotFix if it does not come."""
     gateway, runtime = up(starter, until, old)
     yield f"process {gateway.pid} holds the lock of this home"
     if runtime.state == "starting":
@@ -45,7 +45,7 @@ def proven(starter: Starter, until: float, old: int | None) -> Iterator[str]:
 
 
 def up(starter: Starter, until: float, old: int | None) -> tuple[Gateway, Runtime]:
-    """Wait until a new one says that it runs, whoever has started it. CannotFix if none does."""
+    """Wait until a new gateway reports that it runs, whoever started it, or raise CannotFix."""
     gateway = _appeared(starter, until, old)
     return gateway, _up(starter, gateway, until)
 
@@ -56,7 +56,7 @@ def _look(starter: Starter) -> tuple[list[Gateway], Runtime]:
 
 
 def _appeared(starter: Starter, until: float, old: int | None) -> Gateway:
-    """The one new process that holds gateway.lock by the kernel's word."""
+    """Wait for a new gateway process that holds gateway.lock according to the kernel."""
     seen: list[Gateway] = []
     while True:
         try:
@@ -76,7 +76,7 @@ def _appeared(starter: Starter, until: float, old: int | None) -> Gateway:
 
 
 def _up(starter: Starter, gateway: Gateway, until: float) -> Runtime:
-    """Wait until it says of itself that it runs."""
+    """Wait until the gateway's own state file says that it runs."""
     while True:
         gateways, runtime = _look(starter)
         _insist(starter, gateway, gateways)
@@ -108,7 +108,7 @@ def _settled(starter: Starter, gateway: Gateway) -> None:
 
 
 def _beating(starter: Starter, gateway: Gateway) -> str:
-    """Whether its event loop turns, where there is a way to tell."""
+    """Check that its event loop runs, if that can be checked; return a note."""
     try:
         pulse = starter.probes().pulse()
     except CouldNotLook as why:
@@ -121,7 +121,7 @@ def _beating(starter: Starter, gateway: Gateway) -> str:
 
 
 def _connected(starter: Starter, gateway: Gateway, until: float) -> Iterator[str]:
-    """What becomes of its platforms; the state of an earlier process does not count."""
+    """Wait for its platforms and yield notes on them; states of an earlier process do not count."""
     until = min(until, time.monotonic() + CONNECTING)
     while True:
         gateways, runtime = _look(starter)

@@ -1,4 +1,4 @@
-"""A gateway that a systemd unit runs, the user's or the system's."""
+"""Control a gateway that a systemd user or system unit runs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _LASTING = ("failed",)
 
 
 class Manager:
-    """The systemd to ask: the system's, or that of one user, on that user's own bus."""
+    """One systemd instance: the system's, or that of one user, reached on that user's bus."""
 
     def __init__(self, user: Account | None) -> None:
         self.user = user
@@ -35,19 +35,19 @@ class Manager:
 
     @property
     def words(self) -> list[str]:
-        """How a command for it begins."""
+        """The first arguments of a command for it."""
         return ["systemctl", "--user" if self.user else "--system"]
 
     @property
     def runtime(self) -> Path | None:
-        """Where a user's bus lies; a login may have put it elsewhere than usual."""
+        """The runtime folder with a user's bus; a login may have set another one than usual."""
         if self.user is None:
             return None
         own = os.environ.get("XDG_RUNTIME_DIR") if self.user.is_us else None
         return Path(own or f"/run/user/{self.user.uid}")
 
     def environment(self) -> dict[str, str]:
-        """What `systemctl` needs to find it."""
+        """The variables that `systemctl` needs to reach it."""
         if self.user is None or self.runtime is None:
             return {}
         made = login(self.user) | {"XDG_RUNTIME_DIR": str(self.runtime)}
@@ -57,7 +57,7 @@ class Manager:
         return made
 
     def refuse(self) -> None:
-        """Raise CannotFix where it cannot be asked."""
+        """Raise CannotFix if we cannot or may not use it."""
         if self.user is None:
             if os.geteuid() != 0:
                 raise CannotFix("its unit is one of the system's: run it with sudo")
@@ -71,26 +71,26 @@ class Manager:
             )
 
     def ask(self, *words: str, limit: float = 30.0) -> Said:
-        """Ask it something; whatever it answers."""
+        """Run a systemctl command and return its result."""
         return ask([*self.words, *words], user=self.user, env=self.environment(), limit=limit)
 
     def insist(self, *words: str, limit: float = 30.0) -> None:
-        """Ask it something that must succeed."""
+        """Run a systemctl command that must succeed."""
         insist([*self.words, *words], user=self.user, env=self.environment(), limit=limit)
 
     def tell(self, unit: str, name: str) -> str:
-        """One property of a unit; empty when it does not say."""
+        """One property of a unit; empty if it cannot be read."""
         said = self.ask("show", unit, f"--property={name}", "--value")
         return said.text if said.code == 0 else ""
 
 
 def manager_of(home: Home, *, system: bool) -> Manager:
-    """The manager that runs a home's unit."""
+    """The systemd instance that runs a home's unit."""
     return Manager(None if system else owner_of(home))
 
 
 class SystemdUnit(Owned):
-    """A gateway under a unit of systemd."""
+    """Gateway control for a systemd unit."""
 
     def __init__(self, home: Home, name: str, manager: Manager) -> None:
         super().__init__(home)
@@ -120,7 +120,7 @@ class SystemdUnit(Owned):
         return self.restless() and self.manager.tell(self.name, "NRestarts") not in ("", "0")
 
     def laid_down(self) -> bool:
-        """While it is on its way to rest nobody must start it against that."""
+        """Whether the unit was stopped on purpose, or is stopping now."""
         state = self.manager.tell(self.name, "ActiveState")
         return state == "deactivating" or was_stopped(
             lambda name: self.manager.tell(self.name, name), state
@@ -138,23 +138,23 @@ class SystemdUnit(Owned):
                 f"process {process.pid} is not a process of {self.name}, whose main one is {main}"
             )
         planned_stop.leave(self.home, process)
-        # Only asked for: systemd's own limit may be longer than ours for a frozen loop.
+        # Do not wait: systemd's own timeout may be longer than ours for a frozen loop.
         self.manager.insist("stop", "--no-block", self.name)
 
     def runs(self, main: str, pid: int) -> bool:
-        """Whether the main process of the unit is this gateway, or no more than its wrapper."""
+        """Whether the unit's main process is this gateway or only a wrapper around it."""
         return main.isdigit() and main != "0" and wraps(int(main), pid, self.home.path)
 
     def ask_to_start(self) -> None:
         self._await_the_end_of_the_stop()
         failed = self.manager.tell(self.name, "ActiveState") == "failed"
-        # One that was stopped between two starts of a loop would go on counting them.
+        # A unit that was stopped between two restarts would go on counting them.
         if failed or self.manager.tell(self.name, "NRestarts") not in ("", "0"):
             self.manager.insist("reset-failed", self.name)
         self.manager.insist("start", "--no-block", self.name)
 
     def _await_the_end_of_the_stop(self) -> None:
-        """What a unit does after its process has ended must be over before it can start."""
+        """Wait until the unit has finished stopping, because it cannot start before."""
         import time
 
         for _ in range(600):
@@ -172,7 +172,7 @@ class SystemdUnit(Owned):
 
 
 def _inside(unit: str) -> bool:
-    """Whether we run in the control group of a unit: stopping it would end us too."""
+    """Whether we run in the control group of a unit: stopping it would stop us, too."""
     try:
         return any(unit in line.rstrip("\n").split("/") for line in open("/proc/self/cgroup"))
     except OSError:

@@ -1,4 +1,4 @@
-"""From one finding to steps: the building blocks that fixes call. Writes nothing.
+"""The building blocks of fixes: each turns a finding into steps and writes nothing.
 
-It asks `probes` and makes `steps`; `repair` carries them out.
+They query `probes` and make `steps`; `repair` executes them.
 """

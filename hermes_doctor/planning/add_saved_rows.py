@@ -1,4 +1,4 @@
-"""The step that adds rows of a backup to the live database that lacks them."""
+"""Plan the step that adds rows of a backup to the live database that lacks them."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class AddSaved(ReplaceDatabase):
-    """Rebuild a database with rows of a backup; the receipt says if that settles the backup."""
+    """Step that adds rows of a backup to a database, and records if that settles the backup."""
 
     backup: str = ""
     files: tuple[Path, ...] = ()
-    """The saved database, and its log."""
+    """The saved database and its log."""
     settles: bool = False
-    """Whether the database has every row of the backup then, and it holds no other database."""
+    """Whether the database then has every row of the backup, and the backup no other database."""
     joined: list[Path] = field(default_factory=list, compare=False)
-    """Where both are put together, as one file, while the work lasts."""
+    """The temporary file that joins the saved database and its log."""
 
     def save_first(self, vault: Vault, receipt: Journal) -> None:  # noqa: ARG002
         if self.settles:

@@ -1,4 +1,4 @@
-"""One more id in the list that a platform of this release goes by; never more than that one."""
+"""Plan the edits that add one user id to the allowlist which the platform uses."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from hermes_doctor.steps.base import Step
 
 _MIRRORS = (0, 18)
-"""From this release on pairing also adds to the list, where there is one."""
+"""Since this release pairing also adds the id to the allowlist, if there is one."""
 
 
 def admit_user(probes: Probes, platform: str, user: str) -> Iterator[Step]:
-    """Let one person in who was turned away."""
+    """Add a user whom the platform refused to its allowlist."""
     if not is_id(platform, user):
         raise CannotFix(f"that is no id of {platform}: add it by hand if you know better")
     if not any((one.platform, one.user) == (platform, user) for one in probes.refusals()):
@@ -65,7 +65,7 @@ def admit_user(probes: Probes, platform: str, user: str) -> Iterator[Step]:
 
 
 def _share(probes: Probes, shared: Text, user: str) -> Iterator[Step]:
-    """One more id in the list for all platforms: a first list of its own would replace it."""
+    """Add the id to the allowlist of all platforms: a first list of its own would replace it."""
     if shared.source.kind != ENV:
         raise CannotFix(
             f"{GLOBAL_USERS} is set where the gateway is started, by its service or container: "
@@ -76,7 +76,7 @@ def _share(probes: Probes, shared: Text, user: str) -> Iterator[Step]:
 
 
 def mirror_user(probes: Probes, platform: str, user: str) -> Iterator[Step]:
-    """What newer releases do when they pair somebody: the list of .env holds the id, too."""
+    """Add a paired user to the allowlist in .env, as newer releases do when they pair."""
     found = probes.installation()
     door = _door(probes, platform)
     if door is None or door.own is None or (found is not None and found.release < _MIRRORS):
@@ -97,7 +97,7 @@ def _joined(listed: Text, user: str) -> str:
 
 
 def _put(probes: Probes, listed: Text, user: str) -> Put:
-    """One more item of a list in config.yaml, of the kind that its neighbours are."""
+    """The edit that adds an id to a list in config.yaml, with the type of the other items."""
     path = tuple(listed.source.name.split("."))
     value: Any = section(probes.resolved().world.raw, *path[:-1]).get(path[-1])
     if not isinstance(value, list):

@@ -1,4 +1,4 @@
-"""The edits that a finding carries along, as steps of a plan."""
+"""Turn the edits that a finding carries into steps."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def do_edits(probes: Probes, finding: Finding, why: str) -> Iterator[Step]:
-    """Steps for `edits` of the finding, each in the file that it is for, and what they need."""
+    """Make steps for the finding's `edits` of config.yaml and .env, and the restart they need."""
     edits: tuple[Edit, ...] = finding.data.get("edits", ())
     if not edits:
         raise CannotFix("what to write cannot be told from the files")
@@ -42,7 +42,7 @@ def do_edits(probes: Probes, finding: Finding, why: str) -> Iterator[Step]:
 
 
 def _refuse_comments(probes: Probes, edits: Sequence[ConfigEdit]) -> None:
-    """A block that is written anew, or elsewhere, would lose the comments inside of it."""
+    """Refuse to remove or rewrite a block with comments, because they would be lost."""
     from hermes_doctor.settings.edit import yaml_text
 
     file = probes.config()
@@ -60,7 +60,7 @@ def _is_plain(value: object) -> bool:
 
 
 def _noticed(edit: Edit) -> str:
-    """What a gateway must notice of an edit."""
+    """What kind of change a gateway must notice for an edit."""
     if isinstance(edit, Unset):
         return GONE
     if not isinstance(edit, Put | Rename | Drop):

@@ -1,8 +1,8 @@
-"""Databases whose write-ahead log was deleted while a process goes on writing into it.
+"""Save write-ahead logs that were deleted while a process goes on writing into them.
 
-How the process ends decides what becomes of the rows in such a log: one takes them into the file,
-one drops them, one writes old pages over newer ones. So the log is saved, together with the
-database, before anything is stopped; afterwards the file is compared with what was saved.
+What happens to the rows in such a log depends on how the process ends: it may write them into the
+database, drop them, or write old pages over newer ones. So the log is saved, together with the
+database, before anything is stopped; afterwards the database is compared with the saved state.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _SUFFIXES = ("", "-wal", "-shm")
 
 
 def find(probes: Probes) -> tuple[Pair, ...]:
-    """Every database with a deleted log, or deleted itself, that a process has open."""
+    """Find every open database that was deleted or whose log was deleted."""
     found: dict[tuple[object, ...], Pair] = {}
     for lost in probes.lost_files():
         if lost.fate == "renamed":
@@ -68,7 +68,7 @@ def _opened(probes: Probes, database: Path, pid: int) -> Iterator[dict[str, Open
     logs: list[OpenFile | None] = [*known["-wal"]]
     for log in logs or [None]:
         if log is not None and not log.deleted and known[""] and _is_empty(log):
-            continue  # made when the process opened the database again; nothing is in it
+            continue  # created when the process opened the database again; empty
         gone = log is None or log.deleted
         mains = sorted(known[""], key=lambda one: one.deleted != gone)
         if not mains:
@@ -90,7 +90,7 @@ def _is_empty(file: OpenFile) -> bool:
 
 
 def refuse(home: Home) -> None:
-    """CannotFix where a process of this home writes into a deleted log."""
+    """Raise CannotFix if a process of this home writes into a deleted log."""
     for pair in find(Probes(home)):
         raise CannotFix(
             f"process {pair.pids[0]} writes into a deleted {LOG} of {pair.database.name}, and "
@@ -100,10 +100,10 @@ def refuse(home: Home) -> None:
 
 @dataclass(frozen=True)
 class SaveDeleted(Step):
-    """Save every deleted log with its database; when the gateway has stopped, bring back rows.
+    """Step that saves deleted logs with their databases, and restores lost rows after the stop.
 
-    `stops` is the gateway's process that the run stops. Without it the run only saves, and ends
-    with what has to be done next.
+    `stops` is the gateway process that the run stops. Without it the run only saves the files, and
+    tells the operator what to do next.
     """
 
     home: Home
@@ -111,11 +111,11 @@ class SaveDeleted(Step):
     pids: tuple[int, ...]
     stops: int | None
     compares: bool = True
-    """False where the databases are replaced by others anyway."""
+    """False if the databases are replaced by others anyway."""
     saved: list[Saved] = field(default_factory=list, compare=False)
     said: list[str] = field(default_factory=list, compare=False)
     planned: dict[str, Sequence[Change]] = field(default_factory=dict, compare=False)
-    """What to change once the gateway has stopped; found out only once."""
+    """The changes to make after the gateway has stopped; determined only once."""
     vaults: list[Vault] = field(default_factory=list, compare=False)
     """The vault of the run."""
     rooms: list[Path] = field(default_factory=list, compare=False)
@@ -160,7 +160,7 @@ class SaveDeleted(Step):
             raise CannotFix(self._next(probes, others, vault))
 
     def _next(self, probes: Probes, others: Mapping[int, str], vault: Vault) -> str:
-        """What to do about other processes that have the databases open."""
+        """Tell the operator what to do about other processes that have the databases open."""
         pid, name = min(others.items())
         ids = " and ".join(dict.fromkeys(one.backup.id for one in self.saved))
         saved = f"It is saved as backup {ids}, and nothing was stopped."
@@ -256,13 +256,13 @@ class SaveDeleted(Step):
             self.planned["found"] = restored(self)
             saved = {one.backup.id for one in self.saved}
             saved -= {one.backup.id for one in self.saved if one.pair.replaced}
-            for receipt in self.receipts:  # no row of these is missing once the run is done
+            for receipt in self.receipts:  # none of their rows is missing after the run
                 receipt.settled[:] = sorted(saved)
         return self.planned["found"]
 
 
 def _open(file: OpenFile, database: Path) -> int:
-    """A descriptor of our own on a file of another process."""
+    """Open a file that another process has open."""
     name = file.path.name
     try:
         fd = open_held(file.pid, file.fd, database)
@@ -290,7 +290,7 @@ _steps: WeakKeyDictionary[Probes, dict[tuple[object, ...], SaveDeleted | None]] 
 def save_deleted_logs(
     probes: Probes, stops: int | None, *, compares: bool = True
 ) -> SaveDeleted | None:
-    """The step that must come before the gateway `stops` is stopped; None if no log is deleted."""
+    """The step to run before the gateway process `stops` is stopped; None if no log is deleted."""
     known = _steps.setdefault(probes, {})
     if (stops, compares) not in known:
         known[stops, compares] = _step(probes, stops, compares=compares)

@@ -1,4 +1,4 @@
-"""A gateway that was started by hand gets a service, through Hermes' own installer."""
+"""Plan to install a systemd user unit for a gateway that was started by hand."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def service_installation(probes: Probes) -> Iterator[Step]:
 
 
 def removal(probes: Probes, act: InstallService) -> GatewayStep:
-    """What goes with taking the unit away again: the gateway leaves it, and runs on without."""
+    """The gateway step for removing the unit: the gateway is moved to a background process."""
     alone = Detached(probes.home, probes.installation())
     unit = SystemdUnit(probes.home, act.unit, act.manager)
     why = "the unit goes, and it shall not end with it"
@@ -60,7 +60,7 @@ def removal(probes: Probes, act: InstallService) -> GatewayStep:
 
 
 def refuse_passing(home: Path) -> None:
-    """A service for a home that is gone after the next boot would only fail; Hermes refuses too."""
+    """Refuse a home in a temporary folder: after the next boot its service would only fail."""
     for place in (*_PASSING, tempfile.gettempdir()):
         if home.is_relative_to(os.path.realpath(place)):
             raise CannotFix(f"the home lies in {place}, which does not last")

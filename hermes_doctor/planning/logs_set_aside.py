@@ -1,4 +1,4 @@
-"""Write-ahead logs that are set aside, and the rows that exist only in them."""
+"""Plan to set a foreign write-ahead log aside, or to add the rows that exist only in it."""
 
 from __future__ import annotations
 
@@ -26,21 +26,21 @@ if TYPE_CHECKING:
     from hermes_doctor.sqlite.salvage.log_rows import Ask, OnlyInLog
 
 HISTORY = "state.db"
-"""The one database whose rows can be added from a log: a task of a board would run again."""
+"""The only database whose rows are added from a log: a kanban task would run again."""
 
 _COPIED = ("", "-wal")
-"""What a stop of the gateway may change: the database and its log."""
+"""Suffixes of the files that a stop of the gateway may change: the database and its log."""
 
 
 @dataclass(frozen=True)
 class SetLogAside(Step):
-    """Give a foreign log another name, so that SQLite does not replay it; the vault has it too."""
+    """Step that renames a foreign log so that SQLite does not apply it; the vault keeps a copy."""
 
     path: Path
     """The log."""
     aside: Path
     only: str
-    """How many rows are only in it."""
+    """How many rows are only in it, in words."""
     hint: tuple[str, ...] = ()
     """Lines below the sentence of the plan."""
 
@@ -73,10 +73,10 @@ class SetLogAside(Step):
 
 @dataclass(frozen=True)
 class KeepDatabase(Step):
-    """Set a foreign log aside that a gateway works with, and keep the database as it is now.
+    """Step that sets aside a foreign log which a gateway uses, and keeps the database unchanged.
 
-    A gateway that stops brings the log into the database and would spoil it. So both are copied
-    before, into files without a name, and the database is put back if the stop changed it.
+    A stopping gateway writes the log into the database and would damage it. So both are first
+    copied into unnamed files, and the database is restored if the stop changed it.
     """
 
     path: Path
@@ -85,9 +85,9 @@ class KeepDatabase(Step):
     only: str
     hint: tuple[str, ...] = ()
     held: dict[str, int] = field(default_factory=dict, compare=False)
-    """Descriptors on the copies, by the suffix of what was copied."""
+    """The open copies, by the suffix of the original."""
     was: list[Snapshot] = field(default_factory=list, compare=False)
-    """The database and its log before they were copied."""
+    """Snapshots of the database and its log before they were copied."""
 
     def sentence(self) -> str:
         named = f" (it stays as {self.aside.name})" if self.aside else ""
@@ -113,7 +113,7 @@ class KeepDatabase(Step):
         return [snapshot(self.path.with_name(self.path.name + suffix)) for suffix in _COPIED]
 
     def _hold(self, suffix: str, taken: Snapshot) -> None:
-        """Copy one file with the rights of the home's owner, who may swap it at any moment."""
+        """Copy one file with the privileges of the home's owner, who may replace it any time."""
         path = self.path.with_name(self.path.name + suffix)
         try:
             with acting_for(path) as here:
@@ -162,7 +162,7 @@ class KeepDatabase(Step):
 
 
 def set_log_aside(probes: Probes, path: Path, hint: Sequence[str]) -> list[Step]:
-    """Take a log away; with rows that the history lacks, or not proven foreign, it stays beside it.
+    """Plan to move a log away; it stays in the home if it has rows to add or may not be foreign.
 
     `hint` is shown below that step in the plan.
     """
@@ -170,7 +170,7 @@ def set_log_aside(probes: Probes, path: Path, hint: Sequence[str]) -> list[Step]
     only = _rows(probes, path, log) if probes.home.name_of(path) == HISTORY else ""
     aside: Path | None = None
     found = probes.condition(path)
-    if not only and not found.foreign_log:  # it may be the database's own: keep it in sight
+    if not only and not found.foreign_log:  # it may be the database's own: keep it in the home
         only, hint = "no rows that can be added", ()
     if only:
         when = datetime.fromtimestamp(snapshot(log).mtime_ns / 1e9, UTC)
@@ -227,7 +227,7 @@ def _compared(probes: Probes, path: Path, log: Path, ask: Ask) -> OnlyInLog:
 
 @contextmanager
 def _alone(path: Path) -> Iterator[Ask]:
-    """Questions to the file without its log, answered by SQLite in a process of its own."""
+    """Query the database without its log, with SQLite in a worker process."""
     from hermes_doctor.sqlite import inspector
     from hermes_doctor.sqlite.reader import InProcess
 

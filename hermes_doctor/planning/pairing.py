@@ -1,4 +1,4 @@
-"""Changes to the files in which Hermes keeps who is paired, written as that release writes them."""
+"""Plan changes to the pairing files of Hermes, in the format that Hermes writes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _LONGEST = 200
 
 
 def approve_pairing(probes: Probes, platform: str, user: str, entry: str) -> Iterator[Step]:
-    """Pair one person whose request still counts: among the approved, and no longer waiting."""
+    """Approve one pending pairing request: add the user to the approved, remove the request."""
     refuse_managed(probes)
     if not is_id(platform, user):
         raise CannotFix(f"that is no id of {platform}: pair it with the code")
@@ -59,7 +59,7 @@ def approve_pairing(probes: Probes, platform: str, user: str, entry: str) -> Ite
 
 
 def unlock_pairing(probes: Probes, platform: str) -> Iterator[Step]:
-    """Let people be paired on a platform again."""
+    """Remove the lockout and failure count of a platform, so users can be paired again."""
     refuse_managed(probes)
     limits = _usable(probes.pairing().folder / pairing.LIMITS)
     gone = {f"_lockout:{platform}", f"_failures:{platform}"}
@@ -69,10 +69,10 @@ def unlock_pairing(probes: Probes, platform: str) -> Iterator[Step]:
 
 
 def move_pairing(probes: Probes, platform: str, user: str) -> Iterator[Step]:
-    """Bring one of the approved out of the folder that does not count into the one that does.
+    """Move an approved user from the ignored pairing folder to the one that Hermes reads.
 
-    Whoever is in the one that counts goes out of the other, so that one who is shut out later is
-    not found there again.
+    Users that the read folder has are removed from the ignored one, so a user who is removed later
+    is not found there again.
     """
     refuse_managed(probes)
     if not is_id(platform, user):
@@ -91,7 +91,7 @@ def move_pairing(probes: Probes, platform: str, user: str) -> Iterator[Step]:
 
 
 def _usable(path: Path) -> Kept:
-    """A file that is there to be added to; a damaged one is not written over."""
+    """Read a pairing file to change it; raise CannotFix if it is damaged."""
     found = pairing.kept(path)
     if found.data.strip() and not found.values and found.data.strip() != b"{}":
         raise CannotFix(f"{path.name} is damaged: Hermes reads nothing in it; look at it first")
@@ -99,7 +99,7 @@ def _usable(path: Path) -> Kept:
 
 
 def _write(file: Kept, values: Mapping[str, Any], why: str, *entries: str) -> Iterator[Step]:
-    """The file with these values; `entries` show what the masked lines of a diff would not."""
+    """Replace the values of a file; `entries` show what the redacted lines of a diff would not."""
     try:
         data = json.dumps(values, indent=2, ensure_ascii=False).encode()
     except (ValueError, RecursionError):
@@ -111,6 +111,6 @@ def _write(file: Kept, values: Mapping[str, Any], why: str, *entries: str) -> It
 
 
 def _name(said: object) -> str:
-    """What somebody calls himself, as it is kept; what cannot be text is left out."""
+    """A user's display name as it is stored: valid text of limited length."""
     text = said if isinstance(said, str) else ""
     return text[:_LONGEST].encode("utf-8", "replace").decode()

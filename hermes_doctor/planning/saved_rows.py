@@ -1,4 +1,4 @@
-"""Compare a database with what was saved before the gateway stopped, and bring rows back."""
+"""Compare a database with what was saved before the gateway stopped, and restore lost rows."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class SavedFiles(Protocol):
-    """What a run saved before the gateway stopped, as the step that saved it holds it."""
+    """The interface of the step that saved databases before the gateway stopped."""
 
     @property
     def home(self) -> Home:
@@ -42,7 +42,7 @@ class SavedFiles(Protocol):
 
     @property
     def said(self) -> list[str]:
-        """What the receipt is to say."""
+        """Notes for the receipt."""
 
     @property
     def vaults(self) -> list[Vault]:
@@ -50,11 +50,11 @@ class SavedFiles(Protocol):
 
     @property
     def rooms(self) -> list[Path]:
-        """Folders for private copies."""
+        """Temporary folders for private copies."""
 
 
 def restored(step: SavedFiles) -> Sequence[Change]:
-    """What brings back the rows that the stopped gateway did not leave in its databases."""
+    """The changes that restore rows which the stopped gateway did not leave in its databases."""
     found: dict[Path, Sequence[Change]] = {}
     for saved in step.saved:
         changes = _restored(step, saved)
@@ -70,9 +70,9 @@ def restored(step: SavedFiles) -> Sequence[Change]:
 
 
 def _restored(step: SavedFiles, saved: Saved) -> Sequence[Change]:
-    """CannotFix where rows are missing and must not be brought back by this run."""
+    """The changes for one database; raise CannotFix if this run must not restore its rows."""
     path = Path(os.path.realpath(saved.pair.database))
-    if saved.pair.replaced:  # the file that is there now is another database
+    if saved.pair.replaced:  # the current file is another database
         return []
     progress.tell(f"comparing {path.name} with what was saved")
     with ExitStack() as files:
@@ -81,7 +81,7 @@ def _restored(step: SavedFiles, saved: Saved) -> Sequence[Change]:
         ended = Image(before.main, saved.log)
         if ended.extends(before):
             return _judged(step, saved, path, Images(ended, before, now, exact=True))
-        # The log was started again after it was saved, so the file holds what was in it before.
+        # The log was restarted after it was saved, so the database has its earlier content.
         last = Image(now.main, saved.log)
         for wanted in (last, before):
             images = Images(wanted, before, now, exact=False)
@@ -91,13 +91,13 @@ def _restored(step: SavedFiles, saved: Saved) -> Sequence[Change]:
 
 
 class Images(NamedTuple):
-    """What the file should hold, what was saved, and what the file holds now."""
+    """The wanted content of a database, the saved one, and the current one."""
 
     wanted: Image
     before: Image
     now: Image
     exact: bool
-    """The file should hold just that: nothing else was written but by this log."""
+    """The database must have exactly the wanted content: only this log was written to."""
 
 
 def _judged(step: SavedFiles, saved: Saved, path: Path, images: Images) -> Sequence[Change]:
@@ -110,12 +110,12 @@ def _judged(step: SavedFiles, saved: Saved, path: Path, images: Images) -> Seque
     now.write(room / FOUND)
     said = nameless_log.compare(room / WANTED, room / FOUND)
     lost = dict(said.missing)
-    if exact:  # an older version of a row is a lost row, too
+    if exact:  # an outdated row counts as lost, too
         lost |= {table: lost.get(table, 0) + n for table, n in said.different.items()}
     if (said.first, said.second) == (OK, OK) and not lost:
         return []
     if said.first != OK and wanted is not before and not exact:
-        return []  # it says nothing; what was saved first is compared next
+        return []  # inconclusive; the saved content is compared next
     kept = f"What it held is kept as backup {saved.backup.id}"
     if said.first != OK:
         raise CannotFix(f"{path.name} is not sound even with its deleted log. {kept}")
@@ -137,7 +137,7 @@ def _judged(step: SavedFiles, saved: Saved, path: Path, images: Images) -> Seque
 
 
 class _Rebuild:
-    """Makes the copy of a database what was wanted."""
+    """Replaces the copy of a database by the wanted content."""
 
     def __init__(self, source: Path) -> None:
         self.source = source
@@ -168,7 +168,7 @@ def _opened(files: ExitStack, path: Path) -> int:
 
 
 def _room(step: SavedFiles) -> Path:
-    """A folder for copies in the vault of the run; if the run is killed, the next removes it."""
+    """Make a temporary folder in the vault; if this run is killed, the next one removes it."""
     [vault] = step.vaults
     room = vault.root / (vault.next_id() + PARTIAL)
     disk.make_folder(room)
@@ -178,33 +178,33 @@ def _room(step: SavedFiles) -> Path:
 
 
 def clear(room: Path) -> None:
-    """Remove such a folder."""
+    """Remove a temporary folder made by `_room`."""
     for name in os.listdir(room) if room.is_dir() else ():
         disk.remove(room / name)
     disk.remove_folder(room)
 
 
 class Pair(NamedTuple):
-    """A database and one log of it, as some processes have them open."""
+    """A database and one of its logs that some processes have open."""
 
     database: Path
     pids: tuple[int, ...]
     files: tuple[tuple[str, OpenFile], ...]
-    """What follows the name ("", -wal or -shm), and the descriptor of a process to read it by."""
+    """The suffix ("", -wal or -shm) of each file, and the open file of a process to read."""
     replaced: bool
-    """The file at the path of the database is another one."""
+    """The file at the database's path is now another one."""
 
 
 class Saved(NamedTuple):
-    """A pair in the vault, and descriptors on what is left of it."""
+    """A pair that was saved in the vault, and an open descriptor of its deleted log."""
 
     pair: Pair
     backup: Backup
     name: str
-    """Of the database in the backup."""
+    """The name of the database in the backup."""
     log: int | None
-    """The deleted log itself: the process may write into it until it has stopped."""
+    """The deleted log itself: the process may write into it until it stops."""
 
     def copy_of(self, suffix: str) -> Path:
-        """Where the copy lies."""
+        """The path of a file's copy in the backup."""
         return place_of(self.backup.folder, self.name + suffix)

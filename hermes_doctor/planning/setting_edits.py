@@ -1,4 +1,4 @@
-"""Edits of a home's config.yaml and .env as steps of a plan, and the restart that they need."""
+"""Plan edits of a home's config.yaml and .env, and the gateway restart that they need."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ _READ_AT_EVERY_MESSAGE: dict[str, tuple[int, ...] | None] = {
     ACCESS: None,
     GONE: None,
 }
-"""The release since which a running gateway notices a change by itself; None: no release does."""
+"""The first release in which a running gateway notices a change by itself; None if none does."""
 
 
 def edit_config(probes: Probes, why: str, *edits: ConfigEdit) -> Iterator[Step]:
-    """One step that does these edits in config.yaml; none where nothing is to be changed."""
+    """Make one step that applies these edits to config.yaml, or none if nothing changes."""
     from hermes_doctor.settings.edit import yaml_text
 
     refuse_managed(probes)
@@ -55,7 +55,7 @@ def edit_config(probes: Probes, why: str, *edits: ConfigEdit) -> Iterator[Step]:
 
 
 def edit_env(probes: Probes, why: str, *edits: EnvEdit) -> Iterator[Step]:
-    """One step that does these edits in .env; none where nothing is to be changed."""
+    """Make one step that applies these edits to .env, or none if nothing changes."""
     from hermes_doctor.settings import env_parsers
     from hermes_doctor.settings.edit import env_text
 
@@ -79,10 +79,10 @@ def edit_env(probes: Probes, why: str, *edits: EnvEdit) -> Iterator[Step]:
 
 
 def reload(probes: Probes, *what: str) -> Iterator[Step]:
-    """The restart without which a running gateway would not notice the change, if it needs one.
+    """Make the restart step that a running gateway needs to notice the change, if any.
 
-    A gateway that is not ours to restart keeps its old settings until its owner does it; that is
-    no reason to leave the file wrong, and the next check says that the settings are newer.
+    A gateway that we cannot restart keeps its old settings until its owner restarts it. The file
+    is corrected anyway, and the next check reports that the settings are newer.
     """
     from hermes_doctor.gateway import control
 
@@ -111,7 +111,7 @@ def _notices(release: Release, what: str) -> bool:
 
 
 def refuse_managed(probes: Probes) -> None:
-    """A home that a package manager writes is changed there: what we write, it takes back."""
+    """Refuse to edit a home that a package manager manages: it would overwrite the edit."""
     from hermes_doctor.probes import effective_settings
 
     if effective_settings.is_managed(probes):
@@ -140,6 +140,6 @@ def _step(path: Path, before: bytes, after: bytes, why: str, taken: Snapshot) ->
 
 
 def _shared(one: bytes, two: bytes) -> int:
-    """How many bytes two texts begin with in common."""
+    """The length of the common prefix of two texts."""
     pairs = enumerate(zip(one, two, strict=False))
     return next((n for n, (a, b) in pairs if a != b), min(len(one), len(two)))

@@ -1,4 +1,4 @@
-"""A repair of a store as steps of a plan, with the gateway down where it would write over it."""
+"""Plan the repair of a store, with a restart if the running gateway would overwrite it."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 
 
 def store_steps(probes: Probes, file: StoreFile, repair: Repair) -> Iterator[Step]:
-    """Replace a store by its repair."""
+    """Make the steps that replace a store by its repaired content."""
     yield from replaced_store(probes, file, repair.data, repair.why, repair.lines)
 
 
 def replaced_store(
     probes: Probes, file: StoreFile, data: bytes, why: str, lines: tuple[str, ...]
 ) -> Iterator[Step]:
-    """Replace a store; a gateway that reads it only when it starts is down meanwhile."""
+    """Make the steps that replace a store; a gateway that reads it only at start is restarted."""
     from hermes_doctor.gateway import control
 
     yield ReplaceFile(
@@ -35,7 +35,7 @@ def replaced_store(
 
 
 def entry_lines(file: StoreFile, values: object, changed: str) -> tuple[str, ...]:
-    """What becomes of each entry of a sound store that is given other values."""
+    """Lines for the plan that show how each entry of a sound store changes."""
     from hermes_doctor.stores.entries import difference, named
 
     before, after = named(file.values, file.store), named(values, file.store)

@@ -1,4 +1,4 @@
-"""Drop-ins: settings laid over a unit in a file of their own, since Hermes rewrites the unit."""
+"""Plan a systemd drop-in: settings in a separate file, because Hermes rewrites the unit file."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def unit_of(probes: Probes) -> SystemdUnit:
 def drop_in(
     probes: Probes, lines: Mapping[str, str], why: str, *, variables: bool = False
 ) -> Iterator[Step]:
-    """The steps that lay settings (or variables) over the unit, and let them count."""
+    """Make the steps that add settings (or variables) to the unit and put them into effect."""
     unit = unit_of(probes)
     system = unit.manager.user is None
     path = _folder(probes, unit) / f"{unit.name}.d" / FILE
@@ -57,7 +57,7 @@ def drop_in(
 
 
 def service_limit(probes: Probes, name: str) -> tuple[int, int]:
-    """What a unit lets its processes use of something, and the most that it may let them."""
+    """The soft and the hard value of a resource limit of the unit."""
     unit = unit_of(probes)
     soft, hard = (unit.manager.tell(unit.name, name + suffix) for suffix in ("Soft", ""))
     return _number(soft), _number(hard)
@@ -72,11 +72,11 @@ def _number(text: str) -> int:
 
 
 def _folder(probes: Probes, unit: SystemdUnit) -> Path:
-    """Where the operator's own settings for a unit lie."""
+    """The folder for the operator's own settings of a unit."""
     user = unit.manager.user
     owner = owner_of(probes.home).uid
     if user is None:
-        if owner != 0:  # root must not take back, out of a vault of another's, what root runs
+        if owner != 0:  # an undo as root must not restore such a file from another user's vault
             raise CannotFix(
                 f"{unit.name} is one of the system's: do it yourself with `systemctl edit`"
             )
@@ -89,7 +89,7 @@ def _folder(probes: Probes, unit: SystemdUnit) -> Path:
 
 
 def _merged(text: str, lines: Mapping[str, str], *, variables: bool) -> str:
-    """The file with these settings in it, and everything else left as it is."""
+    """Add or replace these settings in the file's text; everything else stays as it is."""
     kept = (text or HEADER).splitlines(keepends=True)
     for name, value in lines.items():
         new = f'Environment="{name}={_quoted(value)}"\n' if variables else f"{name}={value}\n"
@@ -102,7 +102,7 @@ def _merged(text: str, lines: Mapping[str, str], *, variables: bool) -> str:
 
 
 def _quoted(value: str) -> str:
-    """A value as systemd reads it back; a newline would be a setting of its own."""
+    """Escape a value for systemd; refuse control characters, as a newline would start a setting."""
     if any(ord(sign) < 32 for sign in value):
         raise CannotFix("a value holds signs that no unit may hold")
     for sign, written in (("\\", "\\\\"), ('"', '\\"'), ("%", "%%")):

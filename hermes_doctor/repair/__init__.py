@@ -1,4 +1,5 @@
-"""The transaction: plan, preflight, backup, stage, commit, verify, receipt; recovery and undo.
+"""Apply a repair plan as a transaction that can be rolled back, recovered and undone.
 
-It carries out `steps` under a `records` journal, with copies in the `backup` vault.
+The phases are preflight, backup, stage, commit, verify, receipt. `repair` executes the `steps`,
+records its progress in a `records` journal and saves the old files in the `backup` vault.
 """

@@ -1,4 +1,4 @@
-"""What a run asks of the machine beside changing files, written down before it is asked."""
+"""Execute the machine actions of a run, and record each one in the journal before it starts."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Acts:
-    """The acts of one run, each once, however many items want it."""
+    """The machine actions of one run, without duplicates when several items need the same one."""
 
     def __init__(self, items: Sequence[Item], log: Journal, book: Journals) -> None:
         self._log = log
@@ -40,7 +40,7 @@ class Acts:
         return bool(self._acts)
 
     def refused(self) -> Iterator[tuple[str, list[int]]]:
-        """Those that cannot be done: why, and which items wanted them."""
+        """Yield, for each action that cannot be done, the reason and the items that need it."""
         for act, record in self._acts:
             try:
                 act.refuse()
@@ -48,40 +48,40 @@ class Acts:
                 yield str(why), record.items
 
     def do(self) -> None:
-        """Do them in the order in which they were planned."""
+        """Execute the actions in the order of the plan."""
         for act, record in self._acts:
             record.begun = True
             self._book.save(self._log)
             act.do()
 
     def items(self) -> list[int]:
-        """Every item that wants one."""
+        """The numbers of all items that need an action."""
         return [item for _, record in self._acts for item in record.items]
 
     def begun(self) -> list[ActRecord]:
-        """Those that leave something which can be taken back."""
+        """The actions that were started and leave something that can be reverted."""
         return [record for act, record in self._acts if record.begun and act.lasting]
 
     def of(self, items: Collection[int]) -> list[ActRecord]:
-        """Those of them that some items wanted."""
+        """The started, revertible actions that one of these items needs."""
         return [record for record in self.begun() if set(record.items) & set(items)]
 
     def take_back(self, items: Collection[int] | None = None) -> None:
-        """Take back what these items wanted, the last first."""
+        """Revert the started actions of these items (of all by default), the last one first."""
         for act, record in reversed(self._acts):
             if record.begun and (items is None or set(record.items) & set(items)):
                 taken_back(act, record)
 
 
 def taken_back(act: Act, record: ActRecord) -> None:
-    """Take one back; what cannot be stays done, and is not marked as taken back."""
+    """Revert one action; if that fails, it is not marked as reverted."""
     with contextlib.suppress(CannotFix, CouldNotLook, OSError):
         act.take_back()
         record.reverted = True
 
 
 def recover(home: Home, log: Journal) -> None:
-    """Take back what a run that was cut off had begun."""
+    """Revert the actions that an interrupted run had started."""
     from hermes_doctor.steps import machine
 
     for record in reversed(log.acts):

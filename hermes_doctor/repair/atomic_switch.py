@@ -1,15 +1,15 @@
-"""Switch a path from old to new content so that every instant shows one or the other.
+"""Replace a file or database atomically: readers see the old or the new content, never a mix.
 
-A file is switched by one rename. A database is more than one file: SQLite lays a write-ahead log
-over it, or rolls a journal back into it. Between two renames somebody could see the old database
-without its log, or the new one under the old log. So the old database is first replaced by one
-that holds the content of its log, too (`sqlite.joined`). Then the log can be moved away without
-any effect, the switch itself is one rename, and a new log is placed the same way:
+A file is switched by one rename. A database is more than one file: SQLite applies a write-ahead
+log to it, or rolls a journal back into it. Between two renames a reader could see the old database
+without its log, or the new one with the old log. So the old database is first replaced by a joined
+copy that already contains its log (`sqlite.joined_copy`). Then removing the log has no effect, the
+switch itself is one rename, and a new log is placed the same way:
 
     old + log    joined old + log    joined old    joined new    joined new + log    new + log
 
-Going back takes the same steps in reverse. Each content has a name of its own beside the path,
-where it waits for its turn. So the names show how far a run came.
+Rolling back takes the same steps in reverse. Each version has its own file name beside the path
+while it is not in place. So the names show how far a run got.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ from hermes_doctor.system.file_swap import changed, dress_like, put_away, put_in
 from hermes_doctor.system.files import ABSENT, Snapshot, snapshot
 
 BACK, AS_BEFORE, STAYS = "back", "as-before", "stays"
-"""What became of a switch that was to be reversed: the old files are back; it had not happened,
-and somebody has used the database since; or it had happened, and somebody has used it since."""
+"""The result of reversing a switch: the old files are back; the switch had not happened, and the
+database was used since; or the switch had happened, and the database was used since."""
 _ORDER = ("-wal", "-shm", "-journal")
-"""In this order sidecars are placed, and in the reverse order they are moved away: SQLite plays
-the journal back before it reads the log, so there is no journal without its log."""
+"""Sidecars are placed in this order and removed in the reverse order: SQLite rolls the journal
+back before it reads the log, so a journal is never there without its log."""
 
 
 class Link(NamedTuple):
-    """One content that the path has on the way, and the name where it waits for its turn."""
+    """One version of the content, and the file name it has while it is not in place."""
 
     place: Path
     state: State
@@ -72,18 +72,18 @@ class Switch:
 
     @property
     def chain(self) -> list[Link]:
-        """All contents in their order."""
+        """All versions, in the order in which they are in place."""
         return [*self.old, *self.new]
 
     @property
     def records(self) -> list[PathRecord]:
-        """The records that belong to the switch."""
+        """The journal records of the path and its sidecars."""
         return [self.main, *(one.record for one in self.beside)]
 
     # -- forward ---------------------------------------------------------------------------
 
     def forward(self, taken: Mapping[Path, Snapshot]) -> None:
-        """Switch from old to new; nothing happens unless every path is still as it was `taken`."""
+        """Switch from old to new; raise without changes if a path differs from its snapshot."""
         for path, known in taken.items():
             if snapshot(path) != known:
                 raise changed(path)
@@ -105,7 +105,7 @@ class Switch:
             self._step(self.new[0], self.new[1], snapshot(self.path))
 
     def _step(self, at: Link, to: Link, known: Snapshot) -> None:
-        """Replace one content by the next one."""
+        """Replace one version by the next one."""
         if to.state.kind == "absent" and at.state.kind == "absent":
             return
         if to.state.kind == "absent":
@@ -116,14 +116,14 @@ class Switch:
             must_keep = at.place != paths.kept(self.path, self.run)
             swap(to.place, self.path, at.place, known, must_keep=must_keep)
 
-    # -- where it is -----------------------------------------------------------------------
+    # -- state -----------------------------------------------------------------------------
 
     def is_done(self) -> bool:
-        """Whether the path has new content, or had it before somebody changed it."""
+        """Whether the path has the new content, or had it before another program changed it."""
         self._finish_exchange()
         if self._is_as_before():
             return False
-        if self.main.after.kind != "absent":  # all new content waits for its turn until then
+        if self.main.after.kind != "absent":  # until the switch, all new versions are staged
             return not all(self._holds(link.place, link.state) for link in self.new)
         if not os.path.lexists(self.path):
             return True
@@ -133,7 +133,7 @@ class Switch:
         return len(self.old) == 1 or self._holds(self.old[1].place, self.old[1].state)
 
     def _is_as_before(self) -> bool:
-        """Whether nothing of it is left, as after a roll back that could not be recorded."""
+        """Whether no trace of the switch is left, as after a rollback that was not recorded."""
         files = [self.path, *(one.path for one in self.beside)]
         moved = [*(paths.kept(one, self.run) for one in files), *(one.place for one in self.old)]
         if any(os.path.lexists(one) for one in moved):
@@ -146,9 +146,9 @@ class Switch:
         )
 
     def is_used(self, *, locked: bool = False) -> bool:
-        """Whether somebody changed the path since, or has the database open.
+        """Whether another program changed the path since, or has the database open.
 
-        `locked` means that we hold the locks of the database, so that nobody else can use it.
+        `locked` means that we hold the locks of the database, so no other program can use it.
         """
         if not any(self._matches(self.path, link.state) for link in self.chain):
             return True
@@ -170,7 +170,7 @@ class Switch:
         return False
 
     def _finish_exchange(self) -> None:
-        """Give the displaced file its own name, where a kill came right after an exchange."""
+        """Rename the displaced file if the run was killed right after exchanging two files."""
         chain = self.chain
         for n, link in enumerate(chain):
             if link.state.kind == "absent" or not os.path.lexists(link.place):
@@ -186,10 +186,10 @@ class Switch:
     # -- back ------------------------------------------------------------------------------
 
     def back(self, backup: Backup, *, locked: bool = False) -> str:
-        """Reverse it, if nobody has used the path since; what became of it.
+        """Reverse the switch unless the path was used since; return BACK, AS_BEFORE or STAYS.
 
-        Nobody may write between the comparison and the renames, so the database is locked, unless
-        it is `locked` already.
+        No program may write between the comparison and the renames, so the database is locked,
+        unless it is `locked` already.
         """
         done = self.is_done()
         if not done and not self._is_begun():
@@ -206,19 +206,19 @@ class Switch:
             return self._reverse(done, backup)
 
     def _is_begun(self) -> bool:
-        """Whether any file was moved; one that was not must not be touched."""
+        """Whether any file was moved; if none was, none must be touched."""
         moved = [paths.kept(one, self.run) for one in (self.path, *(s.path for s in self.beside))]
         at_first = self._position(done=False) is self.old[0]
         return not at_first or any(os.path.lexists(one) for one in moved)
 
     def _lock(self, locks: contextlib.ExitStack) -> None:
-        """Lock the database that is in place, and every one that may follow it."""
+        """Lock the database that is in place, and every version that may replace it."""
         for place in (self.path, *(link.place for link in self.chain)):
             if snapshot(place).kind == "file":
                 locks.enter_context(alone(place))
 
     def _reverse(self, done: bool, backup: Backup) -> str:
-        """Put the old files back, each in its turn."""
+        """Put the old files back, step by step."""
         at = self._position(done)
         if at in self.new:
             if at is not self.new[0] and os.path.lexists(self.new[0].place):
@@ -238,7 +238,7 @@ class Switch:
         return BACK
 
     def _position(self, done: bool) -> Link:
-        """Which content the path has."""
+        """Which version is in place."""
         order = [*self.new, *self.old] if done else [*self.old, *self.new]
         for link in order:
             if self._matches(self.path, link.state):
@@ -246,7 +246,7 @@ class Switch:
         return order[0]
 
     def _return_to(self, link: Link, at: Link, backup: Backup) -> None:
-        """Put older content back; take it from the vault if its file is gone."""
+        """Put an older version back; take it from the vault if its file is missing."""
         if link.state.kind != "absent" and not os.path.lexists(link.place):
             if link is self.old[0]:
                 paths.restore(backup, backup.entry(self.main.path), self.path, self.run)
@@ -255,7 +255,7 @@ class Switch:
         self._step(at, link, snapshot(self.path))
 
     def _join_again(self, link: Link, backup: Backup) -> None:
-        """Make the joined old database again."""
+        """Write the joined copy of the old database again."""
         from hermes_doctor.sqlite import joined_copy
 
         sources = []
@@ -294,9 +294,9 @@ class Switch:
         return True
 
     def _lacks_old_log(self) -> bool:
-        """Whether an old log that is in no other file is not beside the database any more.
+        """Whether an old log was moved away whose content is in no other file.
 
-        That is one beside an empty or missing database, which SQLite deletes.
+        That happens beside an empty or missing database, where SQLite deletes the log.
         """
         return len(self.old) == 1 and any(
             one.record.before.sha256 is not None
@@ -306,13 +306,13 @@ class Switch:
             for one in self.beside
         )
 
-    # -- looking ---------------------------------------------------------------------------
+    # -- comparing -------------------------------------------------------------------------
 
     def _sidecar(self, suffix: str) -> Path:
         return self.path.with_name(self.path.name + suffix)
 
     def _look(self, path: Path, like: str | None) -> State:
-        """What a path is; hashed once for as long as it does not change."""
+        """The state of a path; the digest is cached until the file changes."""
         taken = snapshot(path)
         key = (taken, bool(like and like.startswith(PREFIX)))
         if key not in self._seen:
@@ -320,7 +320,7 @@ class Switch:
         return self._seen[key]
 
     def _holds(self, path: Path, state: State) -> bool:
-        """Whether a file has this content, whatever its mode and owner."""
+        """Whether a file has this content; mode and owner are not compared."""
         with contextlib.suppress(FileNotFoundError, CouldNotLook):
             now = self._look(path, state.sha256)
             return (now.kind, now.sha256, now.target) == (state.kind, state.sha256, state.target)
@@ -331,9 +331,9 @@ class Switch:
 
 
 def switches(home: Home, log: Journal, records: Sequence[PathRecord]) -> Iterator[Switch]:
-    """The switches among the records of a run, in their order.
+    """Yield the switches that the records of a run describe, in order.
 
-    A sidecar whose database is not replaced is switched by itself.
+    A sidecar whose database is not replaced is a switch of its own.
     """
     replaced = {home.path / one.path: one for one in records if not paths.only_mode(one)}
     beside: dict[Path, list[Sidecar]] = {}

@@ -1,4 +1,4 @@
-"""Remove what a run left beside its targets, but never content that is nowhere else."""
+"""Remove the temporary files of a run, but never the only copy of some content."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from hermes_doctor.system.files import LONGEST_NAME, listing, snapshot
 
 
 class _Replaced(NamedTuple):
-    """A file that was in place before or during the run, and what it must be to be removed."""
+    """A replaced file, and the state it must have to be removed."""
 
     place: Path
     state: State
     ending: str
-    """What follows the name of the file if it is kept."""
+    """The suffix that its visible name gets if the file is kept."""
 
 
 def clean(home: Home, log: Journal, backup: Backup | None) -> None:
     """Remove the files of a run.
 
-    A replaced file that differs from its backup was edited while the run was at work. It is kept
-    under a visible name, and so is one whose backup cannot be read. One file that cannot be removed
-    does not stop the removal of the others.
+    A replaced file that differs from its backup was edited during the run. It is kept under a
+    visible name, and so is a file whose backup cannot be read. If one file cannot be removed, the
+    others still are.
     """
     log.unremoved = [name for name in log.unremoved if os.path.lexists(home.path / name)]
     present: dict[Path, list[str]] = {}
@@ -49,7 +49,7 @@ def clean(home: Home, log: Journal, backup: Backup | None) -> None:
 
 
 def _places(home: Home, log: Journal, present: dict[Path, list[str]]) -> list[Path]:
-    """Every name that the run may have used beside its targets."""
+    """Every file name that the run may have used beside its targets."""
     places = (paths.staged, paths.kept, paths.returning, paths.joined_old, paths.joined_new)
     targets = [home.path / record.path for record in log.paths]
     ours = {place(path, log.id) for path in targets for place in places}
@@ -63,7 +63,7 @@ def _places(home: Home, log: Journal, present: dict[Path, list[str]]) -> list[Pa
 
 
 def _remember_kept(home: Home, log: Journal, present: dict[Path, list[str]]) -> None:
-    """Name files that were kept before the run was cut off in its clean-up."""
+    """Record files that were kept before the cleanup of the run was interrupted."""
     mark = f".kept-{log.id}"
     targets = {home.path / record.path for record in log.paths}
     stems = {(main_of(one) if is_database(one) else one) for one in targets}
@@ -75,7 +75,7 @@ def _remember_kept(home: Home, log: Journal, present: dict[Path, list[str]]) -> 
 
 
 def try_again(home: Home, log: Journal) -> bool:
-    """Remove what could not be removed before; whether nothing of it is left."""
+    """Retry to remove files; return whether all of them are gone now."""
     for name in list(log.unremoved):
         with contextlib.suppress(OSError):
             disk.remove(home.path / name)
@@ -114,15 +114,15 @@ def _keep_if_edited(home: Home, log: Journal, backup: Backup | None, record: Pat
 
 
 def _is_alone(old: Path, path: Path) -> bool:
-    """Whether a replaced file is not just a second name of the file in place."""
+    """Whether a replaced file is more than a hard link to the file in place."""
     first, second = snapshot(old), snapshot(path)
     return first.kind != "absent" and (first.dev, first.ino) != (second.dev, second.ino)
 
 
 def _is_edited(path: Path, one: _Replaced) -> bool:
-    """Whether a file that is about to be removed holds something that is nowhere else.
+    """Whether a file that is about to be removed has content that no other file has.
 
-    Its content says so, not its time: the writer of an edit may have set the time back.
+    The content decides, not the timestamp: an editor may have set the time back.
     """
     now = snapshot(one.place)
     if now.kind != "file" or path.name.endswith("-shm"):
@@ -138,7 +138,7 @@ def _is_edited(path: Path, one: _Replaced) -> bool:
 
 
 def _keep(home: Home, log: Journal, path: Path, one: _Replaced) -> None:
-    """Give a file a visible name; a database keeps its log, or the log its database."""
+    """Rename a file to a visible name; a database and its logs are renamed together."""
     group = [(path, one.place)]
     if is_database(path) and not one.ending:
         database = main_of(path)

@@ -1,4 +1,4 @@
-"""The moment in which a run replaces files: everything new is complete and waits beside them."""
+"""Commit a run: put the staged files in place."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hermes_doctor.repair.targets import Target
 
 
 def commit(home: Home, log: Journal, targets: Sequence[Target]) -> None:
-    """Change every path, in the order of the targets; a database with its log in one switch."""
+    """Change every path in the order of the targets; a database and its log in one switch."""
     found = {target.path: target for target in targets}
     todo = {
         path: switch
@@ -36,7 +36,7 @@ def commit(home: Home, log: Journal, targets: Sequence[Target]) -> None:
 
 
 def databases_of(targets: Sequence[Target], run: str) -> list[Path]:
-    """Every file that is or will be one of the databases that a run replaces."""
+    """All files to lock: the databases that a run replaces, and their staged and joined copies."""
     databases = sorted({main_of(target.path) for target in targets if target.is_database})
     places = (paths.joined_old, paths.joined_new, paths.staged)
     return [*databases, *(place(one, run) for one in databases for place in places)]

@@ -1,4 +1,4 @@
-"""Save what only a running process holds, before a run stops anything."""
+"""Save data that only a running process still has open, before a run stops the gateway."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from hermes_doctor.steps.base import Step
 
 
 def saves(item: Item) -> bool:
-    """Whether one of the item's steps saves something before anything else happens."""
+    """Whether one of the item's steps overrides `Step.save_first`."""
     return any(type(step).save_first is not Step.save_first for step in item.steps)
 
 
 def save_first(
     items: Sequence[Item], vault: Vault, receipt: Journal, guards: contextlib.ExitStack
 ) -> None:
-    """Let every step save what it must; Refused, with nothing stopped, where one cannot."""
+    """Call `save_first` of every step; raise Refused if one fails, before anything is stopped."""
     planned = [item for item in items if item.record.outcome != "left"]
     for step in [step for item in planned for step in item.steps]:
         guards.callback(step.release)

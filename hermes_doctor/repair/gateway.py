@@ -1,4 +1,4 @@
-"""The gateway while a run is at work: down when files change, up afterwards, never by accident."""
+"""Stop the gateway while a run changes files, and start it again afterwards."""
 
 from __future__ import annotations
 
@@ -17,14 +17,17 @@ if TYPE_CHECKING:
 STOP_LIMIT, START_LIMIT = 300.0, 180.0
 """Seconds. A busy gateway drains for minutes; one with many platforms takes long to connect."""
 ORIGIN = "origin.json"
-"""Beside the journal while the gateway is down: what it takes to start it as it was."""
+"""File beside the journal with what is needed to start the stopped gateway as it was before."""
 STOPPED, STARTED = "stopped", "started"
 ASKED = "asked"
-"""It was asked to end, is at a long answer, and will end: the next command starts it again."""
+"""It was asked to stop but is still writing a long answer: the next command starts it again."""
 
 
 class Handover:
-    """The one gateway of a run. It is started once on the new files, and once on the old ones."""
+    """Stops and starts the one gateway of a run.
+
+    It starts the gateway once with the new files and, after a rollback, once with the old ones.
+    """
 
     def __init__(self, steps: Sequence[GatewayStep], log: Journal, book: Journals) -> None:
         self.service: Service | None = steps[0].service if steps else None
@@ -32,7 +35,7 @@ class Handover:
         self.log = log
         self.book = book
         self._starts = any(step.expected or not step.restart for step in steps)
-        """Whether it is to run afterwards although it did not run before."""
+        """Whether to start it even if it was not running before."""
         self._found_down = False
         self._tried = False
         self._pid: int | None = None
@@ -42,18 +45,18 @@ class Handover:
         return self.service is not None
 
     def excused(self) -> list[int]:
-        """The process that may have databases open now, since it is stopped before they change."""
+        """Processes that may have databases open, because they are stopped before files change."""
         pid = self.service.running() if self.service and self.restart else None
         return [pid] if pid is not None else []
 
     def stop(self) -> bool:
-        """Have it down before the files change; whether that took anything."""
+        """Stop the gateway before the files change; return whether there was one to stop."""
         stopped = self.restart and self._stop()
         self._found_down = self.restart and not stopped
         return stopped
 
     def start(self) -> None:
-        """Have it up on the new files; one that somebody stopped since the plan stays down."""
+        """Start the gateway with the new files, unless it was stopped by hand since the plan."""
         if self._found_down and not self._starts:
             return
         if self.service is not None and (
@@ -63,14 +66,14 @@ class Handover:
             self._start(self.service)
 
     def halt(self) -> None:
-        """Have it down before files are given back: it must not run on while they change."""
+        """Stop the gateway before files are rolled back: it must not run while they change."""
         if self.restart or self.log.gateway == STARTED:
             self._stop()
 
     def again(self, *, changed: bool) -> None:
-        """After a failure: it must not stay down because of us, at least not silently.
+        """After a failure, start the gateway again, or note in the journal that it could not be.
 
-        Where nothing was given back, what failed once would only fail again.
+        If nothing was rolled back, a start that failed once would only fail again.
         """
         if self.service is None or self.log.gateway != STOPPED:
             return
@@ -90,7 +93,7 @@ class Handover:
             self.log.note = f"{self.log.note}; the gateway could not be started again ({why})"
 
     def forget(self) -> None:
-        """Remove what was kept for the case that we are cut off."""
+        """Remove the file that is kept in case the run is interrupted."""
         forget(self.book, self.log)
 
     def _stop(self) -> bool:
@@ -112,7 +115,7 @@ class Handover:
 
 
 def will_end(pid: int) -> str:
-    """What is said of a process that was asked to end and is not through yet."""
+    """The message about a process that was asked to stop and is not finished yet."""
     return (
         f"process {pid} ends as soon as it is done, and the next `hermes-doctor fix --apply` "
         f"starts the gateway again"
@@ -120,13 +123,13 @@ def will_end(pid: int) -> str:
 
 
 def forget(book: Journals, log: Journal) -> None:
-    """Remove what was kept of a gateway that is up again, or that nobody brings up any more."""
+    """Remove the file that was kept to start the gateway again."""
     with contextlib.suppress(OSError):
         disk.remove(book.folder(log) / ORIGIN)
 
 
 def bring_back(home: Home, book: Journals, log: Journal) -> str:
-    """Start the gateway that a run had stopped before it was cut off; a sentence about it."""
+    """Start the gateway that an interrupted run had stopped; return a sentence for the user."""
     from hermes_doctor.gateway import control
     from hermes_doctor.probes.probes import Probes
 

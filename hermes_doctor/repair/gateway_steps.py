@@ -1,4 +1,4 @@
-"""Where a database is to be replaced under a running gateway, the plan takes that down and up."""
+"""Add a gateway restart to a plan that replaces files which the running gateway uses."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 
 def attended(probes: Probes, steps: Sequence[Step]) -> list[Step]:
-    """The steps, and what has the gateway down meanwhile; CannotFix where that cannot be had.
+    """Add the gateway restart that the steps need; raise CannotFix if it cannot be stopped.
 
-    What the gateway wrote into a log that was deleted is saved before it is stopped.
+    What the gateway wrote into a deleted log is saved before it is stopped.
     """
     return _saved_first(probes, _with_gateway(probes, steps))
 
@@ -49,7 +49,7 @@ def _with_gateway(probes: Probes, steps: Sequence[Step]) -> list[Step]:
         return list(steps)
     try:
         gateways = probes.gateways()
-    except CouldNotLook:  # the run itself looks at who has them open
+    except CouldNotLook:  # the run itself checks which processes have them open
         return list(steps)
     if not gateways:
         return list(steps)
@@ -68,10 +68,10 @@ def _with_gateway(probes: Probes, steps: Sequence[Step]) -> list[Step]:
 
 
 def returning(probes: Probes, items: Sequence[Item], *, stores: bool = False) -> None:
-    """The same for items that give back: where it cannot be had, the run itself will say so.
+    """Add the gateway restart to items that undo or restore; if impossible, the run reports it.
 
-    With `stores`, also for other files that a gateway has read: it would go on without what they
-    say by then, or write over them what it has in memory.
+    With `stores`, also for other files that a gateway keeps in memory: it would ignore the restored
+    content, or overwrite it with what it has in memory.
     """
     if stores:
         _with_stores(probes, items)
@@ -84,7 +84,7 @@ def returning(probes: Probes, items: Sequence[Item], *, stores: bool = False) ->
 
 
 def _with_stores(probes: Probes, items: Sequence[Item]) -> None:
-    """Have the gateway down for what it holds in memory; Trouble where that cannot be had."""
+    """Add a restart for files that the gateway has in memory; raise Trouble if it cannot stop."""
     from hermes_doctor.backup.selection import AT_REST, matches
     from hermes_doctor.gateway import control
 
@@ -128,7 +128,7 @@ def _back(probes: Probes, steps: Sequence[Step]) -> list[Step]:
 
 
 def restarts(steps: Sequence[Step]) -> bool:
-    """Whether the steps interrupt a gateway that is at work."""
+    """Whether the steps interrupt a running gateway."""
     for step in steps:
         if isinstance(step, GatewayStep) and step.restart:
             try:

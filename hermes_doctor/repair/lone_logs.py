@@ -1,7 +1,8 @@
-"""A write-ahead log or journal that goes back without its database.
+"""Guard the restore of a write-ahead log or journal without its database.
 
-It belongs to the database that it was taken from, and SQLite mixes it into any other one. So it
-goes back only beside that one, or with `--force`, and the database that is there is saved before.
+SQLite would apply such a log to any database beside it and damage a different one. So a log is
+restored only beside the database that it was taken from, or with `--force`, and the database in
+place is saved first.
 """
 
 from __future__ import annotations
@@ -22,21 +23,22 @@ from hermes_doctor.system.file_swap import dress_like
 from hermes_doctor.system.files import Snapshot, snapshot
 
 Known = Mapping[Path, Snapshot]
-"""Databases that are the ones which logs were taken from, as they were when that was seen."""
+"""The databases that the logs were taken from, with their snapshots when that was checked."""
 
 
 @dataclass(frozen=True)
 class SaveDatabase(Step):
-    """Save a database in the vault before a log is put beside it.
+    """Step that saves a database in the vault before a log is put beside it.
 
-    A copy takes its place. So the receipt knows all its files, and undo restores them together.
+    The database is replaced by a copy of itself. So the receipt lists all its files, and undo
+    restores them together.
     """
 
     path: Path
     known: Snapshot | None
-    """Nothing happens unless the database is still this; None if it may be any."""
+    """The snapshot that the database must still have; None accepts any."""
     beside: tuple[Path, ...] = ()
-    """A log or journal that is there now, and stays."""
+    """Logs and journals that are there now, and stay."""
 
     def sentence(self) -> str:
         return (
@@ -65,7 +67,7 @@ def _copy(path: Path, target: Path) -> None:
 
 
 def lone(home: Home, entries: Sequence[Entry]) -> list[Entry]:
-    """Those of the entries that are logs with content, without their database."""
+    """The entries that are non-empty logs and whose database is not among the entries."""
     named = {home.path / entry.path for entry in entries if entry.kind in ("file", "absent")}
     return [
         entry
@@ -98,7 +100,7 @@ def refuse(home: Home, backup: Backup, entries: Sequence[Entry]) -> None:
 
 
 def changed_since(home: Home, journal: Journal, records: Sequence[PathRecord]) -> str:
-    """Why a log must not go back, if a run moved it by itself and its database changed since."""
+    """Why a log that a run moved alone cannot be put back: its database changed since; or ""."""
     mine = {home.path / record.path for record in records}
     for record in records:
         path = home.path / record.path
@@ -117,7 +119,7 @@ def changed_since(home: Home, journal: Journal, records: Sequence[PathRecord]) -
 
 
 def kept_as(home: Home, journal: Journal, names: Sequence[str], backup: Backup) -> str:
-    """Say of logs that cannot go back why, and where they are."""
+    """Explain why these logs cannot be put back, and where they are kept."""
     said = []
     for record in journal.paths:
         if record.path not in names:
@@ -133,7 +135,7 @@ def kept_as(home: Home, journal: Journal, names: Sequence[str], backup: Backup) 
 
 
 def _ways(aside: str, backup: Backup | Path) -> str:
-    """Where the rows of a log are."""
+    """A sentence that says where the rows of a log are kept."""
     folder = backup if isinstance(backup, Path) else backup.folder
     if aside:
         return (
@@ -144,7 +146,7 @@ def _ways(aside: str, backup: Backup | Path) -> str:
 
 
 def _aside(home: Home, journal: Journal, record: PathRecord) -> str:
-    """The file in which a run kept a log that it took away; empty if there is none."""
+    """The file in which a run kept a log that it moved away; empty if there is none."""
     for one in made_with(journal, record):
         if snapshot(home.path / one.path).kind == "file":
             return one.path
@@ -152,7 +154,7 @@ def _aside(home: Home, journal: Journal, record: PathRecord) -> str:
 
 
 def made_with(journal: Journal, record: PathRecord) -> list[PathRecord]:
-    """The files that the same items of a run made, such as the new name of a log."""
+    """The files that the same items of a run created, such as the new name of a log."""
     return [
         one
         for one in journal.paths

@@ -1,4 +1,4 @@
-"""One path of a run: its names, what it was and is, and how the vault restores it."""
+"""The temporary names, states and restore operations of one path that a run changes."""
 
 from __future__ import annotations
 
@@ -22,12 +22,14 @@ from hermes_doctor.system import disk, privileges
 from hermes_doctor.system.files import snapshot
 
 _LONG, _SHORT = 180, 140
-"""Bytes of a name: most disks take 255, and what is put beside a file is called by its name."""
+"""Bytes. Most file systems allow names of 255, and temporary names contain the target's name."""
 
 
 def distrust(home: Home, named: Iterable[str], what: str) -> None:
-    """What a receipt or a manifest names, its owner could have written there: root does nothing
-    with it outside of what is his."""
+    """Raise Trouble if root would change paths that do not belong to the home's owner.
+
+    The home's owner can write receipts and manifests, so the paths they name are not trusted.
+    """
     owner = os.stat(home.path).st_uid
     if os.geteuid() != 0 or owner == 0:
         return
@@ -38,32 +40,32 @@ def distrust(home: Home, named: Iterable[str], what: str) -> None:
 
 
 def staged(path: Path, run: str) -> Path:
-    """Where the new content of a path waits."""
+    """The name of a path's new content until the commit."""
     return _beside(path, run, "new")
 
 
 def kept(path: Path, run: str) -> Path:
-    """The second name that the old file keeps until the run has ended."""
+    """The second name that the old file keeps until the end of the run."""
     return _beside(path, run, "old")
 
 
 def returning(path: Path, run: str) -> Path:
-    """Where old content waits on its way back out of the vault."""
+    """The name of old content while it is being restored from the vault."""
     return _beside(path, run, "back")
 
 
 def joined_old(path: Path, run: str) -> Path:
-    """Where one file with the old content of a database and its log waits."""
+    """The name of the file that joins the old database and its log."""
     return _beside(path, run, "joined-old")
 
 
 def joined_new(path: Path, run: str) -> Path:
-    """Where one file with the new content of a database and its log waits."""
+    """The name of the file that joins the new database and its log."""
     return _beside(path, run, "joined-new")
 
 
 def _beside(path: Path, run: str, what: str) -> Path:
-    """A name beside a path; of one that is nearly as long as names may be, only the beginning."""
+    """A hidden name beside a path; a very long name is shortened and made unique by a hash."""
     name = path.name
     if len(os.fsencode(name)) > _LONG:
         import hashlib
@@ -74,25 +76,25 @@ def _beside(path: Path, run: str, what: str) -> Path:
 
 
 def set_mode_and_owner(change: Change) -> None:
-    """Change the mode or the owner of a path, if it is still what it was."""
+    """Change the mode or owner of a path; raise Trouble if it changed since the plan."""
     path = change.path
     for other, known in ((path, change.expect), *change.beside):
         if snapshot(other) != known:
             raise Trouble(f"another program changed {other.name} during the run")
     ownership.set_mode_and_owner(path, change.mode, change.owner, from_root=change.from_root)
-    with contextlib.suppress(OSError):  # unreadable for us; the journal knows all the same
+    with contextlib.suppress(OSError):  # unreadable for us; the journal has it anyway
         disk.sync_file(path)
 
 
 def given_back(backup: Backup) -> Path:
-    """Where new content is kept that was given up for the old."""
+    """The folder for new content that a rollback replaced by the old."""
     return backup.folder / "given-back"
 
 
 def used_since(home: Home, log: Journal, path: Path) -> bool:
-    """Whether somebody has worked on a database since the run: one file of it tells for all.
+    """Whether a database was used since the run; one changed file of it is enough.
 
-    An old database under a new log, or the reverse, would be neither.
+    An old database with a new log, or the reverse, would be inconsistent.
     """
     if not is_database(path):
         return False
@@ -111,16 +113,16 @@ def used_since(home: Home, log: Journal, path: Path) -> bool:
                 return True
         elif one != database and one.name.endswith(("-wal", "-journal")):
             taken = snapshot(one)
-            if taken.size and taken.ctime_ns >= start:  # else it lay there before the run
+            if taken.size and taken.ctime_ns >= start:  # else it was there before the run
                 return True
     return False
 
 
 def is_another_database(database: Path, beside: Iterable[PathRecord]) -> bool:
-    """Whether a log or journal was changed by itself, and its database has another content now.
+    """Whether a log was changed without its database, and the database has other content now.
 
-    It belongs only to the database that it was taken from: SQLite would mix the two. Receipts of
-    earlier versions do not say what that was, and count as another one.
+    A log belongs only to the database that it was taken from: SQLite would apply it to any other.
+    Receipts of earlier versions do not record that database, so it counts as another one.
     """
     logs = [record for record in beside if is_log(record.path) and not only_mode(record)]
     if not logs:
@@ -138,7 +140,7 @@ def is_log(path: str | Path) -> bool:
 
 
 def begun(log: Journal) -> float:
-    """When a run began, in nanoseconds; a receipt that does not tell counts as ever so old."""
+    """When a run started, in nanoseconds since the epoch; 0 if the receipt has no valid time."""
     try:
         return datetime.fromisoformat(log.started_at).timestamp() * 1e9
     except (ValueError, OverflowError, OSError):
@@ -151,7 +153,7 @@ def only_mode(record: PathRecord) -> bool:
 
 
 def is_ours(now: State, record: PathRecord) -> bool:
-    """Whether a path is what the run made of it, mode and owner perhaps only half-way."""
+    """Whether a path is as the run left it; mode and owner may be changed only in part."""
     before, after = record.before, record.after
     if only_mode(record) and now.kind == "file":
         owners = ((before.uid, before.gid), (after.uid, after.gid))
@@ -160,7 +162,7 @@ def is_ours(now: State, record: PathRecord) -> bool:
 
 
 def restore(backup: Backup, entry: Entry | None, path: Path, run: str) -> bool:
-    """Restore one path from the vault; False if its owner has to stay what it is."""
+    """Restore one path from the vault; return False if its owner could not be restored."""
     if entry is None:
         raise Trouble(f"backup {backup.id} holds nothing of {path.name}")
     if entry.kind == "absent":
@@ -176,7 +178,7 @@ def restore(backup: Backup, entry: Entry | None, path: Path, run: str) -> bool:
 
 
 def remove_folders(home: Home, log: Journal) -> None:
-    """Remove the folders that a run made, the deepest first, where nothing else lies in them."""
+    """Remove the folders that a run created if they are empty, the deepest first."""
     places = [home.path / name for name in log.folders]
     for place in sorted(places, key=lambda one: len(one.parts), reverse=True):
         with contextlib.suppress(OSError):
@@ -184,7 +186,7 @@ def remove_folders(home: Home, log: Journal) -> None:
 
 
 def look(path: Path, *, content: bool = True, like: str | None = None) -> State:
-    """What a path is now, in the terms of a journal; its digest is made `like` another."""
+    """The current state of a path for the journal; the digest uses the algorithm of `like`."""
     taken = snapshot(path)
     if taken.kind == "symlink":
         return State("symlink", uid=taken.uid, gid=taken.gid, target=os.readlink(path))
@@ -195,14 +197,14 @@ def look(path: Path, *, content: bool = True, like: str | None = None) -> State:
 
 
 def matches(now: State, known: State) -> bool:
-    """Whether a path is what was written down; a hash that was not taken is not compared."""
+    """Whether a path has the recorded state; a digest that was not recorded is not compared."""
     if known.sha256 is None:
         now = replace(now, sha256=None)
     return now == known
 
 
 def state_of(entry: Entry) -> State:
-    """What a path was, in the terms of a journal."""
+    """The state that a backup entry describes, for the journal."""
     if entry.kind == "absent":
         return State("absent")
     if entry.kind == "symlink":
@@ -211,7 +213,7 @@ def state_of(entry: Entry) -> State:
 
 
 def is_mount(path: Path) -> bool:
-    """Whether a single file is mounted there, as containers do; it cannot be renamed over."""
+    """Whether the path is a mount point, as containers use for files: rename cannot replace it."""
     try:
         table = Path("/proc/self/mountinfo").read_text()
     except OSError:
@@ -221,7 +223,7 @@ def is_mount(path: Path) -> bool:
 
 
 def is_immutable(path: Path) -> bool:
-    """Whether a mark of the file system forbids even root to change a file."""
+    """Whether the file has the immutable or append-only attribute, which stops even root."""
     import fcntl
     import struct
 
@@ -232,7 +234,7 @@ def is_immutable(path: Path) -> bool:
     try:
         marks = fcntl.ioctl(fd, _GET_MARKS, bytes(8))
         return bool(struct.unpack("q", marks)[0] & _UNCHANGEABLE)
-    except OSError:  # a file system without marks
+    except OSError:  # a file system without these attributes
         return False
     finally:
         os.close(fd)
@@ -240,4 +242,4 @@ def is_immutable(path: Path) -> bool:
 
 _GET_MARKS = 0x80086601
 _UNCHANGEABLE = 0x10 | 0x20
-"""The marks i and a of `chattr`."""
+"""The attributes i and a of `chattr`."""

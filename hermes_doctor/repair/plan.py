@@ -1,4 +1,4 @@
-"""Turns findings into steps. Planning writes nothing; this is what `fix` shows."""
+"""Turn findings into a plan of steps; planning writes nothing, and `fix` shows the plan."""
 
 from __future__ import annotations
 
@@ -22,48 +22,51 @@ from hermes_doctor.steps.gateway import GatewayStep
 
 @dataclass(frozen=True)
 class Planned:
-    """What would be done about one finding, or why nothing can be."""
+    """The steps that would repair one finding, or the reason why none can."""
 
     finding: Finding
     fix: Fix | None
     steps: tuple[Step, ...]
     refusal: str | None = None
     later: tuple[Fix, ...] = ()
-    """The fixes that come next, one after the other, where this one is not enough."""
+    """The fixes to try next, in order, if this one is not enough."""
     restarts: bool = False
-    """Whether a gateway that is at work is interrupted for it."""
+    """Whether a running gateway is interrupted for it."""
     outside: bool = False
     """Whether something outside the home is changed for it."""
     unseen: bool = False
-    """It was refused since something could not be looked at, which may be different next time."""
+    """It was refused because something could not be read, which may work next time."""
     unnamed: bool = False
-    """It is done only when its code is named, and that was not."""
+    """It is applied only when its code is named, and it was not."""
 
     @property
     def weighty(self) -> bool:
-        """Whether it costs more than the information that it is for: a healthy gateway stays up."""
+        """Whether it would disturb a gateway or the machine for an informational finding."""
         costs = self.restarts or self.steers or self.outside
         return costs and self.finding.severity is Severity.INFO
 
     @property
     def personal(self) -> bool:
-        """Whether it is about one person, of whom somebody must know who that is."""
+        """Whether it concerns one person, whom the operator must know and name."""
         return self.fix is not None and self.fix.personal
 
     @property
     def optional(self) -> bool:
-        """Whether nothing needs it, so that somebody must choose it by its code."""
+        """Whether it is not needed, so the operator must choose it by its code."""
         return self.fix is not None and self.fix.optional
 
     @property
     def steers(self) -> bool:
-        """Whether the gateway is started or stopped for it."""
+        """Whether it starts or stops the gateway."""
         return any(isinstance(step, GatewayStep) for step in self.steps)
 
     @property
     def asks(self) -> bool:
-        """Whether it waits for the operator's yes, as every start of a gateway does that was not
-        running, or wanted by its service, when the fault occurred."""
+        """Whether the operator must confirm it.
+
+        So does every start of a gateway that was not running when the fault occurred and that its
+        service does not want to run.
+        """
         starts = any(
             isinstance(step, GatewayStep) and not step.restart and not step.expected
             for step in self.steps
@@ -78,12 +81,12 @@ class Planned:
 
     @property
     def denied(self) -> bool:
-        """Whether it has a fix that could do it elsewhere, but not here."""
+        """Whether there is an automatic fix, but it was refused here."""
         offered = self.fix is not None and self.fix.safety is not Safety.MANUAL
         return offered and self.refusal is not None
 
     def item(self) -> Item:
-        """The plan as an item of a run."""
+        """Make the item of a run from it."""
         assert self.fix is not None
         record = ItemRecord(
             fix=self.fix.id,
@@ -97,15 +100,16 @@ class Planned:
 
 
 def plan(probes: Probes, plugins: Plugins, findings: Sequence[Finding]) -> list[Planned]:
-    """A plan for each finding, in the order of the findings."""
-    with redirect_stdout(sys.stderr):  # what a fix prints is not part of our answer
+    """Plan each finding, in the order of the findings."""
+    with redirect_stdout(sys.stderr):  # what a fix prints is not part of our output
         return [_plan(probes, plugins, finding) for finding in findings]
 
 
 def _plan(probes: Probes, plugins: Plugins, finding: Finding) -> Planned:
-    """The plan of the finding's fix, or of the next one where that declines.
+    """Plan the finding's fix, or the next one if that declines.
 
-    A fix that could not look has not declined: the next one may be a stronger repair than needed.
+    A fix that could not read something has not declined: the next one may be a stronger repair
+    than needed.
     """
     fixes = _chain(plugins, finding)
     if not fixes:
@@ -120,7 +124,7 @@ def _plan(probes: Probes, plugins: Plugins, finding: Finding) -> Planned:
 
 
 def _chain(plugins: Plugins, finding: Finding) -> tuple[Fix, ...]:
-    """The finding's fix and those that come after it, as far as they are for its code."""
+    """The finding's fix and the fixes that follow it, as long as they handle its code."""
     found: list[Fix] = []
     fix = plugins.fix(finding.fix) if finding.fix else None
     while fix is not None and fix not in found and (not found or finding.code in fix.codes):
@@ -149,14 +153,14 @@ def _steps(probes: Probes, finding: Finding, fix: Fix) -> Planned:
 
 
 def _outside(home: Path, steps: Sequence[Step]) -> bool:
-    """Whether the machine is changed, and not the home alone."""
+    """Whether the steps change anything outside the home."""
     paths = [change.path for step in steps for change in step.changes()]
     asks = any(isinstance(step, Act) for step in steps)
     return asks or not all(path.is_relative_to(home) for path in paths)
 
 
 def _about(record: ItemRecord, reason: str) -> bool:
-    """Whether a doubt concerns this item, and not only some other file that the check looks at."""
+    """Whether an inconclusive check result concerns this item, not only another file."""
     others = reason.startswith(("took longer", "the time for all", "looking at"))
     return others or record.subject in reason or ": " not in reason
 
@@ -164,7 +168,7 @@ def _about(record: ItemRecord, reason: str) -> bool:
 def verifier(
     make: Callable[[], Probes], plugins: Plugins
 ) -> Callable[[Sequence[ItemRecord]], list[str | None]]:
-    """Verifies by asking the same checks again, with eyes that have seen nothing yet."""
+    """Make a function that verifies items by running their checks again on fresh probes."""
 
     def verify(records: Sequence[ItemRecord]) -> list[str | None]:
         wanted = {record.check for record in records}
@@ -177,7 +181,7 @@ def verifier(
             finding.key
             for finding in findings
             if finding.severity is not Severity.INFO or finding.fix is not None
-        }  # what is left as information, and offers no fix, was never what the fix was for
+        }  # an informational finding without a fix is not what the fix was for
         said: list[str | None] = []
         for record in records:
             result = ended.get(record.check)

@@ -1,4 +1,4 @@
-"""A run that was cut off: say what happened, and finish it or take it back."""
+"""Recover runs that were interrupted: finish each one or roll it back, and report what was done."""
 
 from __future__ import annotations
 
@@ -25,37 +25,37 @@ from hermes_doctor.system.signals import interruptible, uninterrupted
 
 @dataclass(frozen=True)
 class Ended:
-    """A run that was cut off and has been brought to its end now."""
+    """An interrupted run that has been finished or rolled back now."""
 
     text: str
     finished: bool
-    """Its changes stay. Otherwise they are reversed, except for what `partial` tells."""
+    """True if its changes stay; otherwise they are rolled back, apart from what `partial` means."""
     kind: str
     partial: bool = False
-    """Something of it is left that somebody has to look at; the text says what and where."""
+    """Something is left that the operator has to look at; the text says what and where."""
     said_before: bool = False
-    """The command that made the run said itself that nothing was changed."""
+    """The command that made the run has already reported that nothing was changed."""
 
 
 def recover(home: Home, verify: Verify) -> list[Ended]:
-    """Bring every cut-off run of this home to an end; the home's lock must be held.
+    """Finish or roll back every interrupted run of this home; the caller holds the home's lock.
 
-    What was not committed is dropped, what was half committed is taken back, and what was
-    complete but unverified is verified now.
+    A run that was not committed is dropped, one that was partly committed is rolled back, and one
+    that was complete but not verified is verified now.
     """
     book = Journals(home)
     tidy(Vault(home))
     ended = [one for journal in book.all() if (one := _clean_again(home, book, journal))]
     ended += [_end(home, book, journal, verify) for journal in book.all() if not journal.final]
-    for journal in book.all():  # an undo that ended, but was cut off before it could say so
+    for journal in book.all():  # an undo that was interrupted before it recorded its end
         if journal.kind == "undo" and journal.state == journals.DONE and journal.of:
-            with contextlib.suppress(Trouble):  # its receipt is gone; so be it
+            with contextlib.suppress(Trouble):  # its receipt is gone
                 mark_undone(book, journal.of, journal.id)
     return ended
 
 
 def _clean_again(home: Home, book: Journals, journal: Journal) -> Ended | None:
-    """Remove what an earlier command could not remove; what to say if it is still there."""
+    """Retry to remove leftover files of a finished run; return a report if some are still there."""
     if not journal.final or not journal.unremoved:
         return None
     paths.distrust(home, journal.unremoved, f"The receipt of run {journal.id}")
@@ -68,7 +68,7 @@ def _clean_again(home: Home, book: Journals, journal: Journal) -> Ended | None:
 
 
 def mark_undone(book: Journals, id: str, by: str) -> None:
-    """Write into a run's receipt that another run has taken it back."""
+    """Record in a run's receipt that another run has undone it."""
     undone = book.load(id)
     if undone.state != journals.UNDONE:
         paths.remove_folders(book.home, undone)
@@ -101,7 +101,7 @@ def _end(home: Home, book: Journals, journal: Journal, verify: Verify) -> Ended:
 
 
 def _write_down(journal: Journal) -> str:
-    """Complete the receipt of a run that took everything back, but could not save that."""
+    """Complete the receipt of a run that rolled everything back but could not save that."""
     for record in journal.paths:
         record.reverted = True
     for act in journal.acts:
@@ -116,7 +116,7 @@ def _write_down(journal: Journal) -> str:
 
 
 def _backup_of(home: Home, journal: Journal) -> Backup | None:
-    """The backup of a run, if it got so far and is still there."""
+    """The backup of a run; None if it was not made or is gone."""
     try:
         return Vault(home, journal.root(home)).load(journal.id)
     except Trouble:
@@ -124,7 +124,7 @@ def _backup_of(home: Home, journal: Journal) -> Backup | None:
 
 
 def _finish_or_take_back(home: Home, journal: Journal, verify: Verify) -> str:
-    """Decide what becomes of a cut-off run, and do it."""
+    """Decide whether to finish or roll back an interrupted run, do it, and describe it."""
     vault = Vault(home, journal.root(home))
     started = f"Run {journal.id} ({journal.kind}) was cut off"
     if journal.gateway == ASKED and journal.state == journals.ENDING:
@@ -188,7 +188,7 @@ def _finish_or_take_back(home: Home, journal: Journal, verify: Verify) -> str:
 def _only_in_part(
     home: Home, journal: Journal, backup: Backup, left: Sequence[str], logs: Sequence[str]
 ) -> str:
-    """Say what of a run stays, and why: files that were changed since, and logs."""
+    """Explain which changes of a run stay and why: files that were changed since, and logs."""
     moved = [record for record in journal.paths if record.path in logs]
     databases = {main_of(home.path / record.path) for record in moved}
     explained = {file.path for record in moved for file in lone_logs.made_with(journal, record)}
@@ -212,12 +212,12 @@ def _only_in_part(
 
 
 def _database_of(home: Home, one: Switch) -> str:
-    """What was used, if a switch was of a file beside a database: that database."""
+    """The name of the switched path, or of its database if it is a lone sidecar."""
     return home.name_of(main_of(one.path)) if is_alone(one) else one.main.path
 
 
 def _stands(home: Home, journal: Journal, used: Sequence[Switch]) -> bool:
-    """Whether the run had made all its changes; those that are `used` may differ since."""
+    """Whether the run had made all its changes; the paths in `used` may have changed since."""
     if any(not act.begun for act in journal.acts):
         return False
     changed = [record for one in used for record in one.records]
@@ -233,9 +233,9 @@ def _stands(home: Home, journal: Journal, used: Sequence[Switch]) -> bool:
 
 
 def _refuse_holders(home: Home, journal: Journal) -> None:
-    """Refuse to replace a database that a process has open, or to remove one under it.
+    """Refuse to replace or remove a database that a process has open.
 
-    A database that was used since the run stays where it is, so it may be open.
+    A database that was used since the run is left in place, so it may be open.
     """
     from hermes_doctor.processes import gateway_processes
 
@@ -256,7 +256,7 @@ def _refuse_holders(home: Home, journal: Journal) -> None:
 
 
 def _in_place(home: Home, records: Sequence[PathRecord]) -> bool:
-    """Whether every path is what the run made of it."""
+    """Whether every path is as the run left it."""
     return all(
         paths.matches(
             paths.look(home.path / record.path, content=record.after.sha256 is not None),
@@ -267,8 +267,8 @@ def _in_place(home: Home, records: Sequence[PathRecord]) -> bool:
 
 
 def pending(home: Home, options: str) -> list[str]:
-    """What a command that may not write can say about runs that were cut off."""
-    if home_lock.holder(home) is not None:  # it is going on
+    """Messages about interrupted runs, for commands that change nothing."""
+    if home_lock.holder(home) is not None:  # a run is still active
         return []
     try:
         cut_off = [journal for journal in Journals(home).all() if not journal.final]

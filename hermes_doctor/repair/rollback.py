@@ -1,4 +1,4 @@
-"""Reverse the changes of a run, except where somebody has changed the files since."""
+"""Roll back the changes of a run, except for files that another program has changed since."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from hermes_doctor.system import disk
 
 
 class RolledBack(NamedTuple):
-    """What became of the paths of a run that was reversed."""
+    """The result of a rollback: which paths were not restored, and why."""
 
     left: list[str]
-    """Paths that stay as they are, because somebody changed them after the run did."""
+    """Paths that stay as they are, because another program changed them after the run."""
     used: list[str]
-    """Databases that hold everything they held before, and what was written to them since."""
+    """Databases with their old content and what was written to them since."""
     logs: list[str]
-    """Of those that stay: logs that were moved by themselves, and whose database changed since."""
+    """The paths in `left` that are logs moved without their database, which changed since."""
 
 
 def roll_back(
@@ -37,10 +37,10 @@ def roll_back(
     *,
     locked: bool = False,
 ) -> RolledBack:
-    """Put back what the paths were, except for those that somebody has changed since.
+    """Restore the old state of the paths, except for those that were changed since.
 
-    If one of them has to stay, a copy of what the run made of the others is kept with the backup,
-    because it belongs to that one. `locked` means that we hold the locks of the databases.
+    If one path cannot be restored, copies of the new versions of the others are kept with the
+    backup, because they belong to that one. `locked` means that we hold the databases' locks.
     """
     left: list[str] = []
     used: list[str] = []
@@ -67,7 +67,7 @@ def roll_back(
         outcome = STAYS if one.main in made else _back(home, log, one, backup, locked=locked)
         if outcome == STAYS:
             left += [record.path for record in one.records]
-            if paths.is_log(one.path):  # what keeps its rows stays as well
+            if paths.is_log(one.path):  # the file that keeps its rows stays as well
                 logs.append(one.main.path)
                 made += made_with(log, one.main)
             continue
@@ -82,7 +82,7 @@ def roll_back(
 
 
 def _back(home: Home, log: Journal, one: Switch, backup: Backup, *, locked: bool) -> str:
-    """Reverse one switch; for a sidecar that was moved by itself, its database is locked too."""
+    """Reverse one switch; for a lone sidecar, its database is locked too."""
     if not is_alone(one):
         return one.back(backup, locked=locked)
     with contextlib.ExitStack() as guards:
@@ -97,25 +97,25 @@ def _back(home: Home, log: Journal, one: Switch, backup: Backup, *, locked: bool
 
 
 def is_alone(one: Switch) -> bool:
-    """Whether a file beside a database was moved by itself."""
+    """Whether the switch moved a sidecar without its database."""
     return is_database(one.path) and main_of(one.path) != one.path
 
 
 def is_used_alone(home: Home, log: Journal, one: Switch) -> bool:
-    """Whether a file beside a database was moved by itself, and the database was used since.
+    """Whether a sidecar was moved without its database, and the database was used since.
 
-    It does not belong to that database any more.
+    Then the sidecar no longer belongs to that database.
     """
     return is_alone(one) and one.is_done() and paths.used_since(home, log, one.path)
 
 
 def _has_changed(home: Home, log: Journal, one: Switch, *, locked: bool = False) -> bool:
-    """Whether a switch happened, and somebody has changed its database or file since."""
+    """Whether a switch happened, and its database or file was changed since."""
     return one.is_done() and (one.is_used(locked=locked) or is_used_alone(home, log, one))
 
 
 def used_after_switch(home: Home, log: Journal) -> list[Switch]:
-    """The switches that happened, and whose database or file somebody has changed since."""
+    """The switches that happened and whose database or file was changed since."""
     return [one for one in switches(home, log, log.paths) if _has_changed(home, log, one)]
 
 
@@ -126,14 +126,14 @@ def _is_ours(home: Home, record: PathRecord) -> bool:
 
 
 def _restore_mode(path: Path, record: PathRecord, backup: Backup, run: str) -> bool:
-    """Restore the mode and the owner of a path; False if its owner has to stay what it is."""
+    """Restore mode and owner of a path; return False if the owner could not be restored."""
     if paths.matches(paths.look(path, content=False), record.before):
         return True
     return paths.restore(backup, backup.entry(record.path), path, run)
 
 
 def _keep_copy(path: Path, record: PathRecord, backup: Backup) -> None:
-    """Copy what the run made of a file into its backup, if that is possible."""
+    """Try to copy the new version of a file into the folder of the run's backup."""
     if record.after.kind != "file" or is_database(path):
         return
     place = paths.given_back(backup) / record.path.lstrip("/")

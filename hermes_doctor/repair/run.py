@@ -1,8 +1,8 @@
-"""The transaction: lock, back up, stage, commit, verify, receipt; and back on any failure.
+"""Execute one plan as a transaction: back up, stage, commit, verify; roll back on any failure.
 
-New content is first written beside its target and flushed (a full disk is noticed there,
-before anything has changed). Committing then only renames, and keeps the old file under a
-second name, so that going back needs no space and no copying.
+New content is first written beside its target and flushed, so a full disk is noticed before
+anything has changed. The commit then only renames and keeps the old file under a second name, so
+a rollback needs no space and no copying.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ __all__ = ["Item", "Run", "Verify", "tell_left"]
 
 @dataclass
 class Run:
-    """One application of a plan."""
+    """One execution of a plan, of an undo or of a restore."""
 
     home: Home
     vault: Vault
@@ -61,7 +61,7 @@ class Run:
         self.id = self.id or self.vault.next_id()
 
     def apply(self, items: Sequence[Item], verify: Verify) -> Journal:
-        """Do it. The home's lock must be held; the journal that comes back is the receipt."""
+        """Execute the items and return the receipt; the caller must hold the home's lock."""
         book = Journals(self.home)
         log = Journal(
             id=self.id,
@@ -102,7 +102,7 @@ class Run:
                 stage(self.home, self.id, targets, log, book)
                 _note(items)
                 for database in databases_of(targets, self.id):
-                    if snapshot(database).kind == "file":  # late: a gateway that starts must wait
+                    if snapshot(database).kind == "file":  # late: a starting gateway has to wait
                         guards.enter_context(alone(database))
                 preflight.refuse_holders(targets, excused=[])
                 book.announce_switch(log)
@@ -116,7 +116,7 @@ class Run:
             try:
                 with uninterrupted():
                     self._commit(targets, log, book)
-                if self.kind != "fix":  # a gateway that is up writes to what came back
+                if self.kind != "fix":  # a running gateway writes to restored files
                     verify = _beforehand(log, verify)
                 locked = False
                 guards.close()
@@ -126,7 +126,7 @@ class Run:
                 self._settle(log, book, backup, verify, gateway, acts)
             except BaseException as error:
                 with uninterrupted():
-                    # Under our locks: a process that waits for them must find the old files again.
+                    # Keep our locks: a process that waits for them must find the old files again.
                     self._give_back(log, book, backup, gateway, acts, error, guards, locked=locked)
                 _note(items)
                 partly = isinstance(error, OSError) and log.end == journals.PARTLY
@@ -152,7 +152,7 @@ class Run:
         )
         mine = {self.home.name_of(target.path): target for target in targets}
         saved = 0
-        for entry in backup.entries:  # those of many files come in any order
+        for entry in backup.entries:  # entries of many files come in any order
             if entry.path in mine:
                 mine[entry.path].before = paths.state_of(entry)
                 saved += 1
@@ -179,7 +179,7 @@ class Run:
         guards: contextlib.ExitStack,
         error: BaseException,
     ) -> None:
-        """Nothing was changed, and nothing is left lying about."""
+        """End a run that changed nothing, and remove its temporary files."""
         with contextlib.suppress(OSError):
             self.vault.discard(self.id + PARTIAL)
         log.finish(journals.ABANDONED, f"nothing was changed: {why(error)}")
@@ -192,7 +192,7 @@ class Run:
     # -- the change, and after -------------------------------------------------------------
 
     def _commit(self, targets: Sequence[Target], log: Journal, book: Journals) -> None:
-        """Swap every path in; from here on a cut-off run is taken back."""
+        """Put every path in place; from here on an interrupted run is rolled back."""
         from hermes_doctor.processes import gateway_processes
 
         log.state = journals.COMMITTING
@@ -207,7 +207,7 @@ class Run:
             for place in (paths.kept, paths.joined_old)
         ]
         for path, pids in gateway_processes.holders(old).items() if old else ():
-            # Who opened it in the last instant would go on writing into the old file.
+            # A process that opened it at the last moment would go on writing into the old file.
             raise Trouble(f"process {pids[0]} opened {path.name} at the last moment")
         log.state = journals.VERIFYING
         book.save(log)
@@ -221,13 +221,13 @@ class Run:
         gateway: Handover,
         acts: actions.Acts,
     ) -> None:
-        """Keep what is cured, take back what is not, and close the run."""
+        """Verify the items, roll back those whose fix did not hold, and close the run."""
         system_progress.tell("verifying")
         pending = [n for n, item in enumerate(log.items) if item.outcome == "planned"]
         wrong = dict(zip(pending, verify([log.items[n] for n in pending]), strict=True))
         failed = {n for n, why in wrong.items() if why is not None}
         with uninterrupted():
-            for _ in log.paths:  # a file that a failed item shares takes the others with it
+            for _ in log.paths:  # items that share a file with a failed item fail, too
                 for record in log.paths:
                     if failed & set(record.items):
                         failed |= set(record.items)
@@ -271,7 +271,7 @@ class Run:
         *,
         locked: bool,
     ) -> None:
-        """Take everything back after a failure, and say how that went."""
+        """Roll everything back after a failure, and record how that went."""
         changed = bool(log.paths or acts.begun())
         if changed:
             with contextlib.suppress(CannotFix, CouldNotLook, OSError):
@@ -298,12 +298,12 @@ class Run:
         self._end(log, book, backup)
 
     def _end(self, log: Journal, book: Journals, backup: Backup | None = None) -> None:
-        """Remove what lies about, and close; on a full disk the last word may have to wait."""
+        """Remove temporary files and close the journal; on a full disk the last save may fail."""
         with contextlib.suppress(OSError):
             clean(self.home, log, backup)
         if text := files_left(self.home, log).strip().removesuffix("."):
             log.note = f"{log.note}. {text}" if log.note else text
-        if log.gateway != ASKED:  # else the next command has to bring it to its end
+        if log.gateway != ASKED:  # else the next command has to finish the run
             forget(book, log)
             log.close()
         with contextlib.suppress(OSError):
@@ -312,14 +312,14 @@ class Run:
 
 
 def _beforehand(log: Journal, verify: Verify) -> Verify:
-    """What verification says now, for when it is asked."""
+    """Verify now, and return a function that gives these results later."""
     pending = [item for item in log.items if item.outcome == "planned"]
     said = dict(zip(map(id, pending), verify(pending), strict=True))
     return lambda records: [said[id(record)] for record in records]
 
 
 def _note(items: Sequence[Item]) -> None:
-    """Write down what came to light, each thing once: several items may restart one gateway."""
+    """Collect the notes of all steps, those of the gateway once: several items may restart it."""
     told = False
     for item in items:
         item.record.notes = []

@@ -1,4 +1,4 @@
-"""What a run makes, written beside its target and complete before anything is changed."""
+"""Stage a run: write all new files completely beside their targets before anything changes."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from hermes_doctor.system.files import snapshot
 
 
 def stage(home: Home, id: str, targets: Sequence[Target], log: Journal, book: Journals) -> None:
-    """Write everything new beside its target, and know what it will be."""
+    """Write all new content beside its target, and record the state that each path will have."""
     for folder in sorted({t.path.parent for t in targets if t.change.make}):
-        _make_folder(home, folder, log, book)  # a restored file's may be gone
+        _make_folder(home, folder, log, book)  # the folder of a restored file may be missing
         inside = [t for t in targets if t.path.parent == folder]
         check_room(folder, room_for(inside))
     for target, record in zip(targets, log.paths, strict=True):
@@ -39,13 +39,13 @@ def stage(home: Home, id: str, targets: Sequence[Target], log: Journal, book: Jo
     for switch in switches(home, log, log.paths):
         if is_database(switch.path):
             _join(switch, targets)
-        if paths.is_log(switch.path):  # by itself, so that it must not meet another database
+        if paths.is_log(switch.path):  # without its database: undo must check which one is there
             switch.main.database = paths.look(main_of(switch.path))
     book.save(log)
 
 
 def room_for(targets: Sequence[Target]) -> int:
-    """Bytes that are written beside these targets before anything is replaced."""
+    """How many bytes are written beside these targets before anything is replaced."""
     made = [one for one in targets if one.change.make is not None]
     wanted = sum(max(one.change.room, one.change.expect.size) for one in made)
     for one in targets:
@@ -60,8 +60,7 @@ def room_for(targets: Sequence[Target]) -> int:
 
 
 def _join(switch: Switch, targets: Sequence[Target]) -> None:
-    """Write the joined content of the old and of the new database, where it takes more than one
-    file."""
+    """Write joined copies of the old and the new database if they consist of several files."""
     path, run = switch.path, switch.run
     found = {target.path: target for target in targets}
     names = [path.with_name(path.name + suffix) for suffix in ("", "-wal", "-journal")]
@@ -72,7 +71,7 @@ def _join(switch: Switch, targets: Sequence[Target]) -> None:
         switch.main.joined_before = _joined(old, place, switch.main.before, found[path])
     if switch.main.after.kind == "file" and joined_copy.is_needed(new):
         if switch.main.joined_before is None and _is_unchanged(switch):
-            return  # only a log comes, so that anybody sees the old or the new content
+            return  # only a log is added, so readers see the old or the new content
         place = paths.joined_new(path, run)
         switch.main.joined_after = _joined(new, place, switch.main.after, found[path])
 
@@ -86,7 +85,7 @@ def _is_unchanged(switch: Switch) -> bool:
 
 
 def _joined(parts: joined_copy.Parts, place: Path, alone: State, target: Target) -> State | None:
-    """Make one joined file; None if it holds no more than the database alone."""
+    """Write one joined copy; return None if it equals the database alone."""
     try:
         with disk.fresh(place) as fd:
             joined_copy.write(parts, fd)
@@ -101,7 +100,7 @@ def _joined(parts: joined_copy.Parts, place: Path, alone: State, target: Target)
 
 
 def _make_folder(home: Home, folder: Path, log: Journal, book: Journals) -> None:
-    """Make a folder that is missing; the journal remembers it, so that undo can remove it."""
+    """Create a missing folder and record it in the journal, so undo can remove it."""
     missing = [one for one in (folder, *folder.parents) if not one.exists()]
     if missing:
         log.folders += [home.name_of(one) for one in missing]
@@ -110,7 +109,7 @@ def _make_folder(home: Home, folder: Path, log: Journal, book: Journals) -> None
 
 
 def _make(target: Target, make: Callable[[Path], None], id: str) -> State:
-    """The new file of one target, complete and on the disk."""
+    """Write the new file of one target and flush it to disk; return its state."""
     new = paths.staged(target.path, id)
     try:
         make(new)
@@ -120,13 +119,13 @@ def _make(target: Target, make: Callable[[Path], None], id: str) -> State:
         _dress(new, target)
     after = paths.look(new)
     if after.kind == "file":
-        with contextlib.suppress(PermissionError):  # synced before it was closed to us
+        with contextlib.suppress(PermissionError):  # synced before we lost access to it
             disk.sync_file(new)
     return after
 
 
 def _dress(new: Path, target: Target) -> None:
-    """Give the new file what the old one had: owner, mode, attributes."""
+    """Copy owner, mode and extended attributes of the old file to the new one."""
     change, old = target.change, target.change.expect
     if old.kind == "absent":
         disk.set_mode(new, change.mode if change.mode is not None else disk.FILE_MODE)

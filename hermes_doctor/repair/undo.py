@@ -1,4 +1,4 @@
-"""Going back: undo a run, or bring files back from any backup, as a run like any other."""
+"""Plan an undo of a finished run, or a restore from any backup; both are ordinary runs."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from hermes_doctor.system.files import snapshot
 
 @dataclass(frozen=True)
 class Restore(Step):
-    """Give one path back as a backup has it."""
+    """Step that restores one path from a backup."""
 
     path: Path
     backup: Backup
@@ -72,7 +72,7 @@ class Restore(Step):
 
 @dataclass(frozen=True)
 class SetSidecarAside(Step):
-    """Take a sidecar away whose database is replaced: SQLite would replay it over the new file."""
+    """Step that removes the sidecar of a replaced database, before SQLite applies it to the new."""
 
     path: Path
 
@@ -91,10 +91,10 @@ def items_for(
     why: str,
     known: lone_logs.Known | None = None,
 ) -> list[Item]:
-    """One item an entry; a database brings the removal of today's sidecars along.
+    """Make one item for each entry; an item for a database also removes its current sidecars.
 
-    A log comes without its database only in an undo, beside a database that is `known`, or beside
-    any if nothing is said of that one.
+    A log without its database is restored only in an undo: beside a database that still has its
+    `known` snapshot, or beside any database that `known` does not list.
     """
     if why != "undo":
         lone_logs.refuse(home, backup, entries)
@@ -127,13 +127,13 @@ def items_for(
 
 
 def proven(home: Home, backup: Backup) -> Verify:
-    """A restored path is verified when it is, byte for byte, what the backup says."""
+    """Make a function that verifies restored paths byte for byte against the backup."""
 
     def verify(records: Sequence[ItemRecord]) -> Sequence[str | None]:
         said: list[str | None] = []
         for record in records:
             entry = backup.entry(record.subject)
-            if entry is None:  # an act, which has said itself whether it could be taken back
+            if entry is None:  # a machine action, which raises by itself if it cannot be reverted
                 said.append(None)
                 continue
             content = entry.kind != "mode"
@@ -155,8 +155,8 @@ def proven(home: Home, backup: Backup) -> Verify:
 def _owner_stays(path: Path, entry: Entry) -> str | None:
     """Why the owner of a file cannot be restored; None if it can.
 
-    Root does not give a file away because a manifest says so, which the home's owner may have
-    forged: a mark on the file has to prove it.
+    The home's owner may have forged the manifest. So root gives a file to another user only if an
+    attribute on the file proves that this user owned it.
     """
     if entry.kind not in ("mode", "symlink"):
         return None
@@ -183,7 +183,7 @@ def last_run(book: Journals) -> Journal:
 
 
 def _in_force(journal: Journal, known: Mapping[str, Journal]) -> bool:
-    """Whether a run leaves something done: a fix does, its undo does not, the undo of that does."""
+    """Whether a run's changes are in effect: those of a fix are, of its undo not, and so on."""
     done = True
     for _ in known:
         if journal.kind != "undo":
@@ -197,7 +197,7 @@ def _in_force(journal: Journal, known: Mapping[str, Journal]) -> bool:
 
 
 def undo_plan(home: Home, journal: Journal, *, force: bool) -> tuple[Backup, list[Item]]:
-    """The items that take a run back; refuses what was changed since, unless forced."""
+    """The backup and items that undo a run; raise Trouble if paths changed since, unless forced."""
     if journal.state == journals.UNDONE:
         raise Trouble(f"Run {journal.id} was undone already, by run {journal.undone_by}.")
     if journal.state not in (journals.DONE, journals.PARTLY) or not journal.undoable:
@@ -222,7 +222,7 @@ def undo_plan(home: Home, journal: Journal, *, force: bool) -> tuple[Backup, lis
         record.path
         for record in records
         if record.path not in changed
-        and not paths.only_mode(record)  # its content stays as it is by now
+        and not paths.only_mode(record)  # its content is not changed
         and paths.used_since(home, journal, home.path / record.path)
     ]
     if changed and not force:
@@ -245,6 +245,6 @@ def undo_plan(home: Home, journal: Journal, *, force: bool) -> tuple[Backup, lis
 
 
 def _acted(act: Act) -> Item:
-    """An item that takes an act back."""
+    """Make the item that reverts a machine action."""
     said = act.sentence()
     return Item(ItemRecord(fix="undo", code="", subject=said, check="", steps=[said]), [act])

@@ -1,4 +1,4 @@
-"""The kinds of steps that a plan is made of: each is shown before and undone after.
+"""The kinds of steps that a plan consists of; each is shown beforehand and can be undone.
 
-`planning` and the fixes make steps; `repair` carries them out.
+`planning` and the fixes make steps; `repair` executes them.
 """

@@ -1,4 +1,4 @@
-"""The steps that a fix can plan: each says beforehand what it will do and can be taken back."""
+"""The base classes of steps and machine actions, and the change that a step makes to a path."""
 
 from __future__ import annotations
 
@@ -19,87 +19,87 @@ Maker = Callable[[Path], None]
 
 @dataclass(frozen=True)
 class Change:
-    """What a step wants of one path. Fields left None stay as they are."""
+    """The change of one path by a step; what is None stays as it is."""
 
     path: Path
     expect: Snapshot
-    """Compare-and-swap: nothing happens unless the path is still this."""
+    """Compare-and-swap: nothing happens unless the path still has this snapshot."""
     make: Maker | None = None
     absent: bool = False
     mode: int | None = None
     owner: tuple[int, int] | None = None
     beside: tuple[tuple[Path, Snapshot], ...] = ()
-    """Other paths that must still be what they were, such as a log that must not appear."""
+    """Other paths that must not have changed, such as a log that must not appear."""
     from_root: bool = False
-    """The owner is changed because a file of root's is to be given back."""
+    """The owner is changed because root owns a file that belongs to the home's owner."""
     growing: bool = False
-    """The gateway writes it until it is stopped, so that it may change until then."""
+    """The gateway writes to it, so it may change until the gateway is stopped."""
     restored: bool = False
-    """The maker brings mode, owner and times along; they are not taken from the old file."""
+    """The maker sets mode, owner and times; they are not copied from the old file."""
     room: int = 0
-    """Bytes that the maker needs on the way, if more than what is there now."""
+    """Bytes of disk space that the maker needs, if more than the current size."""
 
 
 class Step:
-    """One act: a `sentence` that says what it is, `texts` that show it, and its `changes`."""
+    """One planned change: a `sentence` for the plan, `texts` for a diff, and its `changes`."""
 
     def sentence(self) -> str:
-        """What the step does, for the plan."""
+        """Say in the plan what the step does."""
         raise NotImplementedError
 
     def texts(self) -> tuple[str, bytes, bytes] | None:
-        """Label, bytes before and bytes after, when the change can be shown as a diff."""
+        """Label, bytes before and bytes after, if the change can be shown as a diff."""
         return None
 
     def lines(self) -> Sequence[str]:
-        """The change entry by entry instead, in lines that may be shown as they are."""
+        """Lines that describe the change entry by entry, instead of a diff; already redacted."""
         return ()
 
     def changes(self) -> Sequence[Change]:
-        """What the step changes, in the order in which it must happen."""
+        """The changes of paths, in the order in which they must happen."""
         raise NotImplementedError
 
     def notes(self) -> Sequence[str]:
-        """What is known only once the new content is made, for the receipt."""
+        """Notes for the receipt, known only after the new content is made."""
         return ()
 
     def save_first(self, vault: Vault, receipt: Journal) -> None:
-        """Save into the vault what must be safe before the gateway is stopped.
+        """Save data in the vault that could be lost when the gateway is stopped.
 
-        Where that cannot be done it raises CannotFix, and nothing is stopped.
+        Raises CannotFix if that fails; then nothing is stopped.
         """
 
     def prepare(self) -> None:
-        """Take hold of what would be gone once the gateway is stopped."""
+        """Open files that would be lost when the gateway is stopped."""
 
     def release(self) -> None:
-        """Let go of it, whatever became of the run."""
+        """Close what `prepare` opened; always called, also after a failure."""
 
 
 class Act(Step):
-    """Something that is asked of the machine and changes no file of the plan.
+    """A machine action: a step that changes the machine (such as systemd), not files of the plan.
 
-    It is done when the files are in place and before the gateway starts. Done twice it equals
-    done once. The receipt keeps its `kind` and `words`, from which `undo` makes it again.
+    It is executed after the files are in place and before the gateway starts. It is idempotent.
+    The receipt stores its `kind` and `words`, from which `undo` creates it again.
     """
 
     kind: ClassVar[str] = ""
     lasting: ClassVar[bool] = False
-    """Whether it leaves something that can be taken back."""
+    """Whether it leaves something that can be reverted."""
 
     def words(self) -> dict[str, str]:
-        """What the receipt keeps of it; no secret, and nothing that the home's owner may forge."""
+        """The parameters stored in the receipt: no secrets, nothing the home's owner may forge."""
         return {}
 
     def refuse(self) -> None:
-        """Raise CannotFix where it cannot be done, before anything is changed."""
+        """Raise CannotFix if the action cannot be done, before anything is changed."""
 
     def do(self) -> None:
-        """Do it; raises CannotFix."""
+        """Execute the action; raise CannotFix if that fails."""
         raise NotImplementedError
 
     def take_back(self) -> None:
-        """Take it back, as far as that can be done."""
+        """Revert the action, as far as possible."""
 
     def changes(self) -> Sequence[Change]:
         return []

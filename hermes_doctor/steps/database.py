@@ -1,4 +1,4 @@
-"""Steps that replace a database by a repaired copy, or save what only a process holds."""
+"""Steps that replace a database by a repaired copy, or save a deleted one that is still open."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from hermes_doctor.system.held_files import open_held
 from hermes_doctor.system.workers import with_rights_of
 
 Rebuild = Callable[[Path], Sequence[str] | None]
-"""Repairs the copy of a database in place, and may say in sentences what it did and found."""
+"""Repairs the copy of a database in place, and may return notes for the receipt."""
 _NO_ROOM = ("SQLITE_FULL", "SQLITE_IOERR")
 
 
 @dataclass(frozen=True)
 class ReplaceDatabase(Step):
-    """Rebuild a database on a copy and swap it in once the copy is proven sound.
+    """Step that rebuilds a database on a copy and replaces the original if the copy is sound.
 
-    `rebuild` gets the path of the copy; the write-ahead log of the original lies beside it,
-    so that opening the copy shows what Hermes would see. The sidecars of the original go:
-    their content is in the new file, and left beside it they would be replayed over it.
+    `rebuild` gets the path of the copy; a copy of the write-ahead log is beside it, so opening the
+    copy shows what Hermes would see. The sidecars of the original are removed: their content is in
+    the new file, and SQLite would apply them to it again.
     """
 
     path: Path
@@ -37,7 +37,7 @@ class ReplaceDatabase(Step):
     why: str
     expect: Snapshot
     times: int = 1
-    """How often the database and its log must fit beside it while `rebuild` works."""
+    """How many copies of the database and its log `rebuild` needs space for."""
     said: list[str] = field(default_factory=list, compare=False)
 
     def notes(self) -> Sequence[str]:
@@ -82,7 +82,7 @@ class ReplaceDatabase(Step):
             said = self.rebuild(target)
             prove(target)
         except CannotFix as why:
-            if any(name in str(why) for name in _NO_ROOM):  # says nothing of the database
+            if any(name in str(why) for name in _NO_ROOM):  # not a fault of the database
                 raise Trouble(
                     f"There is no space left to rebuild {self.path.name} in. Nothing was changed. "
                     f"Make room, then try again."
@@ -93,17 +93,17 @@ class ReplaceDatabase(Step):
 
 @dataclass(frozen=True)
 class SaveLost(Step):
-    """Keep a database that has no name any more and lives only as long as a process has it open.
+    """Step that saves a deleted database which exists only while a process has it open.
 
-    It is held by descriptors of our own and copied when the process has ended. SQLite does not
-    bring the log into a database that has lost its name, so the log is kept beside it.
+    We open it too, and copy it when the process has ended. SQLite does not write the log into a
+    deleted database, so the log is saved beside it.
     """
 
     path: Path
-    """Where it lay."""
+    """The path it had."""
     pid: int
     fds: tuple[tuple[str, str], ...]
-    """The descriptors of the process, each with what follows the name: "" and "-wal"."""
+    """The suffix ("" or "-wal") and the process's descriptor of each file."""
     why: str
     held: dict[str, int] = field(default_factory=dict, compare=False)
 

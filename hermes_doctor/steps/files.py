@@ -15,7 +15,7 @@ from hermes_doctor.system.files import Snapshot, snapshot
 
 
 def _other_names(path: Path) -> str:
-    """What is to be said of a file with hard links: the others stay what they were."""
+    """A remark for the plan if a file has other hard links: they keep the old content."""
     try:
         more = os.stat(path).st_nlink - 1
     except OSError:
@@ -33,7 +33,10 @@ def _writer(data: bytes) -> Maker:
 
 @dataclass(frozen=True)
 class ReplaceFile(Step):
-    """Give a file new content. `expect` is the snapshot that the old content was read with."""
+    """Step that replaces the content of a file.
+
+    `expect` is the snapshot of the file when its old content was read.
+    """
 
     path: Path
     data: bytes
@@ -41,7 +44,7 @@ class ReplaceFile(Step):
     expect: Snapshot
     before: bytes = b""
     entries: tuple[str, ...] = ()
-    """What becomes of each thing in it, where that says more than its lines."""
+    """What happens to each entry of the file, if that says more than a diff of its lines."""
 
     def lines(self) -> Sequence[str]:
         return self.entries
@@ -60,7 +63,7 @@ class ReplaceFile(Step):
 
 @dataclass(frozen=True)
 class ReplaceSpan(Step):
-    """Replace the bytes from `start` to `end` of a file and not one byte more."""
+    """Step that replaces only the bytes from `start` to `end` of a file."""
 
     path: Path
     before: bytes
@@ -88,7 +91,7 @@ class ReplaceSpan(Step):
 
 @dataclass(frozen=True)
 class MoveAside(Step):
-    """Take a file out of Hermes' sight; it lies in the vault afterwards."""
+    """Step that removes a file from the home and keeps it in the vault."""
 
     path: Path
     why: str
@@ -105,7 +108,7 @@ class MoveAside(Step):
 
 @dataclass(frozen=True)
 class MoveLog(MoveAside):
-    """Take a log out of the way that the gateway may still be writing."""
+    """Step that moves a log file into the vault which the gateway may still be writing."""
 
     def changes(self) -> Sequence[Change]:
         return [replace(change, growing=True) for change in super().changes()]
@@ -113,7 +116,7 @@ class MoveLog(MoveAside):
 
 @dataclass(frozen=True)
 class Remove(MoveAside):
-    """Remove a file that Hermes makes anew; a copy stays in the vault all the same."""
+    """Step that removes a file which Hermes creates again; a copy stays in the vault."""
 
     def sentence(self) -> str:
         return f"remove {self.path.name}, which Hermes makes anew: {self.why}"
@@ -121,7 +124,7 @@ class Remove(MoveAside):
 
 @dataclass(frozen=True)
 class SetMode(Step):
-    """Set the permissions of a file."""
+    """Step that sets the permissions of a file."""
 
     path: Path
     mode: int
@@ -137,7 +140,7 @@ class SetMode(Step):
 
 @dataclass(frozen=True)
 class SetOwner(Step):
-    """Give a file to another owner."""
+    """Step that changes the owner of a file."""
 
     path: Path
     uid: int

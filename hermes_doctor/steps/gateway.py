@@ -11,51 +11,51 @@ from hermes_doctor.steps.base import Change, Step
 
 
 class Service(Protocol):
-    """Whatever owns the gateway of a home: a systemd unit, launchd, s6, compose, or nobody.
+    """Gateway control: stops and starts the gateway of a home through its supervisor, if any.
 
-    The contract: `stop` returns only when the process is gone and `start` only when a new one
-    has stayed up and works on this very home; both raise `CannotFix` within `limit` seconds
-    otherwise. Neither ever acts by process name or on another home's process.
+    The contract: `stop` returns only when the process is gone, and `start` only when a new one
+    has stayed up and works on this home; otherwise both raise `CannotFix` within `limit` seconds.
+    Neither ever acts by process name or on the process of another home.
     """
 
     def describe(self) -> str:
-        """What owns the gateway, for the plan."""
+        """Describe the supervisor, for the plan."""
 
     def running(self) -> int | None:
-        """The gateway's process, or None."""
+        """The gateway's process id, or None."""
 
     def stop(self, limit: float) -> None:
-        """Drain and end the gateway."""
+        """Drain and stop the gateway."""
 
     def start(self, limit: float) -> None:
-        """Bring a gateway up and see that it stays."""
+        """Start a gateway and check that it stays up."""
 
     def restless(self) -> bool:
-        """Whether its owner will start a gateway by itself although none runs now."""
+        """Whether the supervisor will start a gateway by itself although none runs now."""
 
     def settled(self, limit: float) -> int | None:
-        """Wait for the end of a process that was asked to stop; the one that runs then."""
+        """Wait for a process that was asked to stop; return the one that runs then, or None."""
 
     def asked(self) -> int | None:
-        """The process that `stop` has asked to end, whether it has or not."""
+        """The process that `stop` has asked to stop, even if it has not stopped yet."""
 
     def remember(self, file: Path) -> None:
-        """Keep in a private file what a later command needs to start it as it was."""
+        """Save in a private file what a later command needs to start the gateway as it was."""
 
     def notes(self) -> Sequence[str]:
-        """What came to light on the way, for the receipt."""
+        """Notes for the receipt."""
 
 
 @dataclass(frozen=True)
 class GatewayStep(Step):
-    """Bring the gateway up, or have it down while the files change and up again afterwards."""
+    """Step that starts the gateway, or stops it before the files change and restarts it after."""
 
     service: Service
     restart: bool
     why: str
     expected: bool = False
-    """It was running when the fault occurred, or its service wants it to run: a start that only
-    brings it back needs no question."""
+    """It was running when the fault occurred, or its service wants it to run, so starting it
+    needs no confirmation."""
 
     def sentence(self) -> str:
         verb = "restart" if self.restart else "start"

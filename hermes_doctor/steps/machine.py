@@ -1,7 +1,7 @@
-"""The acts that a fix can plan, and how a receipt's words become one again.
+"""The machine actions that a fix can plan, and how they are created again from a receipt.
 
-A receipt lies where the home's owner can write. So nothing in it names a user or a path: who is
-acted for is always the owner of the home, and a unit is one that bears Hermes' name.
+The home's owner can write the receipt. So it never names a user or a path: an action is always
+done for the owner of the home, and a unit must have a name that begins with `hermes`.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from hermes_doctor.system import disk
 from hermes_doctor.system.files import snapshot
 
 OLDEST_INSTALLER = (0, 18)
-"""The first release whose installer does without a terminal."""
+"""The first release whose installer works without a terminal."""
 _BACK = "take-back"
 _OURS = re.compile(r"hermes[A-Za-z0-9_.@-]*\.service")
 
 
 @dataclass(frozen=True)
 class ReloadUnits(Act):
-    """Let systemd read its units anew, drop-ins included."""
+    """Machine action: make systemd reload its units and drop-ins."""
 
     home: Home
     system: bool = False
@@ -42,7 +42,7 @@ class ReloadUnits(Act):
 
     @property
     def manager(self) -> Manager:
-        """The manager that runs this home's unit."""
+        """The systemd instance that runs this home's unit."""
         return manager_of(self.home, system=self.system)
 
     def words(self) -> dict[str, str]:
@@ -63,7 +63,7 @@ class ReloadUnits(Act):
 
 @dataclass(frozen=True)
 class ResetFailed(Act):
-    """Let systemd forget that a unit failed, so that it may be started."""
+    """Machine action: reset the failed state of a systemd unit, so it can be started."""
 
     home: Home
     unit: str
@@ -72,7 +72,7 @@ class ResetFailed(Act):
 
     @property
     def manager(self) -> Manager:
-        """The manager that runs it."""
+        """The systemd instance that runs the unit."""
         return manager_of(self.home, system=self.system)
 
     def words(self) -> dict[str, str]:
@@ -91,7 +91,7 @@ class ResetFailed(Act):
 
 @dataclass(frozen=True)
 class EnableLinger(Act):
-    """Let the services of the home's owner outlive the login."""
+    """Machine action: let the services of the home's owner run on after logout (lingering)."""
 
     home: Home
     kind: ClassVar[str] = "enable-lingering"
@@ -118,7 +118,7 @@ class EnableLinger(Act):
 
 @dataclass(frozen=True)
 class InstallService(Act):
-    """Let Hermes' own installer make a user unit of systemd for this home."""
+    """Machine action: install a systemd user unit for this home with Hermes' own installer."""
 
     home: Home
     unit: str
@@ -127,12 +127,12 @@ class InstallService(Act):
 
     @property
     def manager(self) -> Manager:
-        """The manager of the home's owner."""
+        """The systemd user instance of the home's owner."""
         return manager_of(self.home, system=False)
 
     @property
     def path(self) -> Path:
-        """Where the unit lies once it is installed."""
+        """The path of the installed unit."""
         scope = of_user(owner_of(self.home).uid)
         if scope is None:
             raise CannotFix("the owner of the home has no name on this machine")
@@ -184,7 +184,7 @@ class InstallService(Act):
         self._remove(self.unit)
 
     def _units(self) -> dict[str, Path | None]:
-        """The units of gateways that lie beside it, and the homes that they are for."""
+        """The gateway units in the same folder, and their homes."""
         scope = of_user(owner_of(self.home).uid)
         found = definitions(scope) if scope else []
         return {one.name: one.home for one in found if one.path == self.path.parent / one.name}
@@ -199,7 +199,7 @@ class InstallService(Act):
 
 @dataclass(frozen=True)
 class TakeBack(Act):
-    """The reverse of an act, for `undo`; its own reverse is the act."""
+    """Machine action that reverts another one, for `undo`; reverting it repeats the other."""
 
     act: Act
     kind: ClassVar[str] = _BACK
@@ -222,7 +222,7 @@ class TakeBack(Act):
 
 
 def remade(home: Home, record: ActRecord) -> Act | None:
-    """The act that a receipt tells of; None for one that this tool does not know."""
+    """Create the machine action that a receipt records; None if its kind or unit is unknown."""
     if record.kind == _BACK:
         words = {key: word for key, word in record.words.items() if key != "of"}
         act = remade(home, ActRecord(record.words.get("of", ""), words))
