@@ -101,7 +101,7 @@ class Examination:
         return beside.main.size + beside.wal.size <= most
 
     def how(self) -> str:
-        """The state of the files: REST, LIVE or LEFT of `inspector`."""
+        """The state of the files, as one of the three constants in `inspector`."""
         beside = self.found.files.sidecars
         if self.found.holders and ("-wal" in beside or "-shm" in beside):
             return inspector.LIVE

@@ -55,9 +55,7 @@ class Spans:
         low: Key | None = FIRST
         last = FIRST
         for entry in self._walk(survey, root, width, 0):
-            if (
-                entry is not None and entry <= last
-            ):  # another sort order: descending, or NOCASE
+            if entry is not None and entry <= last:  # another sort order: descending, or NOCASE
                 self.lows, self.highs = [], []
                 return
             if entry is None and low is not None:
