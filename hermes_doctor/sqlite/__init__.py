@@ -1,4 +1,5 @@
-"""SQLite files as bytes: examined, copied while in use, salvaged, repaired on a private copy.
+"""Examine, copy and repair SQLite databases, also damaged ones and ones in use.
 
-It knows no probe and no plan. `planning` decides what is repaired, `backup` what is copied.
+This package does not import probes or plans: `planning` decides what is repaired, and `backup`
+decides what is copied.
 """

@@ -1,4 +1,4 @@
-"""Cells and records of pages that may hold anything: what can be read of them, and what not."""
+"""Parse the cells and records of b-tree pages that may be damaged."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from hermes_doctor.sqlite.records import Value
 
 LEAF, INTERIOR, INDEX_LEAF, INDEX_INTERIOR = 13, 5, 10, 2
 BROKEN = (IndexError, ValueError, struct.error)
-"""What reading a damaged page raises; always caught a cell at a time."""
+"""The exceptions that parsing a damaged page raises; callers catch them for each cell."""
 ROW_LIMIT = 256 * 1024 * 1024
 SIZES = (0, 1, 2, 3, 4, 6, 8, 8, 0, 0)
 
 
 class Lost:
-    """A value that lay on a page which is gone; only its kind is known."""
+    """The type of `LOST`: a value whose page is missing; only its serial type is known."""
 
     def __repr__(self) -> str:
         return "LOST"
@@ -26,39 +26,39 @@ LOST = Lost()
 
 
 class Cell(NamedTuple):
-    """What lies on a leaf for one row."""
+    """One cell of a table leaf: the rowid and the payload of a row."""
 
     rowid: int
     payload: bytes
-    """As much of it as was found."""
+    """The bytes that were found."""
     length: int
-    """What it should be."""
+    """The length that the cell declares."""
     frayed: bool = False
 
 
 @dataclass(slots=True)
 class Row:
-    """One row as far as it could be read."""
+    """One decoded row; values that could not be read are `LOST`."""
 
     rowid: int
     kinds: list[int]
-    """The serial type of each column: it tells the length even of a value that is gone."""
+    """The serial type of each column, which gives the length even of a lost value."""
     values: list[Value | Lost]
     whole: bool = True
     rest: bytes = b""
-    """What is left of the first value that is LOST."""
+    """The remaining first bytes of the first value that is LOST."""
 
     frayed: bool = False
-    """The last page of its chain points on, as none does: it may be another row's."""
+    """Its last overflow page has a next page, which is invalid: it may belong to another row."""
 
     def length(self, place: int) -> int:
-        """The bytes of a text, also of one that is LOST."""
+        """The length in bytes of a text or blob, also of a LOST one."""
         kind = self.kinds[place] if place < len(self.kinds) else 0
         return (kind - 12) >> 1 if kind >= 12 else 0
 
 
 def head(page: bytes, at: int, usable: int) -> tuple[int, tuple[int, ...]] | None:
-    """The kind of a b-tree page and where its cells lie; None when it is no such page."""
+    """The type of a b-tree page and its cell offsets; None if it is not a b-tree page."""
     kind = page[at]
     if kind not in (13, 10, 5, 2):
         return None
@@ -78,7 +78,7 @@ def head(page: bytes, at: int, usable: int) -> tuple[int, tuple[int, ...]] | Non
 
 
 def varint(data: bytes, at: int) -> tuple[int, int]:
-    """SQLite's variable-length integer, and where the next byte stands."""
+    """Decode SQLite's variable-length integer; also return the offset after it."""
     byte = data[at]
     if byte < 0x80:
         return byte, at + 1
@@ -92,12 +92,12 @@ def varint(data: bytes, at: int) -> tuple[int, int]:
 
 
 def signed(value: int) -> int:
-    """A rowid is stored as an unsigned number."""
+    """Convert an unsigned 64-bit varint to the signed rowid that it encodes."""
     return value - (1 << 64) if value >= 1 << 63 else value
 
 
 def local(length: int, usable: int, *, index: bool) -> int:
-    """How many bytes of a payload lie on the page itself."""
+    """How many bytes of a payload are stored on the page itself, not on overflow pages."""
     most = (usable - 12) * 64 // 255 - 23 if index else usable - 35
     if length <= most:
         return length
@@ -107,7 +107,7 @@ def local(length: int, usable: int, *, index: bool) -> int:
 
 
 def kinds_of(payload: bytes) -> tuple[list[int], int]:
-    """The serial types of a record, and where its values begin."""
+    """The serial types of a record, and the offset at which its values start."""
     length, at = varint(payload, 0)
     if not at <= length <= len(payload):
         raise ValueError("the head of the record is longer than the record")
@@ -130,7 +130,7 @@ def kinds_of(payload: bytes) -> tuple[list[int], int]:
 
 
 def values_of(payload: bytes, kinds: list[int], at: int, *, whole: bool) -> list[Value | Lost]:
-    """The values of a record; those past the end of a payload that was cut off are LOST."""
+    """The values of a record; values past the end of a truncated payload are LOST."""
     values: list[Value | Lost] = []
     end = len(payload)
     for kind in kinds:
@@ -162,7 +162,7 @@ def values_of(payload: bytes, kinds: list[int], at: int, *, whole: bool) -> list
 
 
 def remainder(payload: bytes, kinds: list[int], at: int) -> bytes:
-    """The beginning of the value that a payload breaks off in."""
+    """The available bytes of the value in which a truncated payload ends."""
     for kind in kinds:
         size = (kind - 12) >> 1 if kind >= 12 else SIZES[kind]
         if at + size > len(payload):
@@ -172,20 +172,20 @@ def remainder(payload: bytes, kinds: list[int], at: int) -> bytes:
 
 
 class Mangled(str):
-    """Text some bytes of which are no text: replaced, since Hermes cannot read it otherwise."""
+    """Text with invalid UTF-8 bytes replaced, because Hermes cannot read it otherwise."""
 
     raw: bytes
-    """As it is stored."""
+    """The bytes as stored."""
 
 
 class Raw(bytes):
-    """The same, to be stored as it was."""
+    """Text with invalid UTF-8 that is written back byte for byte."""
 
     __slots__ = ()
 
 
 def text(raw: bytes) -> str:
-    """Text as stored, or what can be read of it."""
+    """Decode stored text; return `Mangled` if it is not valid UTF-8."""
     try:
         return raw.decode()
     except UnicodeDecodeError:

@@ -1,4 +1,4 @@
-"""What of a database is there, and declared otherwise than its release declares it."""
+"""Find columns, keys, indexes and triggers that differ from the release's declaration."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ _WORDS = pattern(r"--[^\n]*|'(?:[^']|'')*'|\w+|[^\w\s\"`\[\];]")
 
 
 class Changed(NamedTuple):
-    """One part that is declared otherwise."""
+    """One part of the schema that differs from the release's declaration."""
 
     kind: str
     """column, key, index or trigger."""
     table: str
     name: str
     what: str
-    """How it differs, in words that name nothing out of the file but tables and columns."""
+    """How it differs. Of the file's content it names only tables and columns."""
     effect: str
-    """What that does to this Hermes: healed, harmless, silent or crash."""
+    """The effect on this release of Hermes: healed, harmless, silent or crash."""
 
     @property
     def breaks(self) -> bool:
-        """Whether anything goes wrong by it that Hermes does not put right itself."""
+        """Whether it causes an error that Hermes does not repair by itself."""
         return self.effect in ("silent", "crash")
 
     def __str__(self) -> str:
@@ -38,10 +38,10 @@ class Changed(NamedTuple):
 
 
 def changed(found: Schema, plan: Blueprint) -> list[Changed]:
-    """All that differs in more than spelling.
+    """List all differences that are more than spelling.
 
-    An upgrade adds columns at the end and leaves the text of what is there as an older release
-    wrote it, so never the text of a table is compared, only what it declares.
+    An upgrade appends columns and keeps the rest of the SQL as an older release wrote it. So the
+    SQL text of tables is not compared, only what it declares.
     """
     return [*_tables(found, plan), *_owned(found, plan)]
 
@@ -49,10 +49,10 @@ def changed(found: Schema, plan: Blueprint) -> list[Changed]:
 def _tables(found: Schema, plan: Blueprint) -> Iterator[Changed]:
     for name, table in plan.tables.items():
         if found.declarations.get(name, table.sql) == table.sql:
-            continue  # not there at all, or there to the letter
+            continue  # missing, or identical to the letter
         there = {column.name.lower(): column for column in found.tables.get(name, {}).values()}
         if not all(column.name.lower() in there for column in table.columns if column.key):
-            continue  # it lacks a part of its key, which is told as missing
+            continue  # a key column is missing, which is reported as missing
         yield from _key(table, there)
         for column in table.columns:
             mine = there.get(column.name.lower())
@@ -71,7 +71,7 @@ def _key(table: Table, there: Mapping[str, Column]) -> Iterator[Changed]:
 
 
 def _keys(columns: Mapping[str, Column]) -> list[tuple[str, bool]]:
-    """The columns of a key, and whether it is the one that SQLite numbers by itself."""
+    """The columns of a key, and whether it is a rowid alias that SQLite numbers by itself."""
     parts = sorted((column.key, name) for name, column in columns.items() if column.key)
     numbered = len(parts) == 1 and columns[parts[0][1]].type.upper() == "INTEGER"
     return [(name, numbered) for _, name in parts]
@@ -86,7 +86,7 @@ def _column(table: str, column: Column, mine: Column) -> Iterator[Changed]:
         way = "loose" if column.notnull and not mine.notnull else "bare"
         effect = column.if_changed.get(way, "harmless") if wanted is not None else "harmless"
         if has is not None and effect == "crash":
-            effect = "silent"  # a value is written, and not the one that Hermes counts on
+            effect = "silent"  # a value is written, but not the one that Hermes expects
         effects.add(effect)
         told.append("has no default" if has is None else "has another default")
     if column.notnull and not mine.notnull and not column.key:
@@ -122,7 +122,7 @@ def _owned(found: Schema, plan: Blueprint) -> Iterator[Changed]:
 
 
 def _words(sql: str) -> list[str]:
-    """The words and signs of a statement, so that spaces, case and quotes do not count."""
+    """The tokens of a statement, so that spaces, case and quotes make no difference."""
     words = [w if w[0] == "'" else w.lower() for w in _WORDS.findall(sql) if w[:2] != "--"]
     for place in range(len(words) - 2):
         if words[place : place + 3] == ["if", "not", "exists"]:
@@ -135,7 +135,7 @@ def _unique(sql: str) -> bool:
 
 
 def _value(default: str | None) -> str | None:
-    """A default as SQLite takes it: 0, (0) and '0' are one to a column of numbers."""
+    """Normalise a default: 0, (0) and '0' are equal for a numeric column."""
     if default is None:
         return None
     text = default.strip()
@@ -147,7 +147,7 @@ def _value(default: str | None) -> str | None:
 
 
 def _affinity(declared: str) -> str:
-    """What SQLite makes of a type, by its own rules."""
+    """The affinity that SQLite derives from a declared type."""
     text = declared.upper()
     for words, affinity in (
         (("INT",), "integer"),

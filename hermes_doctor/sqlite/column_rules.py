@@ -1,4 +1,4 @@
-"""What a declared column asks of the rows that have to do without it."""
+"""Decide how a missing column can be added, and which value existing rows get in it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _SHARED = r"\b(?:KEY|UNIQUE)\s*\([^)]*\b{name}\b"
 
 
 def constrained(table: Table, column: Column) -> bool:
-    """Whether more is declared of the column than type, NOT NULL and default."""
+    """Whether the column has constraints other than NOT NULL and a default."""
     return any(
         re.search(form.format(name=re.escape(column.name)), table.sql, re.IGNORECASE)
         for form in (_OWN, _SHARED)
@@ -21,7 +21,7 @@ def constrained(table: Table, column: Column) -> bool:
 
 
 def appendable(table: Table, column: Column) -> bool:
-    """Whether `ALTER TABLE ADD COLUMN` can declare it, whatever rows there are."""
+    """Whether `ALTER TABLE ADD COLUMN` can add it, whatever rows exist."""
     default = column.default
     return not (
         column.key
@@ -32,11 +32,11 @@ def appendable(table: Table, column: Column) -> bool:
 
 
 def stand_in(table: Table, column: Column) -> str | None:
-    """The SQL of what the old rows get in the column; None where nothing can be made up.
+    """The SQL of the value that existing rows get in the column; None if there is no safe value.
 
-    The default if there is one, else NULL, else an empty text or a zero. A numbered key is
-    the number that SQLite gives each row; any other key, a link to another table and a value
-    that must be unique or is checked are lost with the column.
+    It is the default if there is one, else NULL, else an empty text or zero. An integer primary
+    key gets the rowid. Any other key, a reference to another table and a unique or checked value
+    are lost with the column.
     """
     if column.key:
         alone = sum(bool(one.key) for one in table.columns) == 1
@@ -51,7 +51,7 @@ def stand_in(table: Table, column: Column) -> str | None:
 
 
 def declare(column: Column) -> str:
-    """The column as `ADD COLUMN` takes it."""
+    """The column definition for `ADD COLUMN`."""
     return (
         f"{quoted(column.name)} {column.type}"
         + (" NOT NULL" if column.notnull else "")
@@ -60,5 +60,5 @@ def declare(column: Column) -> str:
 
 
 def quoted(name: str) -> str:
-    """A name as SQL takes it, whatever is in it."""
+    """Quote an identifier for SQL."""
     return '"' + name.replace('"', '""') + '"'

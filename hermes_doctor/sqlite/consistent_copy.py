@@ -1,13 +1,13 @@
-"""One moment of a database in use, written as one file: its pages, those of its log laid over.
+"""Copy a consistent state of a database in use, merging its write-ahead log into the copy.
 
-Somebody must hold a read transaction meanwhile. Under it
+Another process must hold a read transaction meanwhile. While it does
 
-- nothing later than what it reads comes into the file, so that the file stands still where all
-  of the log is in it already;
-- where not all of it is, the log is not begun anew: what was committed stays where it lies.
+- no checkpoint writes later pages into the file, so the file does not change if it already
+  contains the whole log;
+- otherwise the log is not restarted, so committed frames stay where they are.
 
-So file and log can be read side by side and written in one go, each stretch final when the next
-one begins, though the writer goes on.
+So file and log can be read together and written in one pass, although the writer continues. Each
+part of the copy is final when the next one starts.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ _KEEPS_LOG, _KEEPS_NONE = b"\2\2", b"\1\1"
 
 
 def written(source: Path, target: int, held: Snapshot) -> Iterator[int]:
-    """Write it into an empty file; again and again, how many bytes will not change any more.
+    """Write the copy into an empty file; yield repeatedly how many of its bytes are final.
 
-    `held` is what the source was before somebody began to hold it.
+    `held` is the snapshot of the source from before the read transaction started.
     """
     with _opened(source, held) as book:
         log = needed(book)
@@ -59,19 +59,19 @@ def written(source: Path, target: int, held: Snapshot) -> Iterator[int]:
 
 
 class Known(Protocol):
-    """Something that a moment may be the same as, so that it need not be read."""
+    """An earlier copy to compare with, so that unchanged chunks need not be read."""
 
     def holds(self, fd: int, start: int, end: int) -> bool:
-        """Whether a stretch of a file stands there in it, too."""
+        """Whether it has the same bytes as the file from `start` to `end`."""
 
     def has(self, data: bytes, at: int) -> bool:
-        """Whether these bytes stand there in it."""
+        """Whether it has these bytes at this offset."""
 
 
 def read(source: Path, held: Snapshot, known: Known | None = None) -> Iterator[bytes | range]:
-    """The same moment piece by piece, all of one length but the last; nothing is written.
+    """Yield the same state in chunks of equal length (except the last); nothing is written.
 
-    Of a piece that is `known` it is given where it lies.
+    For a chunk that `known` already has, only its byte range is yielded.
     """
     with _opened(source, held) as book:
         log = needed(book)
@@ -99,7 +99,7 @@ def read(source: Path, held: Snapshot, known: Known | None = None) -> Iterator[b
 
 
 def _is(known: Known, fd: int, start: int, end: int, laid: list[tuple[int, bytes]]) -> bool:
-    """Whether a piece, pages laid over it, is known."""
+    """Whether `known` has this chunk, with the pages of the log applied."""
     if not all(known.has(page, at) for at, page in laid):
         return False
     for at, page in laid:
@@ -121,7 +121,7 @@ def _bytes(fd: int, start: int, end: int) -> bytes:
 
 @contextmanager
 def _opened(source: Path, held: Snapshot) -> Iterator[Book]:
-    """The files of a database; that which is held, not one that was put in its place since."""
+    """Open the files of a database; raise if the main file was replaced since `held`."""
     with ExitStack() as stack:
         found: list[int | None] = []
         for suffix in ("", "-wal", "-shm"):
@@ -144,7 +144,10 @@ def _opened(source: Path, held: Snapshot) -> Iterator[Book]:
 
 
 def needed(book: Book) -> wal.Log:
-    """What of the log is not in the file; the -shm file tells, since a reader keeps it alive."""
+    """The part of the write-ahead log that is not yet in the file.
+
+    The -shm file tells, because the reader keeps it valid.
+    """
     if book.log is None or os.fstat(book.log).st_size < wal.HEAD:
         return wal.EMPTY
     for _ in range(TRIES):
@@ -156,7 +159,7 @@ def needed(book: Book) -> wal.Log:
             fits = log.salts == living.salts and log.committed == living.committed
             if fits and (now := book.living()) and now.salts == living.salts:
                 return log
-        time.sleep(0.005)  # somebody is writing just there
+        time.sleep(0.005)  # another process is writing it right now
     raise CannotFix("what is said of its log is not so")
 
 
@@ -165,7 +168,7 @@ def _head(book: Book) -> bytes:
 
 
 def size_of(book: Book, log: wal.Log) -> int:
-    """How long it is; never longer than its file and its log together, whatever they claim."""
+    """The size of the copy; more than file and log together is refused, whatever they claim."""
     held = os.fstat(book.main).st_size
     if not log.pages:
         return held
@@ -176,7 +179,7 @@ def size_of(book: Book, log: wal.Log) -> int:
 
 
 def _pages(book: Book, log: wal.Log, start: int, end: int) -> Iterator[tuple[int, bytes]]:
-    """The log's pages of one stretch: where each belongs, and its bytes."""
+    """The pages of the log in one byte range: the offset and the content of each."""
     if book.log is None or not log.pages:
         return
     size = log.page_size

@@ -1,4 +1,4 @@
-"""The steps of a look at a database, from the cheapest on."""
+"""Examine one database in stages, from the cheapest to the most expensive."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _complaints(answers: list[tuple[str, Answer]]) -> list[tuple[str, str]]:
 
 
 class Examination:
-    """The steps of a look, from the cheapest on; each ends it when it finds what stops the rest."""
+    """The stages of one examination; a stage ends it if the following ones cannot work."""
 
     def __init__(
         self, book: Book, found: Condition, deep: bool, seconds: float, watch: Watch | None
@@ -83,7 +83,7 @@ class Examination:
         if self.watch and isinstance(reader, InProcess):
             touched, size = reader.touched, max(1, self.found.files.main.size)
             self.watch(lambda: min(1.0, touched() / size))
-        reader.ask("BEGIN")  # so that a writer does not move what is asked about
+        reader.ask("BEGIN")  # so that a writer does not change the data between queries
         try:
             return self.asked(reader, sheets)
         finally:
@@ -101,7 +101,7 @@ class Examination:
         return beside.main.size + beside.wal.size <= most
 
     def how(self) -> str:
-        """In which of the three states the files are."""
+        """The state of the files, as one of the three constants in `inspector`."""
         beside = self.found.files.sidecars
         if self.found.holders and ("-wal" in beside or "-shm" in beside):
             return inspector.LIVE
@@ -109,7 +109,7 @@ class Examination:
         return inspector.LEFT if log.kind == "file" and log.size >= 32 else inspector.REST
 
     def left(self, reader: Reader) -> Log:
-        """A log that nobody uses: SQLite itself says how many of its frames count."""
+        """Read a write-ahead log that no process uses; SQLite tells how many frames are valid."""
         answer = reader.ask("SELECT count(*) FROM sqlite_master", self.limit(1))
         index = Index.parse(answer.log_index)
         committed = index.committed if index else 0
@@ -130,7 +130,7 @@ class Examination:
         return sqlite_first_page.judge(self.book.main, self.found.header, newest)
 
     def wrong_encoding(self) -> sqlite_first_page.Fault | None:
-        """The head says UTF-16, and the names of the tables are plainly not in it."""
+        """The fault if the header says UTF-16 but the table names are readable as UTF-8."""
         assert self.found.catalog is not None
         if self.found.log.pages or self.found.header.head[56:60] not in (b"\0\0\0\2", b"\0\0\0\3"):
             return None
@@ -139,7 +139,7 @@ class Examination:
         return sqlite_first_page.Fault("fields", "its head has a wrong encoding", {"encoding": 1})
 
     def wrong_count(self, damage: Damage | None, sheets: Pages) -> sqlite_first_page.Fault | None:
-        """The head claims fewer pages than there are, and what it leaves out is missed."""
+        """The fault if the header claims too few pages and the damage is in the pages beyond."""
         there, uneven = divmod(self.found.header.snapshot.size, sheets.page_size)
         if not damage or uneven or self.found.log.pages or there <= self.found.header.page_count:
             return None
@@ -149,7 +149,7 @@ class Examination:
         return sqlite_first_page.Fault("fields", what, {"page_count": there})
 
     def truncated(self, sheets: Pages) -> tuple[int, int] | None:
-        """Fewer pages than the head claims, and not in the log either."""
+        """Actual and expected page count if pages are neither in the file nor in the log."""
         there = self.found.header.snapshot.size // sheets.page_size
         first = sheets.read(1)
         trusted = first[24:28] == first[92:96]
@@ -162,9 +162,9 @@ class Examination:
         return there, claimed
 
     def missing(self, sheets: Pages, there: int, claimed: int) -> int:
-        """How many pages of those behind the end of the file are not in the log."""
-        # `claimed` may be any number of a forged log, so the pages are not counted one by one.
-        unwritten = 0x40000000 // sheets.page_size + 1  # SQLite locks bytes there, and never writes
+        """How many pages behind the end of the file are not in the write-ahead log."""
+        # A forged log may claim any number of pages, so they are not counted one by one.
+        unwritten = 0x40000000 // sheets.page_size + 1  # SQLite's lock bytes; never written
         not_missing = {*sheets.frames, unwritten}
         return claimed - there - sum(there < number <= claimed for number in not_missing)
 
@@ -172,7 +172,7 @@ class Examination:
         if small and how != inspector.LEFT:
             try:
                 return InMemory(image(self.book, most=2 * condition.SMALL_DEEP))
-            except CouldNotLook:  # one who writes all the time leaves none for a picture
+            except CouldNotLook:  # a busy writer can prevent a consistent image
                 if how != inspector.LIVE:
                     raise
         if self.found.holders and self.found.header.head[18:20] != b"\x02\x02":
@@ -182,7 +182,7 @@ class Examination:
         return InProcess(self.found.files.path, how)
 
     def asked(self, reader: Reader, sheets: Pages) -> Condition:
-        """SQLite's verdict, and what it means."""
+        """Ask SQLite for its verdict and interpret it."""
         damage, finished = self.verdict(reader, sheets)
         if damage is None and not finished and self.suspicious():
             self.seconds = condition.ATTRIBUTION
@@ -217,7 +217,7 @@ class Examination:
         return found._replace(flaws=seen, reader=reader)
 
     def witnessed(self, reader: Reader, catalog: catalogs.Catalog, damage: Damage) -> Damage:
-        """Whether the rows changed and not the indexes, which are then all there is to go by."""
+        """Find tables whose rows contradict their indexes: there the row may be the damaged one."""
         from dataclasses import replace
 
         from hermes_doctor.sqlite.row_contradictions import contradicted
@@ -235,8 +235,8 @@ class Examination:
             answers.append(("", reader.ask("PRAGMA integrity_check(100)", limit)))
         failed = whole and (answers[0][1].damaged or answers[0][1].error == "SQLITE_ERROR")
         if not whole or _complaints(answers) or failed:
-            # Of a database with much damage the whole check names only the first hundred places,
-            # and it stops at a full-text table whose tokenizer is not loaded.
+            # The check of the whole database reports at most a hundred errors, and it stops at a
+            # full-text table whose tokenizer is not loaded.
             answers += self.slices(reader, "integrity_check" if whole else "quick_check")
         said = _complaints(answers)
         errors = [one for _, one in answers if one.damaged]
@@ -259,9 +259,9 @@ class Examination:
         return (damage if damage.any else None), finished
 
     def slices(self, reader: Reader, pragma: str) -> list[tuple[str, Answer]]:
-        """The schema, then table by table: of a large file for a moment, of a damaged one all.
+        """Check the schema, then table by table: briefly for a large file, all for a damaged one.
 
-        A check that is interrupted says nothing of what it saw, hence the small steps.
+        An interrupted check returns nothing, so it is done in small parts.
         """
         assert self.found.catalog is not None
         seconds = self.seconds if pragma == "quick_check" else condition.ATTRIBUTION
@@ -287,14 +287,14 @@ class Examination:
         )
 
     def cut_off(self, sheets: Pages, truncated: tuple[int, int]) -> dict[str, object]:
-        """What pages that are missing mean: a file that was cut off, or a foreign log."""
+        """Decide whether missing pages mean a truncated file or a foreign write-ahead log."""
         try:
             return {} if self.foreign(sheets) else {"truncated": truncated}
         except CouldNotLook as doubt:
             return {"doubt": str(doubt)}
 
     def suspicious(self) -> bool:
-        """Whether a log that no process uses cannot have begun with the file, by their counters."""
+        """Whether the change counters prove that an unused log does not belong to the file."""
         if self.found.holders or not self.found.log.committed or self.book.log is None:
             return False
         found = descents.of_log(self.found.header, self.book.log, self.found.log)
@@ -303,7 +303,7 @@ class Examination:
     def foreign(
         self, sheets: Pages, pair: Reader | None = None, damage: Damage | None = None
     ) -> bool:
-        """Whether the file is sound only without its log; what was found out is noted."""
+        """Whether the file is sound only without its log; the result is stored in `found`."""
         if not self.found.log.committed or self.book.log is None:
             return False
         from hermes_doctor.sqlite.foreign_log import Suspicion
@@ -314,7 +314,7 @@ class Examination:
         return bool(why)
 
     def verified(self, reader: Reader, seen: tuple[Flaw, ...]) -> list[Flaw]:
-        """FTS5's own check, where the database is small enough for a picture to write on."""
+        """Run FTS5's own check, which writes, on an in-memory image of a small database."""
         assert self.found.catalog is not None
         known = {flaw.table for flaw in seen}
         tables = [name for name in readable(self.found.catalog) if name not in known]
@@ -338,7 +338,7 @@ class Examination:
                 picture.close()
 
     def by_hand(self, sheets: Pages) -> Damage | None:
-        """What our own reading found where SQLite cannot be asked."""
+        """Damage that our own parser found, for files that SQLite cannot be asked about."""
         assert self.found.catalog is not None
         broken = self.found.free is not None and self.found.free.fault is not None
         if not self.found.catalog.damaged and not broken:

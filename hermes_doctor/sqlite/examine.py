@@ -1,4 +1,4 @@
-"""Examine one database, and again where somebody changed it meanwhile."""
+"""Examine one database, and repeat it if the files changed meanwhile."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ def examine(
     seconds: float = QUICK,
     watch: Watch | None = None,
 ) -> Condition:
-    """Look at a database; what looks wrong is looked at again if anybody has touched it since.
+    """Examine a database; if something looks wrong and the files changed meanwhile, repeat.
 
-    `holders` is asked anew for each look: a process may come and go at any moment. `watch` is
-    given a function that tells how far a long look has come, from 0 to 1.
+    `holders` is called for each attempt, because processes come and go. `watch` receives a
+    function that returns the progress of a long examination, from 0 to 1.
     """
     clock = time_limits.Stopwatch()
     again = 0
@@ -63,7 +63,7 @@ def examine(
 
 
 def _unchanged(before: Files) -> bool:
-    """Whether the files are still those that were looked at."""
+    """Whether the files are unchanged since they were examined."""
     now = files(before.path)
     return (now.main, now.wal, now.journal) == (before.main, before.wal, before.journal)
 
@@ -87,7 +87,7 @@ def _once(
 
 
 def _cut_off(book: Book, found: Condition, *, deep: bool) -> Cutoff | None:
-    """The verdict on a rollback journal that SQLite would play back at the next opening."""
+    """Judge a rollback journal that SQLite would play back when it next opens the file."""
     from hermes_doctor.sqlite import hot_journal
     from hermes_doctor.sqlite.exclusive import in_use
 

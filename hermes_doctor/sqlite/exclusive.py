@@ -1,4 +1,4 @@
-"""Keeps every SQLite process out of a database while it is copied and replaced."""
+"""Lock out all SQLite processes while a database is copied and replaced."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ from hermes_doctor.model import Trouble
 
 _FIRST, _LENGTH = 0x40000000, 512
 """The bytes that SQLite locks: pending, reserved and shared. A connection in WAL mode holds a
-shared one for as long as it is open, so whoever has all of them is alone."""
+shared lock as long as it is open, so the process that holds all of them is the only one."""
 
 
 @contextmanager
 def alone(path: Path) -> Iterator[None]:
-    """Hold the database's own lock; raises when somebody has it open, changes nothing on disk.
+    """Hold SQLite's locks on the database; raise if it is open elsewhere. Writes nothing.
 
-    The lock belongs to the descriptor (not to the process, as SQLite's own do), so that
-    reading the file elsewhere in this process does not let go of it. Where the system has no
-    such locks, only the look at open files stands guard.
+    The lock belongs to the descriptor (SQLite's own locks belong to the process), so reading and
+    closing the file elsewhere in this process does not release it. On systems without such locks
+    only the check for open files protects the database.
 
-    A connection without a write-ahead log holds no lock between its transactions, so the kernel is
-    also asked whether anybody has the file open for writing (`has_writer`). What is not seen: such
-    a connection of another container on a drive without leases, or where we may not ask (another
+    A connection without a write-ahead log holds no lock between transactions, so the kernel is
+    also asked whether any process has the file open for writing (`has_writer`). Not detected: such
+    a connection in another container on a drive without leases, or where we may not ask (another
     user's file without the capability CAP_LEASE).
     """
     if has_writer(path):
         raise _in_use(path)
     try:
         fd = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
-    except OSError:  # read-only or gone: what follows will say so better
+    except OSError:  # read-only or missing: the caller's next step reports it better
         yield
         return
     try:
@@ -45,15 +45,15 @@ def alone(path: Path) -> Iterator[None]:
 
 
 def in_use(path: Path) -> bool:
-    """Whether any process has the database open, by its locks; also one of another container.
+    """Whether any process has the database open, by its locks; also in another container.
 
-    A connection to a database without a log holds none between its transactions.
+    A connection that uses no write-ahead log holds no lock between transactions.
     """
     return user_of(path) is not None
 
 
 def user_of(path: Path) -> int | None:
-    """A process that has the database open, by its locks; 0 for one that we cannot see."""
+    """A process that has the database open, by its locks; 0 if its pid is not visible to us."""
     command = getattr(fcntl, "F_OFD_GETLK", None)
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
@@ -72,11 +72,12 @@ def user_of(path: Path) -> int | None:
 
 
 def has_writer(path: Path) -> bool | None:
-    """Whether any process has a file open to write into it; None when that cannot be asked.
+    """Whether any process has the file open for writing; None if that cannot be determined.
 
-    Also one of another container, which no table shows. The kernel grants a lease on a file only
-    while nobody writes to it. It is given back at once and keeps nobody out: who opens the file
-    at that very moment waits for it to be back, where a lock would turn them away.
+    This also finds processes in other containers, which /proc does not show. The kernel grants a
+    lease on a file only while no process has it open for writing. The lease is released at once
+    and blocks nobody: a process that opens the file at that moment waits, where a lock would make
+    it fail.
     """
     command, deliver = getattr(fcntl, "F_SETLEASE", None), getattr(fcntl, "F_SETSIG", None)
     if command is None or deliver is None:
@@ -86,7 +87,7 @@ def has_writer(path: Path) -> bool | None:
     except OSError:
         return None
     try:
-        fcntl.fcntl(fd, deliver, signal.SIGURG)  # the usual one for a broken lease would end us
+        fcntl.fcntl(fd, deliver, signal.SIGURG)  # the default signal would kill us
         fcntl.fcntl(fd, command, fcntl.F_RDLCK)
     except BlockingIOError:
         return None if _is_remote(path) else True
@@ -95,11 +96,11 @@ def has_writer(path: Path) -> bool | None:
     else:
         return False
     finally:
-        os.close(fd)  # and the lease with it
+        os.close(fd)  # this also releases the lease
 
 
 def _is_remote(path: Path) -> bool:
-    """Whether a file is on a network drive, which may refuse a lease although nobody writes."""
+    """Whether a file is on a network drive, which may refuse a lease without any writer."""
     try:
         number = os.stat(path).st_dev
         table = Path("/proc/self/mountinfo").read_text(errors="replace")
@@ -111,7 +112,7 @@ def _is_remote(path: Path) -> bool:
 
 
 _REMOTE = ("nfs", "cifs", "smb", "ceph", "9p", "afs", "fuse")
-"""How the types of such drives begin."""
+"""Prefixes of the file system types of network drives."""
 
 
 def _lock(fd: int, path: Path) -> None:

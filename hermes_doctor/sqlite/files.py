@@ -1,4 +1,4 @@
-"""The files of one database: where it really is, what lies beside it, and whether it is sound."""
+"""Find the files of a database, and let SQLite check a repaired copy."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hermes_doctor.system import disk, progress
 
 
 def real(path: Path) -> Path:
-    """The file behind a symlink: the link stays, what it leads to is changed."""
+    """Resolve a symlink: repairs keep the link and change the file that it points to."""
     try:
         return path.resolve(strict=True) if path.is_symlink() else path
     except (OSError, RuntimeError):
@@ -20,12 +20,12 @@ def real(path: Path) -> Path:
 
 
 def sidecars(database: Path) -> list[Path]:
-    """The files that SQLite keeps beside a database, the log first."""
+    """The paths of the files that SQLite keeps next to a database, the write-ahead log first."""
     return [database.with_name(database.name + suffix) for suffix in SIDECARS]
 
 
 def prove(database: Path) -> None:
-    """Merge the copy's log into it and let SQLite check every page; raises CannotFix if unsound."""
+    """Checkpoint the copy and let SQLite check every page; raise CannotFix if it is damaged."""
     import sqlite3
 
     progress.tell("letting SQLite check every page")

@@ -1,4 +1,4 @@
-"""What is wrong with the first page of a database, and whether rewriting its head would cure it."""
+"""Diagnose damage to the first page of a database and whether rewriting the header repairs it."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ from hermes_doctor.sqlite.header import PAGE_SIZES, Header
 from hermes_doctor.sqlite.records import varint
 
 USUAL = 4096
-"""The page size of everything that Hermes makes."""
+"""The page size of all databases that Hermes creates."""
 _KINDS = (0x02, 0x05, 0x0A, 0x0D)
 
 
 class Fault(NamedTuple):
-    """Why SQLite refuses a file, or reads it wrongly."""
+    """Why SQLite cannot open a file, or reads it wrongly."""
 
     kind: str
-    """magic (nothing else is wrong), fields (the tree behind the head is sound), lost (the first
-    page is gone, others are there), or other (nothing in it is of a database)."""
+    """magic (only the magic bytes are wrong), fields (header fields are wrong, the b-tree after
+    them is sound), lost (only the first page is lost), or other (the file is not a database)."""
     what: str
     fields: Mapping[str, int] = {}
-    """The values that the head should have, for those that it has wrong."""
+    """The correct values of the header fields that are wrong."""
 
 
 def judge(fd: int, header: Header, page_one: bytes | None) -> Fault | None:
-    """The fault of the first page; `page_one` is the one in the log, which counts where it is.
+    """Find the fault of the first page; `page_one` is its version in the write-ahead log, if any.
 
-    The first page of the file is not looked at then, since SQLite does not look at it either.
+    With one the page in the file is not examined, because SQLite does not read it either.
     """
     size = header.snapshot.size
     if page_one is not None:
@@ -63,7 +63,7 @@ def _seen(header: Header) -> str:
 
 
 def _sound(head: bytes, page_size: int) -> bool:
-    """Whether the tree on the first page is one: its kind, and every cell inside the page."""
+    """Whether the first page is a valid b-tree page: its type, and every cell inside the page."""
     if page_size < 512 or len(head) < page_size or head[100] not in (0x05, 0x0D):
         return False
     cells: int = struct.unpack_from(">H", head, 103)[0]
@@ -83,7 +83,7 @@ def _sound(head: bytes, page_size: int) -> bool:
 
 
 def _wrong_fields(header: Header, head: bytes) -> dict[str, int]:
-    """Fields that contradict the file they stand in; what cannot be told counts as right."""
+    """Header fields that contradict the file; a field that cannot be checked counts as correct."""
     size, claimed, page_size = header.snapshot.size, header.page_count, header.page_size
     wrong: dict[str, int] = {}
     real = size // claimed if claimed and size % claimed == 0 else 0
@@ -121,7 +121,7 @@ def _farthest(head: bytes, page_size: int) -> int:
 
 
 def _plausible(fd: int, size: int, page_size: int) -> bool:
-    """Whether pages further on look like pages of a database of this page size."""
+    """Whether a sample of later pages looks like b-tree pages of this size."""
     count = size // page_size
     if count < 2:
         return count == 1 and size == page_size

@@ -1,10 +1,10 @@
-"""Whether the write-ahead log beside a database has to be set aside.
+"""Decide whether the write-ahead log next to a database has to be set aside.
 
-That the two are damaged together proves nothing: a log of the file's own may bring a broken index
-along with the newest rows. The file must be sound without the log, and with it rows must be out of
-reach that the file alone has. The log is foreign if it cannot have begun with this file. If that
-is not proven, the log is set aside all the same where the pair has damaged rows: a repair of the
-pair could lose rows that the file alone has.
+Damage in the two together proves nothing: the file's own log may contain a broken index and the
+newest rows. The log is set aside only if the file is sound without it, and rows of the file are
+unreachable with it. The log is foreign if it cannot have started from this file. If that is not
+proven, the log is still set aside if the pair has damaged rows, because a repair of the pair could
+lose rows that the file alone has.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _NOT_PROVEN = (
 
 
 class Examination(Protocol):
-    """The examination of a database that is under way."""
+    """The part of a running examination that is needed here."""
 
     book: Book
     found: Condition
@@ -49,14 +49,14 @@ class Examination(Protocol):
         """Whether the database can be examined in memory."""
 
     def limit(self, times: float) -> float | None:
-        """How many seconds a question may take."""
+        """How many seconds a query may take."""
 
     def missing(self, sheets: Pages, there: int, claimed: int) -> int:
-        """How many pages behind the end of the file are not in the log."""
+        """How many pages behind the end of the file are not in the write-ahead log."""
 
 
 class Suspicion:
-    """The suspicion that a log beside a database that is not sound with it belongs to another."""
+    """Checks whether a damaged database is sound without its write-ahead log."""
 
     def __init__(self, examination: Examination, sheets: Pages) -> None:
         assert examination.book.log is not None
@@ -67,13 +67,13 @@ class Suspicion:
         self.log = examination.book.log
         self.deep = examination.deep
         self.proven = True
-        """Whether the log is foreign, and not only damaging."""
+        """Whether the log is proven to be foreign, not only to do damage."""
 
     def proof(self, pair: Reader | None, damage: Damage | None) -> str:
         """Why the log has to be set aside; empty if it does not have to be.
 
-        Without a `pair` to ask, pages are missing. Raises CouldNotLook if there was no time to
-        compare the two files, or to judge the file alone.
+        `pair` reads the file with its log; it is None if pages are missing. Raises CouldNotLook if
+        there was no time to compare the two files, or to check the file alone.
         """
         began = self.settled()
         why = self.contradiction(cut_off=pair is None)
@@ -95,14 +95,14 @@ class Suspicion:
             alone.close()
 
     def settled(self) -> tuple[int, int, bytes]:
-        """What changes when a process brings the log into the file, or begins the log again."""
+        """A mark that changes when a process checkpoints the log or restarts it."""
         st = os.fstat(self.book.main)
         return st.st_size, st.st_mtime_ns, os.pread(self.log, 32, 0)
 
     def contradiction(self, *, cut_off: bool) -> str:
-        """Why this log cannot have begun with this file; empty if it can."""
+        """Why this log cannot have started from this file; empty if it can."""
         if cut_off:
-            # What a log adds to its file is in the log, so its database had these pages before.
+            # A log contains all pages it adds, so its own database had the missing ones before.
             there = self.found.header.snapshot.size // self.sheets.page_size
             pages = self.found.log.db_pages
             missing = self.examination.missing(self.sheets, there, pages)
@@ -122,14 +122,14 @@ class Suspicion:
         return f"{len(compared.between):,} pages of it do not fit the pages of the database"
 
     def is_sound(self, alone: Reader) -> bool:
-        """Whether SQLite finds the file without its log sound; CouldNotLook without the time.
+        """Whether SQLite finds the file sound without its log; CouldNotLook if time ran out.
 
-        Search tables that another release of SQLite filled are not damage.
+        A full-text table that another SQLite version filled does not count as damage.
         """
         limit = None if self.deep else condition.ATTRIBUTION
         answer = alone.ask("PRAGMA integrity_check(100)", limit)
         said = [str(row[0]) for row in answer.rows]
-        if answer.unfinished:  # the search tables take longest, and hold no rows of their own
+        if answer.unfinished:  # skip the full-text tables: they take longest
             said, answer = self.tables_of(alone)
         if any(one != "ok" and OTHER_RELEASE not in one for one in said):
             return False
@@ -138,7 +138,7 @@ class Suspicion:
         return not answer.error
 
     def tables_of(self, alone: Reader) -> tuple[list[str], Answer]:
-        """SQLite's verdict on one table after the other, without the full-text tables."""
+        """Check one table after the other with SQLite, without the full-text tables."""
         clock = time_limits.Stopwatch()
         listed = alone.ask(
             "SELECT name FROM sqlite_master WHERE type = 'table' AND rootpage > 0",
@@ -157,13 +157,13 @@ class Suspicion:
         return said, answer
 
     def alone(self) -> Reader:
-        """The file without its log."""
+        """A reader of the file without its log."""
         if self.examination.small:
             return InMemory(image(self.book, most=2 * condition.SMALL_DEEP, log=EMPTY))
         return InProcess(self.found.files.path, inspector.REST)
 
     def holds(self, pair: Reader, alone: Reader) -> bool:
-        """Whether every table of the file alone has as many rows with the log, up to as high."""
+        """Whether each table has, with the log, at least as many rows and as high a rowid."""
         listed = alone.ask("SELECT name FROM sqlite_master WHERE type = 'table' AND rootpage > 0")
         assert self.found.catalog is not None
         for name in (str(row[0]) for row in listed.rows):

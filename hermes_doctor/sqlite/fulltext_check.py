@@ -1,9 +1,9 @@
-"""Full-text tables: what SQLite's check of the trees does not see in them.
+"""Check full-text tables for damage that `integrity_check` does not find.
 
-Up to SQLite 3.43 `integrity_check` does not look into an FTS5 table at all, and the table's own
-check is an INSERT, which is never made on a database of somebody else. Reading is enough for
-what breaks a gateway: a table that cannot be opened, a damaged structure record, segments that
-are gone, and rows that the index does not know.
+Up to SQLite 3.43 `integrity_check` does not check FTS5 tables at all. FTS5's own check is an
+INSERT, and this tool does not write to a database that it examines. Reading is enough to find what
+breaks a gateway: a table that cannot be opened, a damaged structure record, missing segments, and
+rows that are not in the index.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from hermes_doctor.system.files import shown
 
 _CANNOT_OPEN = pattern("vtable constructor failed|invalid fts5 file format")
 STRUCTURE = 10
-"""The row of the data table that lists the segments."""
+"""The id of the row in the data table that lists the segments."""
 MOST = 2000
 """FTS5's own limit for levels and for segments."""
 
@@ -31,7 +31,7 @@ MOST = 2000
 def searched(
     reader: Reader, catalog: Catalog, *, seconds: float | None, whole: bool
 ) -> tuple[Rebuild | None, tuple[Flaw, ...], tuple[Unjudged, ...]]:
-    """The rebuild that Hermes has not finished, what is wrong, and what could not be judged."""
+    """Check all full-text tables: Hermes' unfinished rebuild, flaws, and what was not checked."""
     rebuild = coverage.rebuild_of(reader, catalog, seconds)
     said = list(flaws(reader, catalog, rebuild, seconds=seconds, whole=whole))
     wrong = tuple(one for one in said if isinstance(one, Flaw))
@@ -51,7 +51,7 @@ def flaws(
     seconds: float | None,
     whole: bool,
 ) -> Iterator[Flaw | Unjudged]:
-    """Everything that reading shows; of a large table only both ends are read unless `whole`."""
+    """Yield the flaws of all tables; unless `whole`, only both ends of a table are read."""
     for table in catalog.searches:
         if tokenizer := foreign_tokenizer(declared(catalog, table)):
             yield Unjudged(table, f"this SQLite does not have its tokenizer {shown([tokenizer])}")
@@ -71,20 +71,20 @@ def flaws(
 
 
 def declared(catalog: Catalog, table: str) -> str:
-    """The declaration of a table."""
+    """The CREATE statement of a table."""
     return next(e.sql for e in catalog.entries if (e.kind, e.name) == ("table", table))
 
 
 def _has(catalog: Catalog, table: str, shadow: str) -> bool:
     if f"{table}_{shadow}" in catalog.tables:
         return True
-    # A table that keeps its text elsewhere, or no sizes, has no such shadow by design.
+    # A table with external content, or without sizes, has no such shadow table by design.
     absent = {"content": "content", "docsize": "columnsize"}.get(shadow)
     return absent is not None and absent in options(declared(catalog, table))
 
 
 def _opens(reader: Reader, table: str, seconds: float | None) -> Flaw | None:
-    """A search for something that cannot be there reads the structure and the top of the index."""
+    """Search for a nonsense word, which reads the structure and the top of the index."""
     answer = reader.ask(
         f"SELECT rowid FROM {quoted(table)} WHERE {quoted(table)} MATCH 'zqxjzqxj' LIMIT 1", seconds
     )
@@ -101,7 +101,7 @@ def _count(reader: Reader, sql: str, seconds: float | None) -> int:
 
 
 def _structure(reader: Reader, table: str, seconds: float | None, whole: bool) -> Flaw | None:
-    """The structure record must be there, be one, and name segments that exist."""
+    """Check that the structure record exists, is valid, and lists only existing segments."""
     data = quoted(f"{table}_data")
     answer = reader.ask(f"SELECT hex(block) FROM {data} WHERE id = {STRUCTURE}", seconds)
     if answer.error:
@@ -128,7 +128,7 @@ def _pages(
     seconds: float | None,
     whole: bool,
 ) -> int:
-    """How many pages of a segment are not there; a quick look asks for its two ends only."""
+    """How many pages of a segment are missing; unless `whole`, only its two ends are checked."""
     number, first, last = segment
     low, high = (number << 37) + first, (number << 37) + last
     if whole:
@@ -148,20 +148,20 @@ def _terms(
     seconds: float | None,
     whole: bool,
 ) -> Flaw | None:
-    """Every page on which a term begins stands in the index of terms, else it is not found."""
+    """Check that each page on which a term starts is in the index of terms."""
     number, first, last = segment
     data, index = quoted(f"{table}_data"), quoted(f"{table}_idx")
     known = _count(reader, f"SELECT count(*) FROM {index} WHERE segid = {number}", seconds)
     low, high = (number << 37) + first, (number << 37) + last
     if not whole:
-        high = low  # a segment always begins with a term
+        high = low  # a segment always starts with a term
     wanted = _count(
         reader,
         f"SELECT count(*) FROM {data} WHERE id BETWEEN {low} AND {high} "
         "AND hex(substr(block, 3, 2)) <> printf('%04X', length(block))",
         seconds,
     )
-    # A merge that is under way may have moved the beginning of a segment by one page.
+    # A merge in progress may have moved the start of a segment by one page.
     if known + 1 < wanted or (wanted and not known):
         return Flaw(table, "its index of terms has lost entries", "search")
     return None
@@ -170,12 +170,12 @@ def _terms(
 def segments_of(record: bytes) -> list[tuple[int, int, int]]:
     """The segments of a structure record: number, first page, last page."""
     at = 4
-    if record[4:8] == b"\xff\x00\x00\x01":  # the second form, of tables with tombstones
+    if record[4:8] == b"\xff\x00\x00\x01":  # the newer format, of tables with tombstones
         at = 8
     second = at == 8
     levels, at = varint(record, at)
     total, at = varint(record, at)
-    _, at = varint(record, at)  # how often it was written
+    _, at = varint(record, at)  # the write counter
     if levels > MOST or total > MOST:
         raise CouldNotLook("there cannot be so many segments")
     found: list[tuple[int, int, int]] = []
@@ -195,21 +195,21 @@ def segments_of(record: bytes) -> list[tuple[int, int, int]]:
             found.append((number, first, last))
     if len(found) != total:
         raise CouldNotLook("segments are missing")
-    return [segment for segment in found if segment[2]]  # one that was merged away has no pages
+    return [segment for segment in found if segment[2]]  # a merged segment has no pages
 
 
 def verified(reader: Reader, table: str) -> bool:
-    """FTS5's own check of a table, which writes: only for a picture in memory."""
+    """Run FTS5's own check of a table; it writes, so use it only on an in-memory image."""
     name = quoted(table)
     answer = reader.ask(f"INSERT INTO {name}({name}) VALUES ('integrity-check')")
     return answer.error != "SQLITE_CORRUPT_VTAB"
 
 
 def differs_by_release(reader: Reader, catalog: Catalog, table: str) -> bool:
-    """Whether a table can disagree with its rows only because releases of SQLite do.
+    """Whether a table may differ from its rows only because SQLite versions differ.
 
-    The trigram tokenizer reads on behind a NUL up to 3.47 and stops there from 3.48 on; Hermes
-    keeps pictures and the like as text that begins with one.
+    The trigram tokenizer reads past a NUL up to SQLite 3.47 and stops there from 3.48 on. Hermes
+    stores messages with images and other parts as text that starts with a NUL.
     """
     source = COVERED.get(table)
     sql = next((entry.sql for entry in catalog.entries if entry.name == table), "")

@@ -1,4 +1,4 @@
-"""What the declaration of a full-text table says about its text and its tokenizer."""
+"""Parse the options of a full-text table's declaration, such as content and tokenizer."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _BUILT_IN = frozenset({"unicode61", "ascii", "porter", "trigram"})
 
 
 def options(sql: str) -> dict[str, str]:
-    """The options of a CREATE VIRTUAL TABLE … USING fts5, without quotes."""
+    """The options of a CREATE VIRTUAL TABLE … USING fts5 statement, unquoted."""
     start = _START.search(sql)
     found: dict[str, str] = {}
     for argument in _ARGUMENT.finditer(sql, start.end() if start else 0):
@@ -24,9 +24,9 @@ def options(sql: str) -> dict[str, str]:
 
 
 def foreign_tokenizer(sql: str) -> str | None:
-    """The tokenizer of a full-text table if it is one that an extension has to bring."""
+    """The tokenizer of a full-text table if an extension has to provide it."""
     words = [word.strip("'\"").lower() for word in options(sql).get("tokenize", "").split()]
-    if words[:1] == ["porter"]:  # it stems what another one finds
+    if words[:1] == ["porter"]:  # it wraps another tokenizer
         words = words[1:]
     return words[0] if words and words[0] not in _BUILT_IN else None
 

@@ -1,8 +1,8 @@
-"""A transaction that was cut off: whether its journal is to be played back or set aside.
+"""Decide whether the journal of an interrupted transaction is played back or set aside.
 
-A journal of its own database undoes the half that is in the file; a foreign one destroys rows.
-So two things are asked: whether it can be of this file at all, and, where there is room for both
-pictures, what SQLite says of the file with the journal and without it.
+The file's own journal undoes the half of the transaction that is in the file; a foreign journal
+destroys rows. So two things are checked: whether the journal can belong to this file, and, if both
+versions fit into memory, what SQLite says of the file with the journal and without it.
 """
 
 from __future__ import annotations
@@ -24,8 +24,11 @@ OWN, FOREIGN, DAMAGED, UNCLEAR = "own", "foreign", "damaged", "unclear"
 
 
 class Cutoff(NamedTuple):
-    """What is to become of a journal: own (play it back), foreign (set it aside), damaged (save
-    the rows of both), unclear (somebody has to decide)."""
+    """The verdict on the journal of an interrupted transaction, with the evidence for it.
+
+    The kind is own (play it back), foreign (set it aside), damaged (save the rows of both) or
+    unclear (a person has to decide).
+    """
 
     kind: str
     evidence: tuple[str, ...]
@@ -33,13 +36,13 @@ class Cutoff(NamedTuple):
 
 
 def judge(book: Book, path: Path, header: Header, *, most: int, limit: float | None) -> Cutoff:
-    """The verdict on the journal at `path`; SQLite is asked about files of up to `most` bytes."""
+    """Judge the journal at `path`; SQLite is asked about files of up to `most` bytes."""
     fd = open_regular(path)
     try:
         undo = journals.read(fd, header.page_size)
         log = book.read_log(live=False, seconds=0.03)
         kin = log_ancestry.of_journal(book.main, header, fd, undo, log)
-        # Over a file with a log in use no two pictures are needed: it leaves no journal.
+        # A database that uses its write-ahead log leaves no journal: nothing to compare.
         sound = None if log.committed else _sound(book.main, header, fd, undo, most, limit)
     finally:
         os.close(fd)
@@ -48,7 +51,7 @@ def judge(book: Book, path: Path, header: Header, *, most: int, limit: float | N
 
 
 def hot(path: Path) -> bool:
-    """Whether SQLite would play this journal back at the next opening."""
+    """Whether SQLite would play this journal back when it next opens the database."""
     try:
         fd = open_regular(path)
     except (FileNotFoundError, CouldNotLook):
@@ -60,7 +63,7 @@ def hot(path: Path) -> bool:
 
 
 Sound = tuple[bool, bool] | None
-"""Whether the database is sound with its journal, and without it; None when nobody looked."""
+"""Whether the database is sound with its journal, and without it; None if not checked."""
 
 
 def _kind(kin: Descent, sound: Sound) -> str:
@@ -95,7 +98,7 @@ def _sound(
 
 
 def _passes(data: bytes, limit: float | None) -> bool:
-    """Whether SQLite finds nothing wrong with a picture; raises when it had no time to tell."""
+    """Whether SQLite finds an in-memory image sound; raises if the time ran out."""
     if len(data) < 512:
         return not data
     with closing(InMemory(data[:18] + b"\1\1" + data[20:])) as reader:

@@ -1,9 +1,9 @@
-"""One file with the content of a database and of the log or journal beside it.
+"""Write one file with the content of a database and of its write-ahead log or journal.
 
-SQLite shows a database together with the files beside it: it plays a hot rollback journal back,
-then lays the committed pages of a write-ahead log over the file. `write` does the same page by
-page, whatever is in the pages, so it also works for a damaged database. Laying the same log over
-the joined file again changes nothing: that makes it a safe stand-in while a log is moved.
+SQLite reads a database together with its sidecar files: it plays back a hot rollback journal, then
+applies the committed pages of a write-ahead log. `write` does the same page by page without
+interpreting them, so it also works for a damaged database. Applying the same log to the joined
+file again changes nothing, so the file is a safe replacement while a log is moved.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from hermes_doctor.system.privileges import acting_for
 
 
 class Parts(NamedTuple):
-    """Where the files of one database are; the log and the journal may be missing."""
+    """The paths of one database's files; the log and the journal may be missing."""
 
     main: Path
     log: Path
@@ -32,7 +32,7 @@ class Parts(NamedTuple):
 
 
 def is_needed(parts: Parts) -> bool:
-    """Whether SQLite sees more in the database than its main file holds."""
+    """Whether SQLite would read more than the main file contains."""
     with _opened(parts) as (main, log, journal):
         if main is None or not os.fstat(main).st_size:  # SQLite deletes the log of an empty one
             return False
@@ -66,7 +66,7 @@ def _roll_back(main: int, journal: int, target: int) -> None:
 
 
 def _lay_over(fd: int, target: int, held: int) -> None:
-    """Lay the committed pages of a write-ahead log over the copy."""
+    """Apply the committed pages of a write-ahead log to the copy."""
     log = wal.read(fd)
     if not log.pages:
         return
@@ -84,7 +84,8 @@ def _lay_over(fd: int, target: int, held: int) -> None:
 def _is_hot(fd: int | None) -> bool:
     """Whether SQLite would play a journal back.
 
-    One of a transaction over several databases only counts while the journal of all exists.
+    The journal of a transaction over several databases is hot only while their super-journal
+    exists.
     """
     if fd is None or not journals.is_hot(fd):
         return False

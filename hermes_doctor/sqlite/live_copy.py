@@ -1,4 +1,4 @@
-"""A copy of a database that some process is writing to, without disturbing the writer."""
+"""Copy a database while a process writes to it, without blocking the writer."""
 
 from __future__ import annotations
 
@@ -19,33 +19,33 @@ from hermes_doctor.system.files import MEGABYTE, snapshot
 from hermes_doctor.system.workers import Child, Say, child, told, with_rights_of
 
 LONGEST = 3600.0
-"""Seconds for which a reader may hold a database still, should we hang ourselves."""
+"""Seconds after which the reader ends its transaction, in case this process hangs."""
 OFTEN = 2 * MEGABYTE
-"""After so much, whether it still does is asked again."""
+"""Bytes after which the reader is checked again."""
 READY = 30.0
-"""Seconds within which it must have the database."""
+"""Seconds within which the reader must have started its transaction."""
 
 Progress = Callable[[int], None]
 
 
 class Copied(NamedTuple):
-    """What is known of a copy."""
+    """The result of copying a database in use."""
 
     verdict: str
-    """SQLite's."""
+    """SQLite's verdict on the copy."""
     sha256: str
-    """Of the file as it was read back while it was written, by its pieces (`digests`)."""
+    """The digest of the file as it was read back, computed from its chunks (`digests`)."""
     pieces: str
-    """Of each of them."""
+    """The digests of the chunks."""
 
 
 def copy(source: Path, target: Path, progress: Progress | None = None) -> Copied:
     """Copy a database in use into a new file.
 
-    A second process holds a read transaction meanwhile, which never blocks a writer of a
-    database in WAL mode. It must be a second process: closing the file that we read would drop
-    the locks that our own process holds on it. A third reads the copy back as it grows
-    and hashes it; when all of it is there, SQLite examines it while it goes to the disk.
+    A worker holds a read transaction meanwhile, which never blocks a writer of a database in WAL
+    mode. It must be another process: closing the file that we read would drop the locks that our
+    own process holds on it. A second worker reads the copy back as it grows and hashes it. At the
+    end SQLite examines the copy while it is flushed to the disk.
     """
     held = snapshot(source)
     try:
@@ -75,7 +75,7 @@ def copy(source: Path, target: Path, progress: Progress | None = None) -> Copied
 
 
 def _finished(place: Path, places: list[Path]) -> str:
-    """Onto the disk, while SQLite examines it; and what it says."""
+    """Flush the copy to the disk while SQLite examines it; return SQLite's verdict."""
     places.append(place)
     with judged(place) as verdict:
         disk.sync_file(place)
@@ -84,11 +84,11 @@ def _finished(place: Path, places: list[Path]) -> str:
 
 @contextmanager
 def _followed(target: Path) -> Iterator[Child]:
-    """A child that hashes a file while it is written; it is told how much of it is final."""
+    """Start a worker that hashes a file while it is written; we send it the final length so far."""
 
     def follow(_: Say) -> str:
         arriving = map(int, told())
-        next(arriving, None)  # now it is there
+        next(arriving, None)  # now the file exists
         pieces = disk.pieces_of_arriving(target, arriving)
         return f"{digests.joined(pieces)} {digests.written(pieces)}"
 
@@ -98,7 +98,7 @@ def _followed(target: Path) -> Iterator[Child]:
 
 @contextmanager
 def _held_still(source: Path, *, examine: bool = False) -> Iterator[Child]:
-    """A child that keeps a read transaction open on the database, and may have it examined."""
+    """Start a worker that keeps a read transaction open and can also examine the database."""
 
     def hold(say: Say) -> str:
         try:

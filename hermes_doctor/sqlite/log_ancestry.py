@@ -1,8 +1,8 @@
-"""Whether a log or a journal can be of the database that it lies beside.
+"""Decide whether a write-ahead log or a journal can belong to the database next to it.
 
-Times prove nothing: a copy, a long transaction or a restore moves them in any direction. What
-SQLite itself writes does. Page 1 counts the changes of a database and its pages, and both a log
-and a journal carry their own versions of page 1, or leave it as it was.
+File times prove nothing: a copy, a long transaction or a restore changes them in any direction.
+SQLite's own counters do. Page 1 counts the changes and the pages of a database, and a log or a
+journal either has its own version of page 1 or leaves it unchanged.
 """
 
 from __future__ import annotations
@@ -19,24 +19,24 @@ PROVEN, LIKELY, UNKNOWN, IMPOSSIBLE = "proven", "likely", "unknown", "impossible
 
 
 class Descent(NamedTuple):
-    """How sure it is that two files belong together, and what says so."""
+    """How certain it is that two files belong together, and the evidence."""
 
     level: str
     what: str
 
 
 class _First(NamedTuple):
-    """What page 1 tells of its database."""
+    """The counters on page 1 of a database."""
 
     changes: int
     pages: int
     schema: int
-    """How often its schema was changed."""
+    """How often the schema was changed."""
     keeps_log: bool
 
     @classmethod
     def of(cls, page: bytes | None) -> _First | None:
-        """None for a page that does not agree with itself."""
+        """Parse page 1; None if its counters contradict each other."""
         if page is None or len(page) < 100 or page[:16] != MAGIC or page[24:28] != page[92:96]:
             return None
         changes, pages = struct.unpack_from(">2I", page, 24)
@@ -45,7 +45,7 @@ class _First(NamedTuple):
 
 
 def of_journal(main: int, header: Header, journal: int, undo: Undo, log: Log) -> Descent:
-    """Whether a journal can be that of the last transaction of this very file."""
+    """Whether a journal can be that of the file's last transaction."""
     now = _First.of(header.head)
     if undo.shared:
         return Descent(UNKNOWN, "it is of a transaction over several databases")
@@ -74,7 +74,7 @@ def _counted(now: _First, then: _First | None, undo: Undo) -> Descent:
     if since <= 1 and now.schema < then.schema:
         what = f"it began at schema {then.schema:,}, and the database is at {now.schema:,}"
         return Descent(IMPOSSIBLE, what)
-    if since <= 1:  # the count is raised by the transaction itself, as the last thing it does
+    if since <= 1:  # a transaction increments the counter as its last action
         return Descent(PROVEN, f"it began at change {then.changes:,} of the database, its last")
     what = f"it began at change {then.changes:,}, and the database is at {now.changes:,}"
     return Descent(IMPOSSIBLE, what)
@@ -89,11 +89,11 @@ def _equal(main: int, journal: int, undo: Undo) -> bool:
 
 
 def of_log(header: Header, log_fd: int, log: Log) -> Descent:
-    """Whether a log can have begun with this very file, or with what a checkpoint made of it.
+    """Whether a write-ahead log can have started from this file, or a checkpointed state of it.
 
-    The first version of page 1 in a log counts one change more than the file that the log began
-    with (or as many, if the same connection made the change before), and versions never count
-    backwards. Without page 1 in the log the database keeps its length.
+    The first version of page 1 in a log has a change counter one higher than the file that the log
+    started from (or equal, if the same connection made the previous change), and the counter never
+    decreases. If page 1 is not in the log, the database keeps its size.
     """
     now = _First.of(header.head)
     if log.page_size and header.page_size and log.page_size != header.page_size:
@@ -115,7 +115,7 @@ def of_log(header: Header, log_fd: int, log: Log) -> Descent:
 
 
 def _begin(fd: int, log: Log) -> int:
-    """Where the first version of page 1 in a log lies."""
+    """The offset of the first version of page 1 in a log."""
     step = FRAME + log.page_size
     for at in range(HEAD, HEAD + log.committed * step, step):
         if os.pread(fd, 4, at) == b"\0\0\0\1":

@@ -1,9 +1,9 @@
-"""Places where a write-ahead log contradicts the database file beside it.
+"""Find pages of a write-ahead log that contradict the database file next to it.
 
-A log of the file's own continues its b-trees: what a page of the log points to, and what points
-to a page of the log, fits across the two files. In a log of another life of the file each page
-is well formed, and still the parts do not fit. A damaged page is different: it is wrong in
-itself. So only well-formed pages count here, and one damaged pointer is not enough.
+A log that belongs to the file continues its b-trees: pointers between pages of the log and pages
+of the file match. In a log of another or an older version of the file each page is well formed,
+but the pointers do not match. A damaged page is different: it is not well formed. So only
+well-formed pages count here, and a single wrong pointer is not enough.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _LOWEST, _HIGHEST = -(1 << 63), (1 << 63) - 1
 
 
 class _Step(NamedTuple):
-    """One page to look at, and what the page above it says of it."""
+    """One page to visit, and what its parent page says about it."""
 
     number: int
     parent: int
@@ -35,30 +35,30 @@ class _Step(NamedTuple):
     low: int = _LOWEST
     high: int = _HIGHEST
     low_from: int = 0
-    """The page that sets the lower limit, which may be several levels above."""
+    """The page that sets the lower limit; it may be several levels above."""
     high_from: int = 0
 
 
 class Comparison:
-    """A walk through the b-trees of a database as its log shows them."""
+    """Walks the b-trees of a database with its write-ahead log applied."""
 
     def __init__(self, pages: Pages) -> None:
         self.pages = pages
         self.between: set[int] = set()
         """Pages of the log that do not fit the file."""
         self.within = False
-        """The log contradicts itself, as damage does."""
+        """The log contradicts itself, which means damage."""
         self.finished = True
-        """Every page was compared. Otherwise more may be found."""
+        """Every page was compared; if not, there may be more contradictions."""
 
     @property
     def foreign(self) -> bool:
-        """Whether both files agree with themselves and not with each other."""
+        """Whether both files are consistent in themselves but contradict each other."""
         return len(self.between) >= ENOUGH and not self.within
 
     @property
     def undecided(self) -> bool:
-        """Whether the time ended before either answer was found."""
+        """Whether the time ran out before there was an answer."""
         return not (self.finished or self.foreign or self.within)
 
     def walk(self, roots: Iterable[tuple[int, bool]], seconds: float | None) -> None:
@@ -78,7 +78,7 @@ class Comparison:
                 todo += self._look(step)
 
     def _named(self) -> dict[int, int]:
-        """By root page: the page of the schema that names it, which need not be page 1."""
+        """By root page: the page of the schema that names it, which is not always page 1."""
         found: dict[int, int] = {}
         try:
             for page, row in records.placed(self.pages, 1, most=MOST_PAGES):
@@ -86,7 +86,7 @@ class Comparison:
                 if isinstance(root, int) and root:
                     found.setdefault(root, page)
         except CouldNotLook:
-            pass  # the walk from page 1 finds out what is wrong with the schema
+            pass  # the walk from page 1 finds the damage in the schema
         return found
 
     def _look(self, step: _Step) -> list[_Step]:
@@ -101,7 +101,7 @@ class Comparison:
         if found is None:
             if not own or step.parent in self.pages.frames:
                 self._count(step)
-            return []  # else it may be damaged, or a page of another kind: no telling
+            return []  # else it may be damaged, or of another type: undecided
         kind, cells = found
         if kind not in (_TABLE if step.table else _INDEX):
             self._count(step)
@@ -121,7 +121,7 @@ class Comparison:
         return self._children(step, page, kind, cells, keys)
 
     def _keys(self, page: bytes, kind: int, cells: tuple[int, ...]) -> list[int]:
-        """The rowids on a page of a table; of a leaf the first and the last are enough."""
+        """The rowids on a page of a table; for a leaf only the first and the last."""
         if kind == LEAF:
             ends = (cells[0], cells[-1]) if len(cells) > 1 else cells
             return [signed(varint(page, varint(page, at)[1])[0]) for at in ends]
@@ -155,7 +155,7 @@ class Comparison:
         return [one for one in below if one.number in self.pages.frames]
 
     def _leaves(self, steps: list[_Step]) -> bool:
-        """Whether pages of the file have leaves below them, which need not be read."""
+        """Whether the first of these pages in the file is a leaf, so none needs to be read."""
         for one in steps:
             if one.number not in self.pages.frames:
                 try:
@@ -165,7 +165,7 @@ class Comparison:
         return False
 
     def _count(self, step: _Step, *, missing: bool = False) -> None:
-        """Note that a page is not what the page above it says."""
+        """Record that a page is not what its parent says."""
         log = [n for n in (step.parent, step.number) if n in self.pages.frames]
         if missing:
             self.between.add(step.parent)

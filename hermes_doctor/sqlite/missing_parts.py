@@ -1,4 +1,4 @@
-"""What a database lacks of what its release makes it of."""
+"""Find tables, columns, indexes and triggers that a release declares and a database lacks."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Missing(NamedTuple):
-    """One part that is not there."""
+    """One part of the schema that is missing."""
 
     kind: str
     """column, table, full-text table, index or trigger."""
@@ -28,11 +28,11 @@ class Missing(NamedTuple):
 
 
 def missing(found: Schema, plan: Blueprint) -> list[Missing]:
-    """All that is not there; nothing at all for a database that has none of the tables.
+    """List all missing parts; empty for a database that has none of the tables.
 
-    Only presence counts, for the text of a declaration differs with the releases that a file
-    went through. An index or a trigger goes with its table and with the columns that it names,
-    a trigger also with the full-text table that it feeds: they come back together.
+    Only presence counts, because the SQL text differs with the releases that upgraded a file. An
+    index or trigger is not listed if its table or a column that it names is missing, nor a trigger
+    if its full-text table is missing: they are created together with these.
     """
     if not found.declarations.keys() & plan.tables.keys():
         return []
@@ -52,8 +52,8 @@ def _tables(found: Schema, plan: Blueprint) -> Iterator[Missing]:
 def _columns(found: Schema, plan: Blueprint) -> Iterator[Missing]:
     for name, table in plan.tables.items():
         if found.declarations.get(name, table.sql) == table.sql:
-            continue  # not there at all, or there to the letter
-        there = {column.lower() for column in found.tables.get(name, {})}  # as SQLite takes it
+            continue  # missing, or identical to the letter
+        there = {column.lower() for column in found.tables.get(name, {})}  # SQLite ignores case
         for column in table.columns:
             if column.name.lower() not in there:
                 yield Missing("column", name, column.name, column.if_missing)
@@ -76,7 +76,7 @@ def _owned(found: Schema, plan: Blueprint, columns: list[Missing]) -> Iterator[M
 
 
 def words(sql: str) -> frozenset[str]:
-    """The names, and whatever else is a word, in a statement."""
+    """All words of a statement, among them the names that it uses."""
     return frozenset(re.findall(r"\w+", sql))
 
 

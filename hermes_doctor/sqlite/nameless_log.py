@@ -1,8 +1,9 @@
-"""A database file and a write-ahead log that lost its name, read through descriptors.
+"""Copy and compare databases whose write-ahead log was deleted while a process has it open.
 
-In WAL mode only a checkpoint changes the database file, and it copies only pages of the current
-log. So the file, read first, and the log, read after it, make one consistent state as long as the
-log was not started again in between: a page that a checkpoint wrote then is also in the log.
+The files are read through open descriptors. In WAL mode only a checkpoint changes the database
+file, and it copies only pages of the current log. So the file, read first, and the log, read after
+it, are one consistent state if the log was not restarted in between: a page that a checkpoint
+wrote meanwhile is also in the log.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ TRIES = 20
 
 
 class Image:
-    """The pages of a database as a reader of the file and its log would see them."""
+    """The pages of a database with its write-ahead log applied."""
 
     def __init__(self, main: int, log: int | None) -> None:
         self.main = main
@@ -40,7 +41,7 @@ class Image:
         self.count = self.log.db_pages if self.log.pages else size // self.page_size
 
     def page(self, number: int) -> bytes:
-        """One page, the first is 1; empty behind the end."""
+        """One page, counted from 1; empty past the end."""
         if number > self.count:
             return b""
         if number in self.log.pages and self.log_fd is not None:
@@ -48,21 +49,21 @@ class Image:
         return os.pread(self.main, self.page_size, (number - 1) * self.page_size)
 
     def pages(self) -> Iterator[tuple[int, bytes]]:
-        """All of them."""
+        """All pages with their numbers."""
         return ((number, self.page(number)) for number in range(1, self.count + 1))
 
     def equals(self, other: Image) -> bool:
-        """Whether both hold the same bytes."""
+        """Whether both have the same bytes."""
         same = (self.page_size, self.count) == (other.page_size, other.count)
         return same and all(page == other.page(number) for number, page in self.pages())
 
     def extends(self, earlier: Image) -> bool:
-        """Whether this log is the earlier one with more frames behind it."""
+        """Whether this log is the earlier one with frames appended."""
         same = self.log.salts == earlier.log.salts and self.log.salts != b""
         return same and self.log.committed >= earlier.log.committed
 
     def is_made_of(self, others: tuple[Image, ...]) -> bool:
-        """Whether every page is one that another image has, or had since its log was started."""
+        """Whether every page is in another image, or was since that image's log was started."""
         versions: dict[int, list[tuple[int, int]]] = {}
         for other in others:
             for number, place in other.frames():
@@ -76,7 +77,7 @@ class Image:
         return True
 
     def frames(self) -> Iterator[tuple[int, int]]:
-        """The page of each frame of the log, and where its bytes are."""
+        """The page number of each frame of the log, and the offset of its bytes."""
         step = wal.FRAME + self.log.page_size
         for frame in range(self.log.frames if self.log_fd is not None else 0):
             assert self.log_fd is not None
@@ -85,7 +86,7 @@ class Image:
             yield number, at + wal.FRAME
 
     def write(self, path: Path) -> None:
-        """Write it as one new file that needs no log."""
+        """Write the image as one new file without a log."""
         with disk.fresh(path) as fd:
             length = self.count * self.page_size
             disk.transfer(self.main, fd, 0, min(length, os.fstat(self.main).st_size))
@@ -105,10 +106,10 @@ def _page_size(main: int) -> int:
 
 
 def copy(main: int, log: int | None, index: int | None, target: Path) -> dict[Path, str]:
-    """Copy a file and its log, which a process may be writing, as one state.
+    """Copy a file and its log, which a process may be writing, as one consistent state.
 
-    The new files are called like `target`, with -wal and -shm; each is returned with the SHA-256
-    of what was read, and the disk holds just that. CannotFix where the writer is too quick.
+    The new files are named `target`, with -wal and -shm. Each is returned with the SHA-256 of what
+    was read, which is compared with the disk. Raises CannotFix if the writer is too fast.
     """
     made = tuple(target.with_name(target.name + suffix) for suffix in ("", "-wal", "-shm"))
     for _ in range(TRIES):
@@ -130,7 +131,7 @@ def copy(main: int, log: int | None, index: int | None, target: Path) -> dict[Pa
 
 
 def _copy(source: int, target: Path) -> str:
-    """Copy what a file holds now; the SHA-256 of what was read."""
+    """Copy the current content of a file; return the SHA-256 of what was read."""
     total, at = hashlib.sha256(), 0
     with disk.fresh(target) as fd:
         while chunk := os.pread(source, disk.CHUNK, at):
@@ -141,7 +142,7 @@ def _copy(source: int, target: Path) -> str:
 
 
 def _mark(main: int, log: int | None) -> tuple[object, ...]:
-    """What changes when the log is started again, or when a file without a log is written."""
+    """A mark that changes when the log is restarted, or when a file without a log is written."""
     if log is not None and (head := os.pread(log, wal.HEAD, 0)):
         return (head,)
     st = os.fstat(main)
@@ -153,7 +154,7 @@ def _committed(index: int | None) -> wal.Index | None:
 
 
 def _holds(path: Path, known: wal.Index | None, log: int | None) -> bool:
-    """Whether a copy of a log holds every frame that was committed when copying began."""
+    """Whether a copy of a log has every frame that was committed when copying started."""
     if log is None or known is None:
         return True
     with path.open("rb") as file:
@@ -162,18 +163,18 @@ def _holds(path: Path, known: wal.Index | None, log: int | None) -> bool:
 
 
 class Compared(NamedTuple):
-    """What SQLite says of two databases, and which rows of the first the second lacks."""
+    """SQLite's verdict on two databases, and which rows of the first the second lacks."""
 
     first: str
     second: str
     missing: dict[str, int]
-    """Rows of the first without a row of that number in the second, by table."""
+    """By table: rows of the first whose rowid is not in the second."""
     different: dict[str, int]
-    """Rows that are in both and are not the same."""
+    """By table: rows that are in both and differ."""
 
 
 def compare(first: Path, second: Path) -> Compared:
-    """Compare two databases that nobody uses; they lie in one folder."""
+    """Compare two databases that are not in use; both are in one folder."""
     return Compared(*json.loads(with_rights_of(first, lambda here: _compare(here, second))))
 
 
@@ -203,7 +204,7 @@ def _verdict(path: Path) -> str:
 
 
 def _tables(db: sqlite3.Connection) -> list[str]:
-    """The ordinary tables: what a search index holds is made from them."""
+    """The ordinary tables, without full-text tables, whose content comes from the others."""
     rows = db.execute("SELECT name, sql FROM main.sqlite_master WHERE type = 'table'").fetchall()
     virtual = tuple(
         f"{name}_" for name, sql in rows if sql and sql.upper().startswith("CREATE VIRTUAL")
@@ -216,7 +217,7 @@ def _tables(db: sqlite3.Connection) -> list[str]:
 
 
 def _rows(db: sqlite3.Connection, table: str) -> tuple[int, int]:
-    """How many rows the other lacks, and how many it has otherwise."""
+    """How many rows the other database lacks, and how many differ in it."""
     name = quoted(table)
     columns = [row[1] for row in db.execute(f"PRAGMA main.table_info({name})")]
     theirs = [row[1] for row in db.execute(f"PRAGMA other.table_info({name})")]

@@ -1,8 +1,8 @@
-"""Rows and indexes that say different things: then the row may be what is damaged.
+"""Find rows whose values differ from their index entries: the row may be the damaged one.
 
-SQLite's check says "row missing from index" both when an index has lost an entry and when a
-value of the row has changed. In the first case the index can be made anew; in the second it is
-the only witness of what the row was, and making it anew destroys it.
+SQLite's check says "row missing from index" both when an index has lost an entry and when a value
+of the row has changed. In the first case the index can be rebuilt. In the second it has the only
+copy of the original value, and rebuilding it destroys that.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _PARTIAL = pattern(r"\)\s*WHERE\s+(.+)$", re.IGNORECASE | re.DOTALL)
 def contradicted(
     reader: Reader, catalog: Catalog, indexes: Iterable[str], seconds: float | None
 ) -> dict[str, int]:
-    """By table: how many rows one of these indexes knows with another value."""
+    """By table: how many rows have another value in one of these indexes."""
     found: dict[str, int] = {}
     wanted = set(indexes)
     for entry in catalog.entries:
@@ -33,7 +33,7 @@ def contradicted(
 
 
 def _differing(reader: Reader, index: Entry, seconds: float | None) -> int:
-    """Rows that stand in the index under their number, but not with their values."""
+    """Count rows that the index has by rowid, but with other values."""
     parts = reader.ask(f"PRAGMA index_xinfo({quoted(index.name)})", seconds)
     keys = [part for part in parts.rows if part[5]]
     if parts.error or not keys or any(part[1] == -2 or not part[2] for part in keys):

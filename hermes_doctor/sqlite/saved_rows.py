@@ -1,7 +1,8 @@
-"""Rows that were saved with a deleted write-ahead log and are not in the live database.
+"""Find rows of a saved write-ahead log that the live database lacks.
 
-Such rows are in the saved log and not in the saved database file. A row of the file itself cannot
-be lost together with the log: if the live database lacks it, somebody deleted it.
+The log was saved after it had been deleted. Such rows are in the saved log and not in the saved
+database file. A row of the file itself cannot be lost together with the log: if the live database
+lacks it, it was deleted.
 """
 
 from __future__ import annotations
@@ -19,17 +20,17 @@ from hermes_doctor.sqlite import inspector
 from hermes_doctor.sqlite.reader import InProcess, Reader
 
 SECONDS = 2.0
-"""Time limit for one question to a database."""
+"""Time limit for one query to a database."""
 PAGE = inspector.MOST_ROWS
 MOST = 40 * PAGE
-"""Rows of a log that are compared."""
+"""The most rows of a log that are compared."""
 _CHUNK = 200
 Ask = Callable[[str], Sequence[Sequence[Any]]]
-"""Answers one statement; raises CouldNotLook if it cannot."""
+"""Runs one query; raises CouldNotLook if it fails."""
 
 
 class Message(NamedTuple):
-    """What identifies a message. Hermes may number messages again, so the number is not enough."""
+    """What identifies a message; the id is not enough, because Hermes may renumber messages."""
 
     id: int
     session: str
@@ -38,31 +39,31 @@ class Message(NamedTuple):
 
     @property
     def key(self) -> tuple[str, str, float]:
-        """The message, whatever its number."""
+        """What identifies the message without its number."""
         return self.session, self.role, self.time
 
 
 class SavedMessages(NamedTuple):
-    """The messages that are only in a saved log."""
+    """The messages that are only in a saved write-ahead log."""
 
     messages: tuple[Message, ...]
     base: int
-    """The highest number in the saved file without its log; the log's messages come after it."""
+    """The highest id in the saved file without its log; the log's messages have higher ids."""
     known: frozenset[str]
-    """Those of their sessions that the saved file has without its log."""
+    """The sessions of these messages that the saved file has without its log."""
 
 
 class Lacking(NamedTuple):
     """The saved messages that a database lacks."""
 
     own: tuple[Message, ...] = ()
-    """They can be added under their own numbers."""
+    """They can be added with their own ids."""
     renumbered: tuple[Message, ...] = ()
-    """Their numbers are in use, but they fit behind the other messages of their session."""
+    """Their ids are in use, but they can be appended to their session with new ids."""
     left: tuple[Message, ...] = ()
-    """Their session went on without them, and Hermes orders messages by number."""
+    """They cannot be added: their session continued, and Hermes orders messages by id."""
     sessions: tuple[str, ...] = ()
-    """Sessions of those that can be added which the database lacks too."""
+    """The sessions of messages that can be added which the database lacks too."""
 
     @property
     def addable(self) -> int:
@@ -71,7 +72,7 @@ class Lacking(NamedTuple):
 
 
 def asking(reader: Reader) -> Ask:
-    """Questions to a reader, each with a time limit."""
+    """A function that queries a reader, with a time limit for each query."""
 
     def ask(sql: str) -> Sequence[Sequence[Any]]:
         answer = reader.ask(sql, SECONDS)
@@ -86,7 +87,7 @@ def asking(reader: Reader) -> Ask:
 
 @contextlib.contextmanager
 def opened(path: Path) -> Iterator[tuple[Ask, Ask]]:
-    """Questions to a saved database with its log, and to the file without the log."""
+    """Functions that query a saved database with its log, and the file without the log."""
     with (
         contextlib.closing(InProcess(path, inspector.LEFT)) as whole,
         contextlib.closing(InProcess(path, inspector.REST)) as file,
@@ -95,7 +96,7 @@ def opened(path: Path) -> Iterator[tuple[Ask, Ask]]:
 
 
 def messages(path: Path) -> SavedMessages:
-    """The messages that only the log of a saved history has."""
+    """Read the messages that only the log of a saved message history has."""
     with opened(path) as (whole, file):
         base = 0
         with contextlib.suppress(CouldNotLook):  # the table itself may be only in the log
@@ -109,7 +110,7 @@ def messages(path: Path) -> SavedMessages:
 
 
 def tasks(path: Path, live: Ask) -> int:
-    """How many tasks only the log of a saved board has, and the live board lacks."""
+    """Count the tasks that only the log of a saved board has and the live board lacks."""
     with opened(path) as (whole, file):
         try:
             before = _tasks(file)
@@ -130,10 +131,10 @@ def _tasks(ask: Ask) -> set[str]:
 
 
 def lacking(saved: SavedMessages, ask: Ask, wanted_since: Callable[[], float]) -> Lacking:
-    """Which saved messages a database lacks, and how they can be added.
+    """Find the saved messages that a database lacks, and how they can be added.
 
-    `wanted_since` says before which time Hermes deletes sessions by itself. A session that the
-    saved file has without its log and the database lacks was deleted: it is not counted.
+    `wanted_since` returns the time before which Hermes deletes sessions itself. A session that is
+    in the saved file without its log and not in the database was deleted: it is not counted.
     """
     numbered = _numbered([one.id for one in saved.messages], ask)
     missing = [one for one in saved.messages if numbered.get(one.id) != one]
@@ -146,7 +147,7 @@ def lacking(saved: SavedMessages, ask: Ask, wanted_since: Callable[[], float]) -
     moved = Counter(one.key for one in later if one not in mine)
     absent: dict[str, list[Message]] = {}
     for one in missing:
-        if moved[one.key] > 0:  # it is there under another number
+        if moved[one.key] > 0:  # the database has it with another id
             moved[one.key] -= 1
         else:
             absent.setdefault(one.session, []).append(one)
@@ -164,7 +165,7 @@ def _placed(
     numbered: dict[int, Message],
     there: set[str],
 ) -> Lacking:
-    """Keep a session together: all of its messages fit in the same way, or none is added."""
+    """Keep a session together: all of its messages are added in the same way, or none."""
     own: list[Message] = []
     renumbered: list[Message] = []
     left: list[Message] = []
@@ -183,7 +184,7 @@ def _placed(
 
 
 def _in_order(merged: Sequence[Message], lost: Sequence[Message]) -> bool:
-    """Whether time does not run backwards between an added message and one that was there."""
+    """Whether times ascend between each added message and its existing neighbours."""
     added = set(lost)
     return all(
         one.time <= two.time for one, two in pairwise(merged) if (one in added) != (two in added)
@@ -191,7 +192,7 @@ def _in_order(merged: Sequence[Message], lost: Sequence[Message]) -> bool:
 
 
 def _after(ask: Ask, last: int, sessions: Iterable[str] | None = None) -> Iterator[Message]:
-    """The messages with higher numbers, of these sessions or of all."""
+    """The messages with higher ids, of these sessions or of all."""
     only = "" if sessions is None else f" AND session_id IN ({_listed(sorted(sessions))})"
     for _ in range(0, MOST, PAGE):
         rows = ask(
@@ -221,7 +222,7 @@ def _message(row: Sequence[Any]) -> Message:
 
 
 def _sessions(names: Iterable[str], ask: Ask) -> set[str]:
-    """Those of these sessions that a database has."""
+    """The sessions among `names` that a database has."""
     wanted, found = sorted(names), set[str]()
     for start in range(0, len(wanted), _CHUNK):
         listed = _listed(wanted[start : start + _CHUNK])

@@ -1,4 +1,4 @@
-"""Repairs of a private copy of a database, from the least to the most invasive.
+"""Repair a private copy of a database, from the least to the most invasive method.
 
-`planning.database_repair` chooses among them; nothing here touches the file of a home.
+`planning.database_repair` chooses among the methods; nothing here changes a file of a home.
 """

@@ -1,4 +1,4 @@
-"""Tasks of a board that nobody works on any more."""
+"""Release board tasks whose worker has died."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from hermes_doctor.sqlite.repairs.work import at_work, transaction
 
 
 def release(copy: Path, tasks: Sequence[tuple[str, int, str]]) -> list[str]:
-    """Make tasks ready again that the same dead worker still holds, and end their runs.
+    """Make tasks ready again that a dead worker still holds, and end their runs.
 
-    Meanwhile somebody alive may have taken one over: it is told by process and claim.
+    A running worker may have taken one over meanwhile, so process id and claim are compared.
     """
     done = 0
     with at_work(copy) as connection, transaction(connection):

@@ -1,4 +1,4 @@
-"""Full-text tables of somebody else: made anew from the text that they keep themselves."""
+"""Rebuild full-text tables that are not Hermes' own, from the text that they store."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TakeOut = Callable[[Path, Sequence[str]], None]
 
 
 def rebuild(copy: Path, indexes: Sequence[fulltext.Index], take_out: TakeOut) -> list[str]:
-    """Their rows are put by, and put into new tables; raises where that text is damaged too."""
+    """Save their rows and fill new tables with them; raise if that text is damaged too."""
     said = []
     for index in indexes:
         if index.contentless:
@@ -40,14 +40,14 @@ def _aside(index: fulltext.Index) -> str:
 
 
 def _put_by(copy: Path, index: fulltext.Index) -> list[tuple[str, object]]:
-    """Its text in a table of our own, and its settings."""
+    """Copy its text into a temporary table; return its settings."""
     try:
         with at_work(copy, lenient=True) as connection:
             name = quoted(index.name + "_content")
             connection.execute(f"CREATE TABLE {_aside(index)} AS SELECT * FROM {name}")
             try:
                 return fulltext.settings(connection, quoted(index.name + "_config"))
-            except sqlite3.DatabaseError:  # they only tune it
+            except sqlite3.DatabaseError:  # settings only affect speed
                 return []
     except CannotFix as why:
         raise CannotFix(f"the text that {shown([index.name])} keeps is damaged too") from why

@@ -1,4 +1,4 @@
-"""A database that is lost as a whole comes back from the newest copy that is sound."""
+"""Restore a database that is lost entirely from its newest sound copy."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hermes_doctor.system.files import snapshot
 
 
 def bring_back(copy: Path, candidates: Sequence[Copy]) -> list[str]:
-    """Put the newest sound candidate in the place of the copy."""
+    """Replace `copy` by the newest sound candidate."""
     for one in candidates:
         for old in (copy, *sidecars(copy)):
             disk.remove(old)

@@ -1,11 +1,12 @@
-"""Full-text tables made anew from the rows that they index.
+"""Rebuild full-text tables from the rows that they index.
 
-FTS5's own 'rebuild' reads its second copy of the text, so it keeps what is missing there and
-fails on physical damage; and a damaged full-text table cannot even be dropped. So its row in
-the schema goes first, which makes its shadow tables ordinary ones.
+FTS5's own 'rebuild' reads the table's copy of the text, so rows missing there stay missing, and it
+fails on physical damage; a damaged full-text table cannot even be dropped. So its row in the
+schema is deleted first, which turns its shadow tables into ordinary tables.
 
-Those that the release knows are made from its rows, all of them. Somebody else's is touched only
-if it is damaged itself, and then made anew from the text that it keeps: that is nowhere else.
+All full-text tables of the release are rebuilt from its rows. A table that is not Hermes' own is
+changed only if it is damaged itself. It is then rebuilt from the text that it stores, because
+there is no other copy.
 """
 
 from __future__ import annotations
@@ -29,9 +30,9 @@ from hermes_doctor.system.files import shown
 
 
 def rebuild(copy: Path, blueprint: Blueprint | None) -> list[str]:
-    """Take the full-text tables out and make them anew, triggers included.
+    """Remove the full-text tables and create them again, with their triggers.
 
-    What the file declares itself comes first; the blueprint, where there is one, has what it lost.
+    The declarations of the file take precedence; the blueprint, if any, supplies missing ones.
     """
     with at_work(copy, lenient=True) as connection:
         tables = _declared(connection, "table")
@@ -45,7 +46,7 @@ def rebuild(copy: Path, blueprint: Blueprint | None) -> list[str]:
     own = [index for index in indexes if index.name in known]
     theirs = [index for index in indexes if index.name not in known and _hit(copy, index, tables)]
     if theirs and not any(_hit(copy, index, tables) for index in own):
-        own = []  # the damage is theirs alone
+        own = []  # only tables that are not Hermes' own are damaged
     if not (own or theirs) or not all(index.table or index.external for index in own):
         raise CannotFix("how its full-text tables are filled is not known")
     said = foreign_fulltext.rebuild(copy, theirs, _take_out) if theirs else []
@@ -53,21 +54,21 @@ def rebuild(copy: Path, blueprint: Blueprint | None) -> list[str]:
         _take_out(copy, [index.name for index in own])
     missing = {name: sql for name, sql in wanted.items() if name not in triggers}
     said = _fill(copy, own, missing) + said
-    with at_work(copy) as connection:  # which has seen nothing of how they were made
+    with at_work(copy) as connection:  # a new connection, without cached state
         for index in (*own, *theirs):
             fulltext.prove(connection, index)
             if index in own and index.external:
                 with fulltext_views.permitted(connection, index):
                     fulltext.prove(connection, index, against=True)
-        if complaints(connection, 1):  # pages of a table that the schema had lost already
+        if complaints(connection, 1):  # pages of a table that was already missing from the schema
             connection.execute("VACUUM")
     return said
 
 
 def _fill(copy: Path, indexes: Sequence[fulltext.Index], missing: dict[str, str]) -> list[str]:
-    """Fill all of them in one transaction, which also ends a rebuild that Hermes has not finished.
+    """Fill all of them in one transaction, and end a rebuild that Hermes has not finished.
 
-    Hermes would go on with it and index the rest a second time.
+    Otherwise Hermes would continue it and index the remaining rows a second time.
     """
     said = []
     with at_work(copy) as connection, transaction(connection):
@@ -85,7 +86,7 @@ def _fill(copy: Path, indexes: Sequence[fulltext.Index], missing: dict[str, str]
 
 
 def end_rebuild(connection: sqlite3.Connection) -> bool:
-    """Take away the two numbers by which Hermes goes on with a rebuild."""
+    """Delete the two numbers with which Hermes would continue a rebuild."""
     there = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?"
     if connection.execute(there, [META]).fetchone() is None:
         return False
@@ -101,7 +102,7 @@ def _declared(connection: sqlite3.Connection, kind: str) -> dict[str, str]:
 
 
 def _hit(copy: Path, index: fulltext.Index, tables: dict[str, str]) -> bool:
-    """Whether a full-text table is damaged, or does not know the rows that it should."""
+    """Whether a full-text table is missing, damaged, or lacks rows that it should have."""
     if index.name not in tables:
         return True
     try:
@@ -137,10 +138,10 @@ def _take_out(copy: Path, tables: Sequence[str]) -> None:
     if stubborn:
         _forget(copy, stubborn)
         with at_work(copy) as connection:
-            connection.execute("VACUUM")  # their pages belong to nobody now
+            connection.execute("VACUUM")  # frees their pages, which no table owns now
 
 
 def _forget(copy: Path, tables: Sequence[str]) -> None:
-    """Take tables out of the schema, doubled rows included; their triggers stay."""
+    """Delete tables from the schema, duplicate rows included; their triggers are kept."""
     marks = ", ".join("?" for _ in tables)
     forget(copy, f"tbl_name IN ({marks}) AND type != 'trigger'", tables)

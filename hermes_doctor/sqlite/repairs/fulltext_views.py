@@ -1,9 +1,9 @@
 """Let a full-text table read the view that it indexes, and nothing else.
 
-SQLite up to 3.40 calls the JSON functions unsafe in a view unless the schema is trusted, and
-newer releases of Hermes use them there. The schema comes from the file, so it is trusted only on
-a connection whose authorizer permits harmless functions, ordinary tables, and no writing except
-into the tables behind that index.
+SQLite up to 3.40 rejects JSON functions in a view unless the schema is trusted, and newer releases
+of Hermes use them there. The schema comes from the file, so it is trusted only on a connection
+whose authorizer permits harmless functions, ordinary tables, and writing only to the shadow tables
+of that index.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from hermes_doctor.sqlite.catalog import FTS, SHADOWS, Catalog, Entry
 from hermes_doctor.sqlite.fulltext_options import options
 
 STEPS = 100_000
-"""Instructions of SQLite after which the bound is looked at."""
+"""SQLite instructions after which the limit is checked."""
 LEAST, PER_PAGE = 1000, 10
-"""How often that may happen: for any database, and for each of its pages. Hermes' own views need
-a few instructions for each row, a page has some ten rows."""
+"""How many such checks are allowed: for any database, and for each of its pages. Hermes' own views
+need a few instructions for each row, and a page has about ten rows."""
 
 
 @contextmanager
 def permitted(connection: sqlite3.Connection, index: fulltext.Index) -> Iterator[None]:
-    """Trust the schema as far as this index needs it, where its text comes from a view."""
+    """Trust the schema within limits while an index reads its text from a view."""
     catalog = catalog_of(connection)
     source = options(index.sql).get("content", "")
     if not any((entry.kind, entry.name) == ("view", source) for entry in catalog.entries):
@@ -51,7 +51,7 @@ def permitted(connection: sqlite3.Connection, index: fulltext.Index) -> Iterator
 
 
 class _Work:
-    """Bounds the work of a view by the size of the database; Ctrl-C is noticed as well."""
+    """Limits the work of a view by the size of the database, and lets Ctrl-C interrupt it."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         [(pages,)] = connection.execute("PRAGMA page_count").fetchall()
@@ -59,14 +59,14 @@ class _Work:
         self.stopped = False
 
     def goes_on_too_long(self) -> bool:
-        """Called by SQLite now and then; True stops the statement."""
+        """Called by SQLite every STEPS instructions; True stops the statement."""
         self.left -= 1
         self.stopped = self.left < 0
         return self.stopped
 
 
 def catalog_of(connection: sqlite3.Connection) -> Catalog:
-    """The schema of a database that is open."""
+    """Read the schema of an open database."""
     rows = connection.execute(
         "SELECT type, name, tbl_name, coalesce(rootpage, 0), coalesce(sql, '') FROM sqlite_master"
     )

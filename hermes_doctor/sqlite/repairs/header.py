@@ -1,4 +1,4 @@
-"""The first 100 bytes of a database, written anew where they are wrong."""
+"""Repair the 100-byte header of a database."""
 
 from __future__ import annotations
 
@@ -9,20 +9,21 @@ from hermes_doctor.sqlite.header import MAGIC, PAGE_SIZES
 from hermes_doctor.sqlite.repairs.work import at_work, complaints
 
 _KINDS = (b"\x05", b"\x0d")
-"""The first page is one of a table, inner or leaf."""
+"""Valid types of the first page: interior or leaf page of a table."""
 
 
 def write_magic(copy: Path) -> list[str]:
-    """Put back the 16 bytes that every database begins with, and not one more."""
+    """Write the 16 magic bytes at the start, and nothing else."""
     with copy.open("r+b") as file:
         file.write(MAGIC)
     return ["The 16 magic bytes were written back."]
 
 
 def rewrite(copy: Path) -> list[str]:
-    """Put fixed fields right, count the pages, and find the page size that SQLite agrees with.
+    """Write a new header: correct the fixed fields, count the pages, and find the page size.
 
-    What was free is given up: only the header knew it, and compacting gives it back.
+    The page size is the first that SQLite accepts. The freelist is dropped, because only the
+    header pointed to it; VACUUM then frees these pages.
     """
     size = copy.stat().st_size
     with copy.open("rb") as file:
@@ -45,7 +46,7 @@ def rewrite(copy: Path) -> list[str]:
 
 
 def _header(head: bytes, page_size: int, pages: int, reserved: int) -> bytes:
-    """A header for these pages that keeps the counters of the old one where they can be right."""
+    """A header for these pages that keeps the plausible counters of the old one."""
     new = bytearray(head[:100])
     new[:16] = MAGIC
     new[16:18] = (1 if page_size == 65536 else page_size).to_bytes(2, "big")
@@ -60,7 +61,7 @@ def _header(head: bytes, page_size: int, pages: int, reserved: int) -> bytes:
     new[56:60] = (1).to_bytes(4, "big")
     new[64:68] = bytes(4)
     new[72:92] = bytes(20)
-    new[92:96] = new[24:28]  # the page count counts only when these two agree
+    new[92:96] = new[24:28]  # SQLite uses the page count only if these two are equal
     return bytes(new)
 
 

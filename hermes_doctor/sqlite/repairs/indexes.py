@@ -1,4 +1,4 @@
-"""Indexes hold nothing of their own: they are made anew from the rows."""
+"""Rebuild ordinary indexes from the rows of their tables."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _INDEXES = "SELECT name FROM sqlite_master WHERE type = 'index' AND typeof(name)
 
 
 def reindex(copy: Path) -> list[str]:
-    """Make every index anew; pages that the damage had orphaned are given back."""
+    """Rebuild every index; pages that the damage had orphaned are freed."""
     with at_work(copy) as connection:
         names = [row[0] for row in connection.execute(_INDEXES)]
         for place, name in enumerate(names):
@@ -22,7 +22,7 @@ def reindex(copy: Path) -> list[str]:
         progress.tell("letting SQLite check every page")
         left = complaints(connection)
         if left:
-            connection.execute("VACUUM")  # "page is never used": the damage had cut it off
+            connection.execute("VACUUM")  # "page is never used": the damage had orphaned it
             left = complaints(connection)
         if left:
             raise CannotFix("more than its indexes is damaged")
@@ -30,7 +30,7 @@ def reindex(copy: Path) -> list[str]:
 
 
 def compact(copy: Path) -> list[str]:
-    """Write the database anew without the pages that nothing uses."""
+    """Compact the database with VACUUM, which removes unused pages."""
     before = copy.stat().st_size
     with at_work(copy) as connection:
         connection.execute("VACUUM")
@@ -39,14 +39,14 @@ def compact(copy: Path) -> list[str]:
 
 
 def remake(copy: Path) -> list[str]:
-    """Take indexes that are too damaged to be rebuilt out of the schema, and declare them again."""
+    """Delete indexes that are too damaged for REINDEX from the schema, and create them again."""
     with at_work(copy) as connection:
         declared = connection.execute(
             "SELECT sql FROM sqlite_master WHERE type = 'index' AND typeof(sql) = 'text'"
         ).fetchall()
     forget(copy, "type = 'index' AND sql IS NOT NULL", [])
     with at_work(copy) as connection:
-        connection.execute("VACUUM")  # their pages belong to nobody now
+        connection.execute("VACUUM")  # frees their pages, which no index owns now
         connection.execute("REINDEX")
         for (sql,) in declared:
             connection.execute(sql)

@@ -1,4 +1,4 @@
-"""Rungs of repair, tried one after the other, each on an untouched copy of the damage."""
+"""Try repair methods one after the other, each on a new copy of the damaged database."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from hermes_doctor.system import disk, progress
 from hermes_doctor.system.files import snapshot
 
 Rung = tuple[str, Callable[[Path], Sequence[str] | None]]
-"""What the rung is called, and what it does to a copy."""
+"""The name of a repair method, and the function that repairs a copy."""
 
 
 def climb(copy: Path, rungs: Sequence[Rung]) -> list[str]:
-    """Leave in `copy` what the first rung makes that is proven sound; say which it was."""
+    """Replace `copy` by the result of the first method that is sound; return what was done."""
     failures = []
     for name, repair in rungs:
         attempt = copy.with_name(copy.name + ".attempt")
@@ -37,7 +37,7 @@ def climb(copy: Path, rungs: Sequence[Rung]) -> list[str]:
 
 
 def _duplicate(source: Path, target: Path) -> None:
-    """The damaged copy once more, its log and journal beside it."""
+    """Copy the damaged database again, with its write-ahead log and journal."""
     for suffix in ("", "-wal", "-journal"):
         here = source.with_name(source.name + suffix)
         if snapshot(here).kind == "file":

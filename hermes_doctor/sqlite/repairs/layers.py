@@ -1,4 +1,4 @@
-"""The rows that a log still has, laid over an older copy of the database they were of."""
+"""Restore a lost database from an older copy, and add the rows of its write-ahead log."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from hermes_doctor.system import disk
 
 
 def lay_over(copy: Path, plan: Blueprint, candidates: Sequence[Copy]) -> list[str]:
-    """Bring the newest sound copy back, and into it every row that the log of the lost one has."""
+    """Restore the newest sound copy, and add every row that the lost database's log has."""
     if not candidates:
         raise CannotFix("there is no older copy of it")
     rescued = copy.with_name(copy.name + ".rescued")
@@ -34,7 +34,7 @@ def lay_over(copy: Path, plan: Blueprint, candidates: Sequence[Copy]) -> list[st
 
 
 def _merged(copy: Path, rescued: Path, account: Account) -> list[str]:
-    """Take the rows over; the triggers that feed the search rest meanwhile, and it is made anew."""
+    """Copy the rows without triggers; the caller rebuilds the full-text tables afterwards."""
     said = []
     with at_work(copy) as database:
         database.execute("ATTACH ? AS rescued", (str(rescued),))
@@ -46,7 +46,7 @@ def _merged(copy: Path, rescued: Path, account: Account) -> list[str]:
                 database.execute(f"DROP TRIGGER main.{quoted(name)}")
             for table in account.tables:
                 if table.kept and table.name != "schema_version":
-                    # Of rows that are there only in part, those of the copy are the better ones.
+                    # If the log has only part of some rows, the rows of the copy are better.
                     count, clashing = _rows(database, table.name, newer=not table.partial)
                     said += [f"{table.name}: {count:,} newer rows from the log."] if count else []
                     if clashing:
@@ -63,7 +63,7 @@ def _merged(copy: Path, rescued: Path, account: Account) -> list[str]:
 
 
 def _rows(database: sqlite3.Connection, table: str, *, newer: bool) -> tuple[int, int]:
-    """Take the rows of one table over; how many there were, and how many could not be."""
+    """Copy the rows of one table; return how many were copied, and how many could not be."""
     both = [
         {row[1] for row in database.execute(f"PRAGMA {schema}.table_info({quoted(table)})")}
         for schema in ("main", "rescued")
@@ -71,7 +71,7 @@ def _rows(database: sqlite3.Connection, table: str, *, newer: bool) -> tuple[int
     columns = ", ".join(quoted(name) for name in sorted(both[0] & both[1]))
     if not columns:
         return 0, 0
-    # Where a second key is unique (a title), a row could push another one out of the copy.
+    # With another unique column (a title), REPLACE could delete a different row of the copy.
     keys = database.execute(f"PRAGMA main.index_list({quoted(table)})").fetchall()
     newer = newer and not any(unique and origin != "pk" for _, _, unique, origin, _ in keys)
     new = (

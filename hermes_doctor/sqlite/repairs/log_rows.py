@@ -1,4 +1,4 @@
-"""Rows of a log that was set aside, added to the history that lacks them."""
+"""Add rows of a write-ahead log that was set aside to the message history that lacks them."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _TRIGGERS = "SELECT name, sql FROM sqlite_master WHERE type = 'trigger' AND tbl_
 
 
 def add(copy: Path, log: Path, plan: Blueprint) -> list[str]:
-    """Add the sessions and messages whose keys are free; no row of the database is changed.
+    """Add the sessions and messages whose keys are free; no other row of the database changes.
 
-    Only the number of messages of a session goes up with them. The triggers that feed the search
-    rest while this works, and the search index is built again.
+    Only the message count of their sessions is increased. The triggers that feed the search index
+    are dropped meanwhile, and the search index is rebuilt afterwards.
     """
     progress.tell("reading the rows of the log")
     try:
@@ -77,7 +77,7 @@ def _added(database: sqlite3.Connection, only: OnlyInLog) -> list[str]:
 
 
 def _insert(database: sqlite3.Connection, table: str, record: log_rows.Record) -> bool:
-    """Add one row; False if a value of it that must be unique is in use."""
+    """Add one row; False if one of its unique values is in use."""
     there = {row[1] for row in database.execute(f"PRAGMA table_info({table})")}
     names = [name for name in record if name in there]
     columns, marks = ", ".join(map(quoted, names)), ", ".join("?" * len(names))

@@ -1,4 +1,4 @@
-"""The last rung: save the rows, with all that lies about of the same rows elsewhere."""
+"""The last repair method: salvage the rows, with the help of older copies and transcripts."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from hermes_doctor.system.files import listing, snapshot
 
 
 def rows(copy: Path, plan: Blueprint, home: Home, copies: Sequence[Copy]) -> list[str]:
-    """Put a new database with every row that can be saved in the place of the damaged copy."""
+    """Replace the damaged copy by a new database with every row that can be saved."""
     rescued = copy.with_name(copy.name + ".rescued")
     try:
         account = salvage(
@@ -26,7 +26,7 @@ def rows(copy: Path, plan: Blueprint, home: Home, copies: Sequence[Copy]) -> lis
             progress=lambda done, total: progress.tell("saving its rows", done / total),
         )
         if not any(table.kept for table in account.tables if table.name != "schema_version"):
-            raise CannotFix("not one row can be read")  # the version every release knows itself
+            raise CannotFix("not one row can be read")  # every release knows its version
         for old in sidecars(copy):
             disk.remove(old)
         disk.rename(rescued, copy)
@@ -39,7 +39,7 @@ def rows(copy: Path, plan: Blueprint, home: Home, copies: Sequence[Copy]) -> lis
 
 
 def sources(plan: Blueprint, home: Home, copies: Sequence[Copy]) -> list[Source]:
-    """Where else rows may be: older copies, and for a history the transcripts of its sessions."""
+    """Other files with the same rows: older copies, and for state.db the session transcripts."""
     found = [Source(one.path, home.name_of(one.path), one.mtime_ns / 1e9) for one in copies]
     folder = home / "sessions"
     names = listing(folder) if plan.database == "state.db" else []

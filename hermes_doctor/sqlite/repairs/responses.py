@@ -1,4 +1,4 @@
-"""The store of API responses: a cache, whose bad rows go."""
+"""Delete bad rows from the cache of API responses."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hermes_doctor.sqlite.responses import DANGLING, UNREADABLE
 
 
 def evict(copy: Path) -> list[str]:
-    """Remove responses that cannot be read back, and conversations that lead to none."""
+    """Delete responses that are not readable, and conversations whose response is missing."""
     with at_work(copy) as connection, transaction(connection):
         unreadable = connection.execute(f"DELETE FROM responses WHERE {UNREADABLE}").rowcount
         dangling = connection.execute(f"DELETE FROM conversations WHERE {DANGLING}").rowcount

@@ -1,4 +1,4 @@
-"""Rows that make Hermes fail as if the schema were wrong."""
+"""Repair rows whose values make Hermes fail although the schema is right."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from hermes_doctor.sqlite.repairs.work import at_work, transaction
 
 
 def _activate(connection: sqlite3.Connection) -> str | None:
-    """Messages that are neither active nor inactive are read as absent.
+    """Mark messages active whose `active` is NULL, because Hermes treats them as missing.
 
-    Their text stays, so the triggers that feed the search rest meanwhile: SQLite lets none of a
-    schema that it does not trust write into a virtual table.
+    Their text does not change, so the search triggers are dropped meanwhile: SQLite does not let a
+    trigger of an untrusted schema write into a virtual table.
     """
     resting = connection.execute(
         "SELECT type, name, sql FROM sqlite_master WHERE tbl_name = 'messages' "
@@ -32,7 +32,7 @@ def _activate(connection: sqlite3.Connection) -> str | None:
 
 
 def _activate_by_default(connection: sqlite3.Connection) -> None:
-    """Without a default every new message would be neither again."""
+    """Give the column its default back; otherwise every new message would be NULL again."""
     new = "active_by_default"
     connection.execute(f"ALTER TABLE messages ADD COLUMN {new} INTEGER NOT NULL DEFAULT 1")
     connection.execute(f"UPDATE messages SET {new} = active WHERE active <> 1")
@@ -41,7 +41,7 @@ def _activate_by_default(connection: sqlite3.Connection) -> None:
 
 
 def _distinguish_titles(connection: sqlite3.Connection) -> str | None:
-    """The newest session keeps a title that several have; the older ones get a number."""
+    """Make titles unique: the newest session keeps the title, older ones get a number."""
     rows = connection.execute(
         "SELECT title, id FROM sessions WHERE title IN (SELECT title FROM sessions "
         "WHERE title IS NOT NULL GROUP BY title HAVING count(*) > 1) "
@@ -65,7 +65,7 @@ def _distinguish_titles(connection: sqlite3.Connection) -> str | None:
 
 
 def _drop_broken_settings(connection: sqlite3.Connection) -> str | None:
-    """A session's settings that are no JSON break the list of all sessions."""
+    """Delete settings of sessions that are not JSON, because they break the list of sessions."""
     done = connection.execute(
         "UPDATE sessions SET model_config = NULL "
         "WHERE typeof(model_config) = 'blob' OR NOT json_valid(model_config)"
@@ -74,14 +74,14 @@ def _drop_broken_settings(connection: sqlite3.Connection) -> str | None:
 
 
 def _number_the_version(connection: sqlite3.Connection) -> str | None:
-    """The version must be a number; without a row Hermes writes its own."""
+    """Make the schema version a number or delete it; Hermes then writes its own."""
     rows = connection.execute(
         "SELECT rowid, version FROM schema_version WHERE typeof(version) != 'integer'"
     ).fetchall()
     for rowid, version in rows:
         text = str(version).strip()
         if text.isascii() and text.isdigit() and len(text) < 6:
-            # The column has no affinity that would keep a number a number of its own accord.
+            # Bind an integer: the column's affinity would not convert a text.
             connection.execute(
                 "UPDATE schema_version SET version = ? WHERE rowid = ?", (int(text), rowid)
             )
@@ -99,7 +99,7 @@ FAULTS: Mapping[str, Callable[[sqlite3.Connection], str | None]] = {
 
 
 def mend(copy: Path, fault: str) -> list[str]:
-    """Put the rows of one fault right."""
+    """Repair the rows of one kind of fault."""
     with at_work(copy) as connection, transaction(connection):
         said = FAULTS[fault](connection)
     return [said] if said else []

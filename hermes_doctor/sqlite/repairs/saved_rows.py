@@ -1,4 +1,4 @@
-"""Add messages that were saved with a deleted write-ahead log to the history that lacks them."""
+"""Add messages saved from a deleted write-ahead log to the message history that lacks them."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ _TAKEN = "SELECT 1 FROM main.sessions a, saved.sessions b WHERE b.id = ? AND a.t
 def add(
     copy: Path, source: Path, saved: SavedMessages, wanted_since: float, plan: Blueprint
 ) -> list[str]:
-    """Add the saved messages that `copy` lacks, and their sessions; no row of it is replaced.
+    """Add the saved messages that `copy` lacks, and their sessions; no existing row is replaced.
 
-    `source` is the saved database with its log in one file. The triggers that feed the search are
-    dropped while this works, and the search index is built again.
+    `source` is the saved database joined with its log. The triggers that feed the search index are
+    dropped meanwhile, and the search index is rebuilt afterwards.
     """
     progress.tell("adding the saved messages")
     with at_work(copy) as database:
@@ -106,7 +106,7 @@ def _added(database: sqlite3.Connection, found: Lacking) -> list[str]:
 
 
 def _add_messages(database: sqlite3.Connection, found: Lacking) -> Counter[str]:
-    """Add the messages; how many each session got."""
+    """Add the messages; return how many each session got."""
     columns = [one for one in _columns(database, MESSAGES) if one != "id"]
     [(last,)] = database.execute("SELECT coalesce(max(id), 0) FROM main.messages").fetchall()
     used = database.execute("SELECT seq FROM main.sqlite_sequence WHERE name = 'messages'")
@@ -121,7 +121,7 @@ def _add_messages(database: sqlite3.Connection, found: Lacking) -> Counter[str]:
 
 
 def _columns(database: sqlite3.Connection, table: str) -> list[str]:
-    """The columns of the saved table; the database must have them all, or values were lost."""
+    """The columns of the saved table; raise if the database lacks one, which would lose values."""
     saved, there = (
         [str(row[1]) for row in database.execute(f"PRAGMA {schema}.table_info({table})")]
         for schema in ("saved", "main")

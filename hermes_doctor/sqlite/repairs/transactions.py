@@ -1,4 +1,4 @@
-"""A transaction that was cut off is SQLite's own business: it takes it back at the next opening."""
+"""Let SQLite roll back an interrupted transaction from its journal."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hermes_doctor.system.files import snapshot
 
 
 def take_back(copy: Path) -> list[str]:
-    """Open the copy with its journal beside it, so that SQLite plays that back."""
+    """Open the copy with its journal, so that SQLite plays the journal back."""
     journal = copy.with_name(copy.name + "-journal")
     if snapshot(journal).kind != "file":
         raise CannotFix("the journal is gone")

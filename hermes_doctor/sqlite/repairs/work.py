@@ -1,4 +1,4 @@
-"""What all repairs of a copy need: a connection of their own, and SQLite's verdict."""
+"""Helpers for repairs of a copy: connection, transaction, schema edits, integrity check."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from hermes_doctor.sqlite.errors import name_of
 
 @contextmanager
 def at_work(copy: Path, *, lenient: bool = False) -> Iterator[sqlite3.Connection]:
-    """A connection on the copy; whatever SQLite refuses becomes a refusal of the fix.
+    """Open a connection to the copy; an SQLite error is raised as CannotFix.
 
-    `lenient` opens also what has a damaged row in its schema, and lets that schema be edited.
+    `lenient` also opens a database with a damaged schema row, and allows edits of the schema.
     """
     try:
         with contextlib.closing(sqlite3.connect(copy, isolation_level=None)) as connection:
@@ -24,15 +24,15 @@ def at_work(copy: Path, *, lenient: bool = False) -> Iterator[sqlite3.Connection
             if lenient:
                 connection.execute("PRAGMA writable_schema=ON")
             connection.execute("PRAGMA foreign_keys=OFF")
-            connection.execute("PRAGMA synchronous=OFF")  # it is flushed as a whole afterwards
+            connection.execute("PRAGMA synchronous=OFF")  # the whole file is flushed afterwards
             yield connection
-    except (sqlite3.Error, UnicodeDecodeError) as error:  # it quotes bytes that are no text
+    except (sqlite3.Error, UnicodeDecodeError) as error:  # SQLite's message quotes invalid UTF-8
         raise CannotFix(f"SQLite refuses it ({name_of(error)})") from error
 
 
 @contextmanager
 def transaction(connection: sqlite3.Connection) -> Iterator[None]:
-    """All of it or nothing."""
+    """Run a block in a transaction; roll it back on any exception."""
     connection.execute("BEGIN IMMEDIATE")
     try:
         yield
@@ -44,7 +44,7 @@ def transaction(connection: sqlite3.Connection) -> Iterator[None]:
 
 
 def forget(copy: Path, which: str, values: Sequence[str]) -> None:
-    """Take rows out of the schema without touching the pages that they lead to."""
+    """Delete rows of the schema without changing the pages that they point to."""
     with at_work(copy, lenient=True) as connection, transaction(connection):
         connection.execute(f"DELETE FROM sqlite_master WHERE {which}", list(values))
         (version,) = connection.execute("PRAGMA schema_version").fetchone()
@@ -52,6 +52,6 @@ def forget(copy: Path, which: str, values: Sequence[str]) -> None:
 
 
 def complaints(connection: sqlite3.Connection, most: int = 100) -> list[str]:
-    """What `integrity_check` has to say; empty when all is well."""
+    """The messages of `integrity_check`; empty if the database is sound."""
     rows = [str(row[0]) for row in connection.execute(f"PRAGMA integrity_check({most})")]
     return [] if rows == ["ok"] else rows

@@ -1,4 +1,5 @@
-"""Saves every row that can still be read into a new database with its release's schema.
+"""Save all readable rows of a damaged database into a new one with its release's schema.
 
-It is the last repair in `sqlite.repairs`, and works without SQLite where SQLite gives up.
+It is the last method in `sqlite.repairs`. It parses the pages itself, so it also works for files
+that SQLite cannot open.
 """

@@ -1,7 +1,7 @@
-"""What the release does not know: full-text and other virtual tables, views, triggers.
+"""Carry over the operator's own views, triggers and virtual tables to the new database.
 
-They are the operator's own. The tables among them are read as any other; what they declare is
-declared again, and what cannot be is named.
+The release does not know them. Their tables are read like any other, and their declarations are
+repeated. Those that cannot be repeated are reported as lost.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
 
 
 def views(target: Target, catalog: Catalog) -> None:
-    """Declare views again."""
+    """Create the views again."""
     for entry in catalog.entries:
         if entry.kind == "view" and not _declared(target, entry.sql, "CREATE VIEW"):
             target.lost.append(f"the view {shown([entry.name])}")
 
 
 def triggers(target: Target, catalog: Catalog) -> None:
-    """Declare triggers again; one that refers to what is lost would stop every write."""
+    """Create the triggers again, except those that would make every write fail."""
     for entry in catalog.entries:
         if entry.kind != "trigger" or entry.name in target.blueprint.triggers:
             continue
@@ -48,7 +48,7 @@ def _declared(target: Target, sql: str | None, what: str) -> bool:
 
 
 def _works(target: Target, table: str) -> bool:
-    """Whether SQLite can still make sense of writing to a table."""
+    """Whether SQLite can still compile writes to a table."""
     layout = target.layouts.get(table)
     columns = [c.name for c in layout.columns if c.name not in layout.computed] if layout else []
     name = quoted(table)
@@ -65,10 +65,10 @@ def _works(target: Target, table: str) -> bool:
 
 
 def restore(target: Target, catalog: Catalog, tallies: Iterable[Tally]) -> set[str]:
-    """Make virtual tables of what was saved of them; the tables of ours that are theirs now."""
+    """Create virtual tables from their saved shadow tables; return the tables used up for it."""
     counts = {tally.name: tally for tally in tallies}
     taken: set[str] = set()
-    target.database.execute("PRAGMA legacy_alter_table=ON")  # other declarations stay as they are
+    target.database.execute("PRAGMA legacy_alter_table=ON")  # do not change other declarations
     for name, index in virtual(catalog, target.blueprint).items():
         behind = sorted(shadows([name], BEHIND).intersection(target.extra))
         whole = not any(counts[one].lost or counts[one].unsure for one in behind if one in counts)
@@ -107,7 +107,7 @@ def _made(
 ) -> bool:
     database = target.database
     try:
-        database.execute(sql)  # it is CREATE VIRTUAL TABLE, and no such module runs a query of it
+        database.execute(sql)  # CREATE VIRTUAL TABLE; no module runs a query from it
     except (sqlite3.Error, sqlite3.Warning, ValueError):
         return False
     try:

@@ -1,7 +1,7 @@
-"""The full-text table that takes longest, filled and proved beside everything else.
+"""Fill and check the slowest full-text table in a thread.
 
-It is filled while pages are still being read, by a thread with a file of its own: the work is in
-SQLite, which leaves the interpreter free meanwhile.
+It is filled in a file of its own while pages are still being read. SQLite does the work and
+releases the interpreter lock meanwhile.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from hermes_doctor.sqlite.salvage.target import connect
 
 
 class Proof:
-    """The proof of one full-text table in a thread, beside the other proofs."""
+    """Checks one full-text table in a thread, in parallel to the other checks."""
 
     def __init__(self, path: Path, index: fulltext.Index) -> None:
         self.path = path
@@ -36,7 +36,7 @@ class Proof:
             self.outcome = error
 
     def result(self) -> str:
-        """Wait for it."""
+        """Wait for the check and return its result."""
         self.thread.join()
         if isinstance(self.outcome, BaseException):
             raise self.outcome
@@ -44,7 +44,7 @@ class Proof:
 
 
 class Beside:
-    """Fills one full-text table in a file of its own while rows are still being read."""
+    """Fills one full-text table in a separate file while rows are still being read."""
 
     def __init__(self, target: Path, index: fulltext.Index) -> None:
         self.target = target
@@ -58,7 +58,7 @@ class Beside:
         self.thread.start()
 
     def rows(self, count: int) -> None:
-        """So many more rows are committed."""
+        """Announce that so many more rows are committed."""
         with self.more:
             self.ready += count
             self.more.notify()
@@ -104,7 +104,7 @@ class Beside:
             database.close()
 
     def finish(self, database: sqlite3.Connection) -> None:
-        """Wait for it, and take over what it made."""
+        """Wait for the thread and copy its full-text table into the database."""
         self.close()
         if self.error:
             raise CannotFix("the full-text table could not be filled") from self.error
@@ -119,14 +119,14 @@ class Beside:
         database.execute("DETACH made")
 
     def close(self) -> None:
-        """Let the thread end."""
+        """End the thread."""
         with self.more:
             self.over = True
             self.more.notify()
         self.thread.join()
 
     def remove(self) -> None:
-        """Leave nothing behind."""
+        """End the thread and delete its files."""
         self.close()
         for suffix in ("", "-journal", "-wal", "-shm"):
             self.path.with_name(self.path.name + suffix).unlink(missing_ok=True)

@@ -1,7 +1,7 @@
-"""Which rows of a table there were, by what its indexes say.
+"""Determine from its indexes which rows a damaged table had.
 
-SQLite writes an index in the same transaction as its table. So an entry proves that a row was
-there when the file was last sound, and an index without a gap proves which rows were not.
+SQLite writes an index in the same transaction as its table. So an entry proves that a row existed
+when the file was last sound, and a complete index proves which rows did not exist.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from hermes_doctor.sqlite.salvage.survey import Survey
 from hermes_doctor.sqlite.salvage.trees import Tree
 
 MOST = 10_000_000
-"""Rows; an index that names more is not believed."""
+"""The most rows that an index may name; one with more is not trusted."""
 
 
 class Witness:
@@ -36,42 +36,43 @@ class Witness:
         full = [one for one in self.indexes if not one.partial]
         sound = [one for one in full if self.walks[one.name].whole]
         self.whole = bool(sound)
-        """Some index names every row."""
+        """At least one index is complete, so it names every row."""
         self.known = bool(full) or any(tree.leaves for tree in copies)
         ids = array("q")
-        for one in full:  # all of them: one alone may lack entries that the others have
+        for one in full:  # all indexes, because one may lack entries that others have
             ids.extend(islice((rowid for _, rowid in self.entries(one)), MOST))
         self.whole = self.whole and len(ids) < MOST
-        if not sound:  # then the copies of its texts, which have the same rowids, are asked too
+        if not sound:  # also use the full-text copies, which have the same rowids
             for leaf in (leaf for tree in copies for leaf in tree.leaves):
                 ids.extend(survey.rowids(leaf.page))
         self.rowids = array("q", (rowid for rowid, _ in groupby(sorted(ids))))
         self._spans: list[tuple[Index, Spans]] | None = None
 
     def entries(self, index: Index) -> Iterator[tuple[list[Value | Lost], int]]:
-        """The columns of each entry of an index, and the rowid it belongs to."""
+        """The columns of each entry of an index, and its rowid."""
         width = len(index.columns) + 1
         for values in trees.index_entries(self.survey, self.walks[index.name]):
             rowid = values[-1] if len(values) == width else None
             if isinstance(rowid, int):
                 yield values[:-1], rowid
             else:
-                self.whole = False  # whose entry this was cannot be told
+                self.whole = False  # the rowid of this entry is unknown
 
     def names(self, rowid: int) -> bool:
         """Whether an index has an entry for this row."""
         return held(self.rowids, rowid)
 
     def denies(self, rowid: int) -> bool:
-        """Whether a whole index, or the page on which the copy of its text would lie, has none:
-        the row was deleted, or never written.
+        """Whether the row was deleted or never written.
+
+        That is so if a complete index, or the page that would have the copy of its text, lacks it.
         """
         if self.names(rowid):
             return False
         return self.whole or any(tree.leaves and not tree.lost(rowid) for tree in self.copies)
 
     def lacks(self, rowid: int, values: Mapping[str, Value | Lost]) -> bool:
-        """Whether an index has no gap where the entry of this row, which it does not name, was."""
+        """Whether an index is complete around the key of this row, but has no entry for it."""
         if self._spans is None:
             full = [one for one in self.indexes if not one.partial]
             self._spans = [
@@ -85,7 +86,7 @@ class Witness:
         return False
 
     def keys(self, column: str) -> frozenset[Value] | None:
-        """All values of a column that is indexed alone, if nothing of that index is missing."""
+        """All values of a column with an index of its own, if that index is complete."""
         for index in self.indexes:
             if index.columns == (column,) and not index.partial and self.whole:
                 if not self.walks[index.name].whole:
@@ -100,6 +101,6 @@ class Witness:
 
 
 def held(ids: array[int], rowid: int) -> bool:
-    """Whether a sorted array holds this number."""
+    """Whether a sorted array contains this number."""
     place = bisect_left(ids, rowid)
     return place < len(ids) and ids[place] == rowid

@@ -1,4 +1,4 @@
-"""The whole rows of a history in a write-ahead log, read without the file it was written for."""
+"""Read complete messages and sessions from a write-ahead log without its database file."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ from hermes_doctor.sqlite.salvage.survey import Survey
 from hermes_doctor.system.files import MEGABYTE, open_regular, size
 
 LARGEST = 128 * MEGABYTE
-"""Bytes of a log whose rows are read; they are held in memory."""
+"""The largest log in bytes that is read; its rows are kept in memory."""
 SESSIONS, MESSAGES = "sessions", "messages"
 _PLAIN = (type(None), int, float, str, bytes)
 _CHUNK = 200
 Ask = Callable[[str], Sequence[Sequence[Any]]]
-"""Answers one statement about the database that the rows are compared with."""
+"""Runs one query on the database that the rows are compared with."""
 Record = dict[str, Value]
 
 
 @dataclass
 class LogRows:
-    """What a log holds of one history."""
+    """The rows of a message history that a write-ahead log contains."""
 
     sessions: dict[str, Record] = field(default_factory=dict)
     messages: dict[int, Record] = field(default_factory=dict)
     partial: int = 0
-    """Rows that go on in pages which the log does not have."""
+    """Rows that continue on pages which the log does not have."""
 
 
 @dataclass
@@ -46,14 +46,14 @@ class OnlyInLog:
     sessions: dict[str, Record] = field(default_factory=dict)
     messages: dict[int, Record] = field(default_factory=dict)
     taken: int = 0
-    """Messages whose number another message of the database has."""
+    """Messages whose id another message of the database has."""
     homeless: int = 0
-    """Rows that refer to a session which is in neither."""
+    """Rows that refer to a session which is in neither file."""
     partial: int = 0
 
     @property
     def any(self) -> bool:
-        """Whether there is anything that can be added."""
+        """Whether any row can be added."""
         return bool(self.sessions or self.messages)
 
     @property
@@ -84,7 +84,7 @@ def number(count: int, noun: str) -> str:
 
 
 def read(log: Path, plan: Blueprint) -> LogRows:
-    """Every whole session and message in a log; raises CannotFix for one that is too large."""
+    """Read every complete session and message in a log; raise CannotFix if it is too large."""
     fd, nothing = open_regular(log), os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
     try:
         length = os.fstat(fd).st_size
@@ -103,7 +103,7 @@ def read(log: Path, plan: Blueprint) -> LogRows:
 
 
 def _records(found: LogRows, survey: Survey, stand: Stand) -> Iterator[Record]:
-    """The whole rows of a table; pages that were given back are left alone."""
+    """The complete rows of a table; freed pages are skipped."""
     shape = Shape(stand.layout, stand.layout)
     for leaf in stand.tree.leaves:
         if leaf.page in stand.left:
@@ -123,7 +123,7 @@ def _records(found: LogRows, survey: Survey, stand: Stand) -> Iterator[Record]:
 
 
 def _collect(found: LogRows, table: str, records: Iterable[Record]) -> None:
-    """Keep each row by its key; one that the log has in two versions is not certain."""
+    """Store each row by its key; drop rows that the log has in two versions."""
     kept: dict[Any, Record] = {}
     twice: set[Any] = set()
     for record in records:
@@ -140,7 +140,7 @@ def _collect(found: LogRows, table: str, records: Iterable[Record]) -> None:
 
 
 def compare(rows: LogRows, ask: Ask) -> OnlyInLog:
-    """Which rows of a log a database lacks and could take without losing any of its own."""
+    """Find the rows of a log that a database lacks and that can be added without replacing any."""
     only = OnlyInLog(partial=rows.partial)
     there = _sessions(rows.sessions, ask)
     new = {key: one for key, one in rows.sessions.items() if key not in there}
@@ -167,7 +167,7 @@ def compare(rows: LogRows, ask: Ask) -> OnlyInLog:
 
 
 def _with_parents(new: dict[str, Record], there: set[str]) -> dict[str, Record]:
-    """The sessions whose parent is there or comes with them."""
+    """The sessions whose parent exists or is added with them."""
     while True:
         kept = {
             key: one
@@ -180,7 +180,7 @@ def _with_parents(new: dict[str, Record], there: set[str]) -> dict[str, Record]:
 
 
 def _sessions(keys: Iterable[str], ask: Ask) -> set[str]:
-    """Those of these sessions that the database has."""
+    """The sessions among `keys` that the database has."""
     found: set[str] = set()
     for chunk in _chunks(sorted(keys)):
         listed = ", ".join(

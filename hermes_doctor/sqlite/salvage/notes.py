@@ -1,4 +1,4 @@
-"""What else a salvage found and did, beside the count of rows: a sentence each."""
+"""Describe in sentences what a salvage found and did, apart from the row counts."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hermes_doctor.sqlite.salvage.target import Target
 def notes(
     image: Image, catalog: Catalog, forest: Forest, mender: Mender, target: Target
 ) -> list[str]:
-    """What is worth saying, once all is done."""
+    """The notes on a finished salvage."""
     told: list[str] = []
     if not catalog.whole:
         told.append(

@@ -1,8 +1,7 @@
-"""Pages that nothing leads to: whether they lost their parent, or were given back.
+"""Decide whether a page that no b-tree points to was orphaned by damage or freed.
 
-A page that SQLite has given back still holds rows as they were at that time. They live on
-elsewhere, or were deleted since. One row that is proved not to be where it lies convicts the
-whole page.
+A freed page still contains rows as they were at that time. These rows were moved to another page
+or deleted. If one row of a page provably does not belong there, the whole page was freed.
 """
 
 from __future__ import annotations
@@ -21,23 +20,23 @@ from hermes_doctor.sqlite.salvage.trees import Tree
 
 @dataclass
 class Verdict:
-    """What the rows of a page came to."""
+    """The verdict on one orphan page, as counts of its rows."""
 
     named: int = 0
-    """Rows that an index, or what full text keeps, still names."""
+    """Rows that an index or a full-text copy still names."""
     dead: int = 0
-    """Rows that cannot be there."""
+    """Rows that provably do not belong there."""
     unproven: int = 0
-    """Rows of which nothing is left that could say."""
+    """Rows without any evidence."""
 
     @property
     def live(self) -> bool:
-        """Whether the page is still the table's."""
+        """Whether the page still belongs to the table."""
         return not self.dead and bool(self.named or self.unproven)
 
 
 class Jury:
-    """Judges the pages that look like those of one table."""
+    """Judges orphan pages that look like pages of one table."""
 
     def __init__(
         self,
@@ -52,11 +51,11 @@ class Jury:
         self.layout = layout
         self.linked = linked
         self.parents = parents
-        """By column: all values that it can have, where a whole index tells them."""
+        """By foreign key column: all values that it can have, if a complete index lists them."""
         self.lows = [leaf.low for leaf in linked.leaves]
 
     def judge(self, page: int, *, listed: bool) -> Verdict:
-        """A page; `listed` when what is left of the list of free pages has it."""
+        """Judge one page; `listed` if the remaining part of the freelist contains it."""
         verdict = Verdict()
         for cell in self.survey.cells(page, whole=False):
             if self.witness.names(cell.rowid):
@@ -72,10 +71,10 @@ class Jury:
         return verdict
 
     def _elsewhere(self, rowid: int) -> bool:
-        """Whether a leaf that the root leads to would have the row.
+        """Whether the row would be on a leaf that is reachable from the root.
 
-        Above the last row of the last leaf nothing is certain: when a checkpoint was torn, the
-        leaf that came after it is there and the page that leads to it is not.
+        Past the last row of the last leaf nothing is certain: after an interrupted checkpoint the
+        next leaf may exist although no page points to it.
         """
         place = bisect_right(self.lows, rowid - 1) - 1
         if place < 0 or self.linked.lost(rowid):
@@ -92,7 +91,7 @@ class Jury:
         return known
 
     def denies(self, rowid: int, known: Mapping[str, Value | Lost]) -> bool:
-        """Whether an index without a gap in that place lacks the row, or what it refers to."""
+        """Whether an index that is complete there lacks the row, or the row it refers to."""
         for column, keys in self.parents.items():
             value = known.get(column)
             if value is not None and not isinstance(value, Lost | Mangled) and value not in keys:

@@ -1,4 +1,4 @@
-"""Which leaf belongs to which table: by the trees, and where they fail by the look of its rows."""
+"""Assign each leaf page to its table, by the b-trees or, if they are damaged, by its rows."""
 
 from __future__ import annotations
 
@@ -16,46 +16,46 @@ from hermes_doctor.sqlite.salvage.survey import HIGHEST, LOWEST, Leaf, Survey
 from hermes_doctor.sqlite.salvage.trees import Tree
 
 SAMPLE = 40
-"""Pages of one kind that are looked at to tell whose they are."""
+"""Pages that are sampled to decide which table a group of pages belongs to."""
 
 
 @dataclass
 class Stand:
-    """One table: how its records read, and where they lie."""
+    """One table of the damaged database: its layout and its leaf pages."""
 
     layout: Layout
     tree: Tree
     rooted: bool
-    """Its root was found and holds its rows."""
+    """Its root page was found and leads to its rows."""
     damaged: bool = False
     linked: Tree = field(default_factory=Tree)
-    """The part of it that its root leads to."""
+    """The part of the tree that is reachable from its root page."""
     left: set[int] = field(default_factory=set)
-    """Adopted leaves that were given back: of these only rows that an index names are taken."""
+    """Adopted leaves that had been freed: only their rows that an index names are used."""
     unproven: int = 0
-    """Rows of adopted leaves of which nothing is left that could say whether they were deleted."""
+    """Rows of adopted leaves for which there is no evidence whether they were deleted."""
 
     def lost(self, rowid: int) -> bool:
-        """Whether a row of this rowid would lie where nothing can be read."""
+        """Whether a row with this rowid would be on an unreadable page."""
         return self.tree.lost(rowid)
 
 
 @dataclass
 class Forest:
-    """All tables, and what can be said about their witnesses."""
+    """All tables of the damaged database, with the evidence about their rows."""
 
     stands: dict[str, Stand] = field(default_factory=dict)
     copies: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    """By table: the tables in which full text keeps copies of its texts under its rowids."""
+    """By table: the shadow tables with full-text copies of its texts, under the same rowids."""
     sizes: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    """By table: the tables in which full text keeps the size of each of its rows."""
+    """By table: the shadow tables with the full-text size of each of its rows."""
     freed: int = 0
-    """Leaves left alone because what they hold was deleted."""
+    """Leaves that were skipped because their rows were deleted."""
     _witnesses: dict[str, Witness] = field(default_factory=dict)
     _juries: dict[str, Jury] = field(default_factory=dict)
 
     def witness(self, survey: Survey, catalog: Catalog, name: str) -> Witness:
-        """What is left that names the rows of a table."""
+        """The evidence about the rows of a table."""
         if name not in self._witnesses:
             copies = [self.stands[one].linked for one in self.copies.get(name, ())]
             copies += [trees.sizes(survey, catalog.root(one)) for one in self.sizes.get(name, ())]
@@ -63,7 +63,7 @@ class Forest:
         return self._witnesses[name]
 
     def jury(self, survey: Survey, catalog: Catalog, name: str) -> Jury:
-        """Who tells which of the pages that look like a table's are still its own."""
+        """The judge of orphan pages that look like pages of this table."""
         if name in self._juries:
             return self._juries[name]
         stand = self.stands[name]
@@ -79,7 +79,7 @@ class Forest:
 
     @property
     def highest(self) -> dict[str, int]:
-        """By table: the highest rowid that a witness names."""
+        """By table: the highest rowid that the evidence names."""
         return {name: one.rowids[-1] for name, one in self._witnesses.items() if one.rowids}
 
 
@@ -90,7 +90,7 @@ def grow(
     copies: Mapping[str, Sequence[str]],
     sizes: Mapping[str, Sequence[str]],
 ) -> Forest:
-    """Find the leaves of each table; `known` has the layouts that each of them can have."""
+    """Find the leaves of each table; `known` has the possible layouts of each."""
     forest = Forest(copies=copies, sizes=sizes)
     claimed = bytearray(survey.image.count + 1)
     for page in catalog.pages:
@@ -99,7 +99,7 @@ def grow(
     for name, layouts in known.items():
         root = catalog.root(name)
         tree = trees.table(survey, root) if root > 1 else Tree(gaps=[(LOWEST, HIGHEST)])
-        # The tables of copies declare no types, and would be taken for any that hold bytes.
+        # Shadow tables with copies declare no types, so their layout would fit any table.
         live = catalog.layouts.get(name) if name not in copying else None
         layout = live or _vote(survey, tree, layouts)
         rooted = bool(tree.leaves) and _trusted(survey, tree, layout)
@@ -116,13 +116,13 @@ def grow(
 
 
 def _trusted(survey: Survey, tree: Tree, layout: Layout) -> bool:
-    """Whether the rows under a root are rows of its table; no row at all is no objection."""
+    """Whether at least half of the sampled rows under a root fit its table; none is fine."""
     rows = _sample(survey, [leaf.page for leaf in tree.leaves])
     return 2 * sum(row_fit.fits(layout, row) for row in rows) >= len(rows)
 
 
 def _vote(survey: Survey, tree: Tree, layouts: Sequence[Layout]) -> Layout:
-    """The layout that the records themselves fit best."""
+    """The layout that the records fit best."""
     if len(layouts) == 1:
         return layouts[0]
     pages: Iterable[int] = [leaf.page for leaf in tree.leaves]
@@ -133,7 +133,7 @@ def _vote(survey: Survey, tree: Tree, layouts: Sequence[Layout]) -> Layout:
 
 
 def _sample(survey: Survey, pages: Sequence[int], most: int = SAMPLE, each: int = 12) -> list[Row]:
-    """Some rows of some of these pages, as far as they lie on the page itself."""
+    """A sample of rows of these pages, without their overflow pages."""
     rows: list[Row] = []
     for page in pages[:: max(1, len(pages) // most)]:
         for place, row in enumerate(survey.rows(page, whole=False)):
@@ -144,10 +144,10 @@ def _sample(survey: Survey, pages: Sequence[int], most: int = SAMPLE, each: int 
 
 
 def _adopt(survey: Survey, catalog: Catalog, forest: Forest, claimed: bytearray) -> None:
-    """Give the leaves that nothing points at to the damaged tables they look like.
+    """Assign leaves that no page points to to the damaged tables that their rows fit.
 
-    A page that no tree holds is free, or it lost its parent: the list of free pages tells as far
-    as it goes, and what else knows the rows.
+    A page that is in no b-tree is free or has lost its parent. The freelist decides, as far as it
+    is readable, and the evidence about its rows.
     """
     free, complete = freelist.read(survey.image)
     groups: dict[int, list[int]] = defaultdict(list)
@@ -159,7 +159,7 @@ def _adopt(survey: Survey, catalog: Catalog, forest: Forest, claimed: bytearray)
             continue
         top = survey.top(page)
         groups[page if claimed[top] else top].append(page)
-    # What lies behind virtual tables declares no types: it would be taken for anything.
+    # Shadow tables of virtual tables declare no types, so any page would fit them.
     copying = {name for names in forest.copies.values() for name in names}
     aloof = shadows(catalog.virtual, BEHIND) - copying
     layouts = [stand.layout for name, stand in forest.stands.items() if name not in aloof]
@@ -170,7 +170,7 @@ def _adopt(survey: Survey, catalog: Catalog, forest: Forest, claimed: bytearray)
             continue
         stand = forest.stands[name]
         for leaf in _ranged(survey, top, pages):
-            if name in copying:  # only asked for the text of rows that are known otherwise
+            if name in copying:  # used only for the text of rows that are known from elsewhere
                 verdict = Verdict(unproven=not free[leaf.page])
             else:
                 jury = forest.jury(survey, catalog, name)
@@ -190,7 +190,7 @@ def _adopt(survey: Survey, catalog: Catalog, forest: Forest, claimed: bytearray)
 def _owner(
     survey: Survey, layouts: Sequence[Layout], pages: Sequence[int], forest: Forest
 ) -> str | None:
-    """The damaged table whose rows these are; None when it is no table that misses any."""
+    """The damaged table that these rows belong to; None if they fit no damaged table."""
     votes: dict[str, float] = defaultdict(float)
     for page in pages[:: max(1, len(pages) // SAMPLE)]:
         names = row_fit.best(layouts, _sample(survey, [page]))
@@ -200,13 +200,13 @@ def _owner(
         return None
     most = max(votes.values())
     equal = [name for name, count in votes.items() if count >= most - 1e-9]
-    # Second copies of the same text look the same: either will do, if it misses any.
+    # Two full-text copies of the same text look the same: prefer a damaged one.
     equal.sort(key=lambda name: not forest.stands[name].damaged)
     return equal[0] if forest.stands[equal[0]].damaged else None
 
 
 def _ranged(survey: Survey, top: int, pages: Sequence[int]) -> list[Leaf]:
-    """Orphan leaves with the range of rowids that each speaks for."""
+    """Orphan leaves, each with the range of rowids that it covers."""
     ranges: dict[int, Leaf] = {}
     if top not in pages:
         ranges = {leaf.page: leaf for leaf in trees.table(survey, top).leaves}
@@ -216,7 +216,7 @@ def _ranged(survey: Survey, top: int, pages: Sequence[int]) -> list[Leaf]:
         if not ids:
             continue
         leaf = ranges.get(page) or Leaf(page)
-        # At the edges of what is left nothing bounds a leaf but its own rows.
+        # At the edges of an orphaned subtree only the rows themselves limit a leaf.
         low = leaf.low if leaf.low != LOWEST else min(ids) - 1
         high = leaf.high if leaf.high != HIGHEST else max(ids)
         leaves.append(Leaf(page, low, high))
@@ -224,7 +224,7 @@ def _ranged(survey: Survey, top: int, pages: Sequence[int]) -> list[Leaf]:
 
 
 def _settle(stand: Stand, leaves: list[Leaf]) -> None:
-    """Put adopted leaves where the gaps are; one that was given back closes none."""
+    """Add adopted leaves to the tree and close its gaps; a freed leaf closes none."""
     stand.tree.leaves.extend(sorted(leaves, key=lambda leaf: (leaf.low, leaf.high)))
     leaves = [leaf for leaf in stand.tree.leaves if leaf.page not in stand.left]
     leaves = leaves[len(stand.linked.leaves) :]

@@ -1,4 +1,4 @@
-"""How well a record fits a table: what tells whose page it is when nothing points at it."""
+"""Score how well a record fits a table, to assign pages that no b-tree points to."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def affine(declared: str, kind: int) -> bool:
 
 
 def fits(layout: Layout, row: Row) -> bool:
-    """Whether a record can be one of this table: number, kinds and NULLs of its columns."""
+    """Whether a record can be a row of this table, by column count, types and NULLs."""
     columns, kinds = layout.columns, row.kinds
     if not kinds or len(kinds) > len(columns):
         return False
@@ -52,7 +52,7 @@ def fits(layout: Layout, row: Row) -> bool:
 
 
 def score(layout: Layout, row: Row) -> int:
-    """How much speaks for it; 0 when it cannot be."""
+    """Points for the record being a row of this table; 0 if it cannot be."""
     if not fits(layout, row):
         return 0
     points = 1
@@ -81,7 +81,7 @@ def score(layout: Layout, row: Row) -> int:
 
 
 def best(layouts: Iterable[Layout], rows: Sequence[Row]) -> list[str]:
-    """The tables that most of these rows fit, the closest in the number of columns."""
+    """The tables that 80 % of these rows fit, closest in the number of columns."""
     if not rows:
         return []
     fitting = [

@@ -1,7 +1,7 @@
-"""Every row that can still be read goes into a fresh database of its release's schema.
+"""Save every readable row of a damaged database into a new one with its release's schema.
 
-The damaged file is read page by page by our own code and never opened by SQLite. The new one is
-written by SQLite alone, with bound values, and is proved before anybody sees it.
+The damaged file is parsed page by page by our own code and never opened by SQLite. The new one is
+written only by SQLite, with bound values, and is checked before it is used.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ def salvage(
 ) -> Account:
     """Save the rows of the damaged database `source` into `target`, which must not exist.
 
-    `source` is a private copy with its log or journal beside it; it is only read. Raises
-    CouldNotLook or CannotFix, and then leaves no `target`.
+    `source` is a private copy with its write-ahead log or journal; it is only read. If it raises
+    CouldNotLook or CannotFix, there is no `target`.
     """
     from hermes_doctor.sqlite.salvage.run import Run
 

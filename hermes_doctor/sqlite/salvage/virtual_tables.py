@@ -1,4 +1,4 @@
-"""Virtual tables that the release does not know, and the tables behind them."""
+"""Find virtual tables that the release does not know, and their shadow tables."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from hermes_doctor.sqlite.fulltext import Index
 from hermes_doctor.sqlite.salvage.catalog import Catalog, shadows
 
 DERIVED = ("_data", "_idx", "_docsize")
-"""Behind a full-text table: what can be made anew from the text."""
+"""Suffixes of a full-text table's shadow tables that can be rebuilt from its text."""
 
 
 def virtual(catalog: Catalog, blueprint: Blueprint) -> dict[str, Index | None]:
-    """Virtual tables that the release does not know; an index where they are of FTS5."""
+    """Virtual tables that the release does not know; with an `Index` if they are FTS5 tables."""
     return {
         name: Index(name, sql) if FTS.match(sql) else None
         for name, sql in catalog.virtual.items()
@@ -21,6 +21,6 @@ def virtual(catalog: Catalog, blueprint: Blueprint) -> dict[str, Index | None]:
 
 
 def derived(catalog: Catalog, blueprint: Blueprint) -> set[str]:
-    """The tables behind them that need not be saved, since they are made anew."""
+    """The shadow tables that need not be saved, because they are rebuilt."""
     indexes = [one for one in virtual(catalog, blueprint).values() if one and not one.contentless]
     return shadows([one.name for one in indexes], DERIVED)
