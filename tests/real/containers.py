@@ -29,10 +29,10 @@ from tools import compose_plugin, releases
 IMAGE = "hermes:latest"
 OUTSIDE = """
 import sys
-from hermes_doctor.supervisors import lineage
-from hermes_doctor.gateway.control import proof
+from hermes_doctor.processes import lineage
+from hermes_doctor.gateway import startup_proof
 lineage._MARKS = ()
-proof.SETTLE = 1.0
+startup_proof.SETTLE = 1.0
 from hermes_doctor.__main__ import main
 main()
 """

@@ -356,7 +356,7 @@ def test_every_write_is_durable(server: Server, sick: Path, tmp_path: Path) -> N
         calls += ended.calls
     others = {(c.name, c.caller) for c in calls if c.caller != "hermes_doctor.system.disk"}
     harmless = {
-        ("chown", "hermes_doctor.system.privileges"),  # what `durable.set_owner` calls
+        ("chown", "hermes_doctor.system.privileges"),  # what `disk.set_owner` calls
         ("mkdir", "tempfile"),  # a room of root's own, outside of any home
         ("rmdir", "shutil"),
     }

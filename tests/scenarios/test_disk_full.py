@@ -186,7 +186,7 @@ def mounting() -> None:
 PRELUDE = """
 import json, os, subprocess, sys
 from pathlib import Path
-from tests import crashing
+from tests.helpers import crash_server
 from tests.helpers.crash_server import state, modified, leftovers, clone
 
 sick, work = Path(sys.argv[1]), Path(sys.argv[2])
@@ -291,7 +291,7 @@ report(home, doctor("fix", "--apply", "--yes", "--home", home, "--vault", other 
 subprocess.run(["rm", other / "ballast"], check=True)
 fill(disk, 8192)
 report(home, doctor("fix", "--apply", "--yes", "--home", home, "--vault", other / "vault"))
-results.append({"wide": crashing.wide(other / "vault")})
+results.append({"wide": crash_server.wide(other / "vault")})
 """
     *results, wide = inside(script, sick, tmp_path)
     fixed, verified, undone, vault_full, home_full = results

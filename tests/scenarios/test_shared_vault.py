@@ -122,12 +122,12 @@ def test_the_owner_s_backup_in_root_s_hands(home: Path, shared: Path) -> None:
 
 KILLED = """
 import os, signal
-from hermes_doctor import durable
+from hermes_doctor.system import disk
 
 def copy(*args):
     os.kill(os.getpid(), signal.SIGKILL)
 
-durable.copy_read_back = copy
+disk.copy_read_back = copy
 from hermes_doctor.cli.main import main
 main()
 """

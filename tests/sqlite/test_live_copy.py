@@ -242,13 +242,13 @@ def test_no_room_for_what_is_in_the_log(home: Path) -> None:
 FULL = """
 import os, subprocess, sys
 from pathlib import Path
-from hermes_doctor import child as children
+from hermes_doctor.system import workers as children
 from hermes_doctor.system.workers import child, told
 from hermes_doctor.system.files import Snapshot
 from hermes_doctor.model import CannotFix, Trouble
-from hermes_doctor.sqlite import moment
+from hermes_doctor.sqlite import consistent_copy
 from tests.helpers.database_writer import Once, back_up, half_done, writing
-from tests import support
+from tests.helpers import support
 
 disk = Path(sys.argv[1])
 subprocess.run(["mount", "-t", "tmpfs", "-o", "size=32m", "tmpfs", disk], check=True)
@@ -259,7 +259,7 @@ with writing(home / "state.db") as writer:
     writer.checkpoint("TRUNCATE")
     good = back_up(home)
     writer.write(2, 1000)
-    moment.STRETCH = 65536
+    consistent_copy.STRETCH = 65536
 
     def fill():
         room = os.statvfs(disk)
