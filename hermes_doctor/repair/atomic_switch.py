@@ -16,15 +16,15 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from hermes_doctor.backup import entry_content
 from hermes_doctor.backup.vault import Backup
-from hermes_doctor.home import Home, is_database, main_of
+from hermes_doctor.home import is_database, main_of
 from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.model import CouldNotLook, Trouble
-from hermes_doctor.records.journal import Journal, PathRecord, State
+from hermes_doctor.records.journal import PathRecord, State
 from hermes_doctor.repair import paths
 from hermes_doctor.sqlite.exclusive import alone, in_use
 from hermes_doctor.system import disk
@@ -328,22 +328,6 @@ class Switch:
 
     def _matches(self, path: Path, state: State) -> bool:
         return paths.matches(self._look(path, state.sha256), state)
-
-
-def switches(home: Home, log: Journal, records: Sequence[PathRecord]) -> Iterator[Switch]:
-    """Yield the switches that the records of a run describe, in order.
-
-    A sidecar whose database is not replaced is a switch of its own.
-    """
-    replaced = {home.path / one.path: one for one in records if not paths.only_mode(one)}
-    beside: dict[Path, list[Sidecar]] = {}
-    for path, record in replaced.items():
-        if is_database(path) and (database := main_of(path)) != path and database in replaced:
-            beside.setdefault(database, []).append(Sidecar(path, record))
-    moved = {one.path for group in beside.values() for one in group}
-    for path, record in replaced.items():
-        if path not in moved:
-            yield Switch(path, log.id, record, beside.get(path, []))
 
 
 def _suffix(path: Path) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 from hermes_doctor.home import Home, main_of
 from hermes_doctor.records.journal import Journal
 from hermes_doctor.repair import paths
-from hermes_doctor.repair.atomic_switch import switches
+from hermes_doctor.repair.switch_list import switches
 from hermes_doctor.repair.targets import Target
 
 

@@ -14,12 +14,13 @@ from hermes_doctor.model import CouldNotLook, Trouble
 from hermes_doctor.records import home_lock, journal as journals
 from hermes_doctor.records.journal import Journal, Journals, PathRecord
 from hermes_doctor.repair import actions, lone_logs, paths
-from hermes_doctor.repair.atomic_switch import Switch, switches
+from hermes_doctor.repair.atomic_switch import Switch
 from hermes_doctor.repair.cleanup import clean, try_again
 from hermes_doctor.repair.gateway import ASKED, bring_back, forget
 from hermes_doctor.repair.outcomes import files_left
 from hermes_doctor.repair.rollback import is_alone, is_used_alone, roll_back, used_after_switch
 from hermes_doctor.repair.run import Verify, tell_left
+from hermes_doctor.repair.switch_list import switches
 from hermes_doctor.system.signals import interruptible, uninterrupted
 
 

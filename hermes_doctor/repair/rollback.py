@@ -12,8 +12,9 @@ from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.model import Trouble
 from hermes_doctor.records.journal import Journal, PathRecord
 from hermes_doctor.repair import paths
-from hermes_doctor.repair.atomic_switch import AS_BEFORE, STAYS, Switch, switches
+from hermes_doctor.repair.atomic_switch import AS_BEFORE, STAYS, Switch
 from hermes_doctor.repair.lone_logs import made_with
+from hermes_doctor.repair.switch_list import switches
 from hermes_doctor.sqlite.exclusive import alone
 from hermes_doctor.system import disk
 

@@ -12,7 +12,8 @@ from hermes_doctor.home import Home, is_database, main_of
 from hermes_doctor.model import CannotFix
 from hermes_doctor.records.journal import Journal, Journals, State
 from hermes_doctor.repair import paths
-from hermes_doctor.repair.atomic_switch import Switch, switches
+from hermes_doctor.repair.atomic_switch import Switch
+from hermes_doctor.repair.switch_list import switches
 from hermes_doctor.repair.targets import Refused, Target
 from hermes_doctor.sqlite import joined_copy
 from hermes_doctor.system import disk
