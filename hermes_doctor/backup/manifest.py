@@ -25,7 +25,7 @@ BASE, CHANGED = "base", "changed"
 
 
 class Backup(NamedTuple):
-    """One backup of the vault."""
+    """One backup: the head of its manifest and its entries."""
 
     folder: Path
     id: str

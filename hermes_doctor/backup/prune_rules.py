@@ -1,4 +1,4 @@
-"""Decide which backups may be pruned and which must be kept, whatever a rule says."""
+"""Decide which backups may be pruned and which must be kept."""
 
 from __future__ import annotations
 

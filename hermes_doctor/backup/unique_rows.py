@@ -202,7 +202,7 @@ class LastRows:
         return self._copies[key]
 
     def _forget(self) -> None:
-        """Keep the sums of the newest copies that were read, up to a limit."""
+        """Drop the cached summaries of the copies that were read first, above a limit."""
         sizes = [0 if isinstance(one, str) else len(one.sums) for one in self._copies.values()]
         while len(sizes) > 1 and sum(sizes) > MOST_GROUPS:
             del self._copies[next(iter(self._copies))], sizes[0]

@@ -55,7 +55,7 @@ class Sidecar(NamedTuple):
 
 
 class Switch:
-    """The switch of one path, for a database together with its sidecars."""
+    """Switches one path from old to new content and back, a database with its sidecars."""
 
     def __init__(self, path: Path, run: str, main: PathRecord, beside: Sequence[Sidecar]) -> None:
         self.path = path
