@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from hermes_doctor.model import CannotFix
 from hermes_doctor.processes import process_stat
-from hermes_doctor.processes.gateway_processes import is_gateway
+from hermes_doctor.processes.gateway_command import is_gateway
 from hermes_doctor.processes.home_of import works_on
 from hermes_doctor.processes.lineage import command_line
 

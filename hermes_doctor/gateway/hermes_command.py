@@ -14,7 +14,7 @@ from pathlib import Path
 
 from hermes_doctor.home import Home
 from hermes_doctor.model import CannotFix, CouldNotLook
-from hermes_doctor.processes.gateway_processes import profile
+from hermes_doctor.processes.gateway_command import profile
 from hermes_doctor.redaction import clean
 from hermes_doctor.system.accounts import Account, refuse_untrusted
 from hermes_doctor.system.files import read, read_head

@@ -99,10 +99,10 @@ def was_stopped(say: Callable[[str], str], state: str) -> bool:
 
 def home_of(program: Sequence[str], environment: Mapping[str, str], user: Path) -> Path:
     """Return the home that a command works on, given its variables and its user's folder."""
-    from hermes_doctor.processes import gateway_processes
+    from hermes_doctor.processes import gateway_command
 
     base = Path(environment.get("HERMES_HOME") or user / ".hermes")
-    profile = gateway_processes.profile(flat(program))
+    profile = gateway_command.profile(flat(program))
     if profile == "default" and base.parent.name == "profiles":
         base = base.parent.parent
     elif profile not in (None, "", "default") and base.parent.name != "profiles":
@@ -115,10 +115,10 @@ def home_of(program: Sequence[str], environment: Mapping[str, str], user: Path) 
 
 def runs_gateway(program: Sequence[str]) -> bool:
     """Whether a command runs a gateway, directly or through a shell, sudo or uv."""
-    from hermes_doctor.processes import gateway_processes
+    from hermes_doctor.processes import gateway_command
 
     found = flat(program)
-    return any(gateway_processes.is_gateway(found[n:]) for n in range(len(found)))
+    return any(gateway_command.is_gateway(found[n:]) for n in range(len(found)))
 
 
 def flat(program: Sequence[str]) -> list[str]:

@@ -46,14 +46,14 @@ def concerns(unit: Unit, home: Path) -> bool:
 
 def _of_another(pid: int, home: Path) -> bool:
     """Whether a process is the gateway of another home; True if its home cannot be seen."""
-    from hermes_doctor.processes import gateway_processes
+    from hermes_doctor.processes import gateway_command
 
     argv = command_line(pid)
     claim = home_of.by_files(pid)
     if claim is None or not claim.locked:
-        if not gateway_processes.is_gateway(argv):
+        if not gateway_command.is_gateway(argv):
             return False
-        claim = claim or home_of.by_environment(pid, gateway_processes.profile(argv))
+        claim = claim or home_of.by_environment(pid, gateway_command.profile(argv))
     return claim is None or not home_of.is_same(claim.home, home)
 
 

@@ -20,7 +20,13 @@ from hermes_doctor.installation import find
 from hermes_doctor.knowledge import releases
 from hermes_doctor.model import CouldNotLook, Gateway
 from hermes_doctor.probes.probes import Probes
-from hermes_doctor.processes import file_locks, gateway_processes, home_of, process_stat
+from hermes_doctor.processes import (
+    file_locks,
+    gateway_command,
+    gateway_processes,
+    home_of,
+    process_stat,
+)
 from hermes_doctor.system import files, time_limits
 from hermes_doctor.system.once import once
 from tests.helpers import fake_gateway, support
@@ -182,13 +188,13 @@ OTHERS = [
 @pytest.mark.parametrize("argv", GATEWAYS, ids=" ".join)
 def test_is_gateway(argv: list[str]) -> None:
     """Command lines of gateways."""
-    assert gateway_processes.is_gateway(argv)
+    assert gateway_command.is_gateway(argv)
 
 
 @pytest.mark.parametrize("argv", OTHERS, ids=" ".join)
 def test_is_no_gateway(argv: list[str]) -> None:
     """Command lines that only mention one, or do something else with it."""
-    assert not gateway_processes.is_gateway(argv)
+    assert not gateway_command.is_gateway(argv)
 
 
 @contextmanager
