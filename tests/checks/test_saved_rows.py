@@ -10,7 +10,7 @@ import pytest
 from hermes_doctor.backup.vault import Vault
 from hermes_doctor.home import Home
 from hermes_doctor.model import Finding, Severity
-from tests.cli.test_commands import imported
+from tests.cli.test_commands import imported, not_loaded
 from tests.helpers import damage, fix_cycle, saved_log_home, support
 from tests.helpers.one_check import ask
 from tests.helpers.saved_log_home import lose, message, session
@@ -59,7 +59,7 @@ def test_a_home_with_other_receipts(home: Path, path: Path) -> None:
     quiet = "import hermes_doctor.processes.gateway_processes as p; p.every = lambda: []"
     loaded = imported("check", "--home", str(home), patch=quiet)
     assert "hermes_doctor.records.saved_logs" in loaded
-    assert not loaded & {"hermes_doctor.probes.unrestored_rows", "hermes_doctor.backup.vault"}
+    not_loaded(loaded, "hermes_doctor.probes.unrestored_rows", "hermes_doctor.backup.vault")
 
 
 def test_the_process_still_runs(home: Path, path: Path) -> None:

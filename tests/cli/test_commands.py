@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import importlib.util
 import json
 import os
 import pty
@@ -881,6 +882,12 @@ def imported(*args: str, patch: str = "") -> set[str]:
     return set(done.stderr.split())
 
 
+def not_loaded(loaded: set[str], *names: str) -> None:
+    """These modules exist under these names, and are not among those that were loaded."""
+    assert [name for name in names if importlib.util.find_spec(name) is None] == []
+    assert loaded & set(names) == set()
+
+
 def test_modules_of_check(home: Path) -> None:
     """`check` on a healthy home loads nothing slow that it does not need."""
     quiet = "import hermes_doctor.processes.gateway_processes as p; p.every = lambda: []"
@@ -889,12 +896,8 @@ def test_modules_of_check(home: Path) -> None:
         loaded = imported(*args, patch=quiet)
         assert "hermes_doctor.examination.runner" in loaded
         assert loaded & (SLOW | PARSER | COMPILING) == set()
-        assert not loaded & {
-            "hermes_doctor.repair.run",
-            "hermes_doctor.backup.vault",
-            "asyncio",
-            "ssl",
-        }
+        not_loaded(loaded, "hermes_doctor.repair.run", "hermes_doctor.backup.vault")
+        not_loaded(loaded, "asyncio", "ssl")
 
 
 def test_modules_of_check_beside_a_gateway(home: Path, tmp_path: Path) -> None:
