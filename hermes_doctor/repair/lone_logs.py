@@ -67,7 +67,7 @@ def _copy(path: Path, target: Path) -> None:
 
 
 def lone(home: Home, entries: Sequence[Entry]) -> list[Entry]:
-    """The entries that are non-empty logs and whose database is not among the entries."""
+    """The entries that are logs beside a database of the home that is not among the entries."""
     named = {home.path / entry.path for entry in entries if entry.kind in ("file", "absent")}
     return [
         entry
@@ -75,7 +75,8 @@ def lone(home: Home, entries: Sequence[Entry]) -> list[Entry]:
         if entry.kind == "file"
         and entry.size
         and paths.is_log(entry.path)
-        and main_of(home.path / entry.path) not in named
+        and (database := main_of(home.path / entry.path)) not in named
+        and snapshot(database).kind != "absent"
     ]
 
 
