@@ -317,8 +317,8 @@ def test_looking_changes_nothing(home: Path) -> None:
 
 def test_without_proc(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where there is no /proc no check crashes, and the same gateway is found and felt."""
-    for name in ("processes._PROC", "locks._TABLE"):
-        monkeypatch.setattr(f"hermes_doctor.probes.probes.{name}", Path("/nowhere"))
+    for name in ("gateway_processes._PROC", "file_locks._TABLE"):
+        monkeypatch.setattr(f"hermes_doctor.processes.{name}", Path("/nowhere"))
     monkeypatch.setattr("hermes_doctor.processes.process_stat._has_proc", lambda: False)
     with fake_gateway.gateway(home, platforms=SERVES) as running:
         statuses = {id: ask(id, home)[0].status for id in groups()}

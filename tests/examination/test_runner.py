@@ -142,7 +142,7 @@ def test_raising(probes: Probes, error: type[BaseException]) -> None:
     [crashed, fine], findings = examine(probes, [ask(raises, "bad"), ask(quick, "good")])
 
     assert crashed.status is Status.CRASHED
-    assert (crashed.reason or "").startswith(f"{error.__name__} at test_examination.py:")
+    assert (crashed.reason or "").startswith(f"{error.__name__} at test_runner.py:")
     assert CANARY not in (crashed.reason or "")
     assert fine.status is Status.PROBLEM
     assert {finding.subject for finding in findings} == {"x", "other"}, "found before the crash"
