@@ -247,7 +247,7 @@ def test_nothing_is_stopped(
         first = deleted_logs.save_deleted_logs(Probes(Home(home)), pid)
         assert first is not None
         if why == "full":
-            monkeypatch.setattr(nameless_log, "durable", Failing(disk, "write", errno.ENOSPC))
+            monkeypatch.setattr(nameless_log, "disk", Failing(disk, "write", errno.ENOSPC))
         elif why == "forbidden":
             monkeypatch.setattr(held_files, "os", Failing(os, "open", errno.EACCES))
         else:
